@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from liteprobe.sim.bench.tools import figures as rows
 from liteprobe.sim.bench.tools.processes import pass_on_signals
 from liteprobe.sim.bench.tools.wire import FULL_VARIABLE
 
@@ -61,11 +62,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="run what takes minutes of CPU each, too: place and route of boards"
     )
+    parser.addoption("--bench", metavar="NAME", help="run the rows of a bench alone: ./run bench NAME")
+    parser.addoption(
+        "--row", action="append", default=[], metavar="NAME", help="only this row of the bench (again for more)"
+    )
+    parser.addoption("--figures", metavar="FILE", help="where the figures of a bench go (build/bench/NAME.json)")
     parser.addini("cpu_budgets", "CPU seconds that the tests of a folder may take: folder seconds", type="linelist")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make known the mark of tests that are run by ``--full`` alone, and begin to count."""
+    config.addinivalue_line("markers", "bench(bench, row, is_long, is_test): a row of a bench, run by ./run bench")
+    config.pluginmanager.register(rows.Bench(config), rows.MARK)
     config.addinivalue_line("markers", "full: takes minutes of CPU; run by ./run test --full alone")
     if config.getoption("--full"):
         os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
@@ -82,6 +90,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="takes minutes of CPU: ./run test --full"))
+
+
+# Rows of benches -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Generator[rows.Figures, None, None]:
+    """Takes the figures of a row."""
+    bench: rows.Bench = request.config.pluginmanager.get_plugin(rows.MARK)
+    taken = rows.Figures(rows.row_name(request.node), bool(bench.name))
+    yield taken
+    bench.found += taken.found
+
+
+@pytest.fixture
+def size(request: pytest.FixtureRequest) -> rows.Size:
+    """How much a row does."""
+    bench: rows.Bench = request.config.pluginmanager.get_plugin(rows.MARK)
+    return bench.size_of(request.node)
+
+
+@pytest.fixture
+def is_full(size: rows.Size) -> bool:
+    """Whether a row runs in full."""
+    return size is rows.Size.FULL
 
 
 # Names of signals ----------------------------------------------------------------------------------
@@ -166,7 +199,7 @@ class Bookkeeper:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what each folder took, and which tests took most."""
-        if not self.taken_s or hasattr(self.config, "workerinput"):
+        if not self.taken_s or hasattr(self.config, "workerinput") or self.config.getoption("--bench"):
             return
         line = terminalreporter.write_line
         terminalreporter.section("CPU time")

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what a board does at its RGMII pins, with PHYs as they are at power-up, and what margins its buses have on paper.
 
-Prints one line a figure (``name value unit target ok|short``), writes build/bench/boards.json, and ends with 1 when one falls
-short. A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/board): the 5A-75B
+ A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/board): the 5A-75B
 as ``train`` (RTL8211F), the i9 as ``tester`` (B50612D). Time before a link is up, and resets of PHYs, are short there. What is
 not simulated: 1000BASE-T itself, the delay of a PHY's line side, any delay of the FPGA but that of received data.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from _figures import Figure, Row, run
 
 from liteprobe.boards import BOARDS, board
 from liteprobe.cores.formats import TAP_NS
@@ -25,6 +22,7 @@ from liteprobe.host import Probe, ProbeError, TrainProgram
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.suites.eye import sweep
 from liteprobe.sim.bench.system import trains
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.board.build import build_board
 
 PROBES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -56,7 +54,8 @@ def desk(words: str) -> Iterator[None]:
         del os.environ["LITEPROBE_PHY"]
 
 
-def pins(_: bool) -> Iterator[Figure]:
+@row("boards")
+def test_pins() -> Iterator[Figure]:
     """Trains of six lengths each way: starts on their octet, stamps those of the pins within a tick."""
     for name, (target, fields) in PROBES.items():
         folder = build_board(target, **fields)
@@ -78,7 +77,8 @@ def pins(_: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_delay_off_pins_most", max(map(abs, off_ns)), "ns", 8)
 
 
-def links(is_full: bool) -> Iterator[Figure]:
+@row("boards")
+def test_links(is_full: bool) -> Iterator[Figure]:
     """A pause, on links that would sleep; links that can't be measured are refused with the reason."""
     pause_ns = PAUSE_FULL_NS if is_full else PAUSE_NS
     for name, (target, fields) in PROBES.items():
@@ -102,7 +102,8 @@ def links(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{name}_{what}_refused", int(reason in said), "", 1, is_least=True)
 
 
-def eye(is_full: bool) -> Iterator[Figure]:
+@row("boards")
+def test_eye(is_full: bool) -> Iterator[Figure]:
     """The middle of the eye, for skews of data against the clock on the board; ``--full``: each tap is tried."""
     folder = build_board("colorlight_5a_75b")
     step = 1 if is_full else 4
@@ -114,16 +115,10 @@ def eye(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"eye_middle_off_at_{skew_ps}ps", off, "taps", 1 if is_full else 2)
 
 
-def margins(_: bool) -> Iterator[Figure]:
+@row("boards")
+def test_margins() -> Iterator[Figure]:
     """The least margin of each board, by the worst case of data sheets (docs/design/io-timing.md)."""
     for name in BOARDS:
         yield Figure(
             f"{name}_least_margin", min(margin.worst_ns for margin in board(name).io_margins()), "ns", 0, is_least=True
         )
-
-
-ROWS: dict[str, Row] = {"pins": pins, "links": links, "eye": eye, "margins": margins}
-
-
-if __name__ == "__main__":
-    sys.exit(run("boards", __doc__, ROWS))

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import _boards
+import board_builds
 import numpy as np
-from _figures import Figure, Row, run
+import pytest
 
 from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.host.device.firmware_build import find_tools
@@ -29,6 +29,7 @@ from liteprobe.sim.bench.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S
 from liteprobe.sim.bench.clock.on_rv32 import cycles_of_edges, instructions_per_edge
 from liteprobe.sim.bench.clock.virtual_time import LOCKED, Timing, run_other, run_servo
 from liteprobe.sim.bench.system import pair
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import OscillatorSpec
 from liteprobe.sim.system.build import build_probe
@@ -47,7 +48,8 @@ def hours(is_full: bool) -> int:
 # Tracking -----------------------------------------------------------------------------------------
 
 
-def tracking(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_tracking(is_full: bool) -> Iterator[Figure]:
     """Error of the clock with each receiver, with the capture of boards and by ticks: ideal by ticks no servo can do better."""
     wanted = [
         ("ideal", 8, None, None),
@@ -68,7 +70,8 @@ def tracking(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_{quantum}ns_in_bound", 100 * found.inside, "%", 95, is_least=True)
 
 
-def others(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_others(is_full: bool) -> Iterator[Figure]:
     """RMS error as a share of what the servos of others have on the same pulses."""
     for name, kind in KINDS.items():
         config = replace(kind.config, quantum_ps=round(1e3 * BOARD.quantum_ns))
@@ -95,7 +98,8 @@ def others(is_full: bool) -> Iterator[Figure]:
 # Faults -------------------------------------------------------------------------------------------
 
 
-def outliers(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_outliers(is_full: bool) -> Iterator[Figure]:
     """Pulses that are off by 100 to 1000 ns."""
     for name in ("timing_qerr", "timing"):
         rms = {}
@@ -108,7 +112,8 @@ def outliers(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_outliers_10_states", len(found.states | {LOCKED}), "states", 1)
 
 
-def settle(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_settle(is_full: bool) -> Iterator[Figure]:
     """From 50 ppm and 0.3 s off: the worst error from the third and from the tenth pulse on, of many starts."""
     for name in ("ideal", "timing_qerr", "timing"):
         third, tenth = [], []
@@ -121,7 +126,8 @@ def settle(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_tenth_pulse", max(tenth), "ns", 30)
 
 
-def warm_up(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_warm_up(is_full: bool) -> Iterator[Figure]:
     """3 ppm in 300 s, from power on: seconds that were not locked after the tenth pulse, refused pulses, error."""
     for name, kind in KINDS.items():
         unlocked, rejected, worst = 0, 0, 0.0
@@ -137,7 +143,8 @@ def warm_up(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_warm_up_worst", worst, "ns", 200)
 
 
-def holdover(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_holdover(is_full: bool) -> Iterator[Figure]:
     """Error after the last pulse, and how often the bound that was reported holds."""
     for name in ("timing_qerr", "timing"):
         found = clock_runs.outages(name, 500 if is_full else 100, timing=BOARD)
@@ -147,7 +154,8 @@ def holdover(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{name}_holdover_in_bound_{after}s", 100 * found.inside(after), "%", 95, is_least=True)
 
 
-def pulse_faults(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_pulse_faults(is_full: bool) -> Iterator[Figure]:
     """Missing and spurious pulses, 5 % of each."""
     kind = changed("timing_qerr", missing=0.05, spurious=0.05)
     found = spread(clock_runs.run(kind, hours(is_full), seed, timing=BOARD) for seed in seeds(is_full))
@@ -158,7 +166,8 @@ def pulse_faults(is_full: bool) -> Iterator[Figure]:
 # Oscillators and receivers ------------------------------------------------------------------------
 
 
-def matrix(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_matrix(is_full: bool) -> Iterator[Figure]:
     """Six oscillators with five receivers, one setting for all: error over the best of five servos of others, bound, lock."""
     size = (4 * HOUR_S, 12) if is_full else (HOUR_S, 2)
     for oscillator in clock_matrix.OSCILLATORS:
@@ -177,7 +186,8 @@ def matrix(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{name}_unlocked", found.unlocked, "looks", 0)
 
 
-def matrix_early(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_matrix_early(is_full: bool) -> Iterator[Figure]:
     """The same, in the first minutes: how often the bound held in each window, from the first one that is stated on."""
     print(
         "# left out, one look a start: that at the second pulse, which the clock's first step follows by 2.5 ms",
@@ -191,7 +201,8 @@ def matrix_early(is_full: bool) -> Iterator[Figure]:
                 yield Figure(name, 100 * share, "%", 93, is_least=True)
 
 
-def matrix_holdover(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_matrix_holdover(is_full: bool) -> Iterator[Figure]:
     """The same, when pulses fail: over the better of the mean rate of 300 s and a Kalman filter set for that oscillator."""
     for oscillator in clock_matrix.OSCILLATORS:
         for receiver in clock_matrix.RECEIVERS:
@@ -210,7 +221,8 @@ def matrix_holdover(is_full: bool) -> Iterator[Figure]:
 # Processor ----------------------------------------------------------------------------------------
 
 
-def processor(_: bool) -> Iterator[Figure]:
+@row("clock")
+def test_processor() -> Iterator[Figure]:
     """Instructions of the servo on rv32im, and its cycles by a model of the processor: at 50 MHz 5 ms are 250,000."""
     yield Figure("instructions_per_edge", instructions_per_edge(), "instructions", 125_000)
     # The start, the first forecasts, and all horizons at once.
@@ -224,7 +236,8 @@ def processor(_: bool) -> Iterator[Figure]:
 # firmware.
 
 
-def two_clocks(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_two_clocks(is_full: bool) -> Iterator[Figure]:
     """One-way delay between two probes in virtual time: a PPS of 1 Hz, oscillators B 50 ppm apart, a receiver each."""
     for name, rms_ns, worst_ns in (("timing_qerr", 4, 15), ("timing", None, None)):
         errors = []
@@ -245,7 +258,8 @@ def two_clocks(is_full: bool) -> Iterator[Figure]:
 PAIRS = (("20,-30", 8), ("-50,50", 8), ("1,-1", 25), ("20,-30", 25))
 
 
-def two_probes(is_full: bool) -> Iterator[Figure]:
+@row("clock")
+def test_two_probes(is_full: bool) -> Iterator[Figure]:
     """One-way delay between two simulated probes against the pins, both ways, in four cells: a PPS of 1 kHz each.
 
     The constant error is calibrated out by a first train, as a set-up's own delays are; whether the bound holds is asked of
@@ -286,17 +300,24 @@ def _pair_errors(is_full: bool, oscillators: str, jitter: str) -> tuple[np.ndarr
     return rest, np.concatenate(inside), float(np.median(bounds))
 
 
-def board(is_full: bool) -> Iterator[Figure]:
+#: Those with the greatest errors of an hour of ``matrix``.
+SOC_CELLS = ("fan_plain", "fan_sawtooth", "kinked_plain", "kinked_sawtooth", "thermostat_plain")
+
+
+@row("clock", is_long=True)
+def test_board() -> Iterator[Figure]:
     """Colorlight 5A-75B with all that a clock on a reference takes, and SDRAM for firmware: three seeds in strict timing."""
-    del is_full
-    yield from _boards.figures(Path("build") / _boards.BOARD)
+    yield from board_builds.figures(Path("build") / board_builds.BOARD)
 
 
-def soc_row(oscillator: str, receiver: str, _: bool) -> Iterator[Figure]:
+@row("clock", is_long=True)
+@pytest.mark.parametrize("cell", SOC_CELLS)
+def test_soc(cell: str) -> Iterator[Figure]:
     """A cell on a whole simulated probe whose firmware runs (Zephyr): the worst 70 s of an hour.
 
     A second of them is 10 ms of the simulation. Looks are those at a pulse, just before it, from the first lock on.
     """
+    oscillator, receiver = cell.split("_")
     probe = build_probe("own")
     image = build_firmware(probe / "csr.json", find_tools()).path
     found = soc_cell.cell(probe, image, oscillator, receiver)
@@ -312,33 +333,3 @@ def soc_row(oscillator: str, receiver: str, _: bool) -> Iterator[Figure]:
     yield Figure(f"{name}_refused", found.refused, "pulses", 1)
     yield Figure(f"{name}_edge", found.work.last, "cycles", 250_000)
     yield Figure(f"{name}_edge_most", found.work.most, "cycles", 250_000)
-
-
-SOC_ROWS: dict[str, Row] = {  # Those with the greatest errors of an hour of `matrix`.
-    "soc_fan_plain": partial(soc_row, "fan", "plain"),
-    "soc_fan_sawtooth": partial(soc_row, "fan", "sawtooth"),
-    "soc_kinked_plain": partial(soc_row, "kinked", "plain"),
-    "soc_kinked_sawtooth": partial(soc_row, "kinked", "sawtooth"),
-    "soc_thermostat_plain": partial(soc_row, "thermostat", "plain"),
-}
-ROWS: dict[str, Row] = {
-    "tracking": tracking,
-    "others": others,
-    "outliers": outliers,
-    "settle": settle,
-    "warm_up": warm_up,
-    "holdover": holdover,
-    "pulse_faults": pulse_faults,
-    "matrix": matrix,
-    "matrix_early": matrix_early,
-    "matrix_holdover": matrix_holdover,
-    "processor": processor,
-    "two_clocks": two_clocks,
-    "two_probes": two_probes,
-    **SOC_ROWS,
-    "board": board,
-}
-LONG = (*SOC_ROWS, "board")
-
-if __name__ == "__main__":
-    sys.exit(run("clock", __doc__, ROWS, LONG))

@@ -10,16 +10,14 @@ what is in them.
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import _boards
-import _monitor_filters
-import _monitor_metrics
-import _monitor_speed
-from _figures import ROOT, Figure, Row, run
+import board_builds
+import monitor_filters
+import pytest
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
 from liteprobe.sim.bench.capture import capture as capture_bench
@@ -34,6 +32,7 @@ from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
 from liteprobe.sim.bench.system import host_speed
 from liteprobe.sim.bench.system import monitoring as monitor_line_rate
 from liteprobe.sim.bench.system.monitoring import monitored
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash
 from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe
@@ -81,40 +80,50 @@ def differing(name: str, frames: Sequence[bytes]) -> tuple[bytes, Iterator[Figur
     return done.octets, iter(figures)
 
 
-def parser(name: str, frames: Callable[[], Sequence[bytes]]) -> Row:
-    """Return a row: frames through the gateware, its headers against the model's and against tshark."""
-
-    def row(_: bool) -> Iterator[Figure]:
-        sent = frames()
-        octets, figures = differing(name, sent)
-        yield from figures
-        result = tshark.compare(sent, octets)
-        for found in result.found[:3]:
-            print(f"{name}: {found}", file=sys.stderr)
-        yield Figure(f"tshark_disagreements_{name}", len(result.found), "frames", 0)
-        yield Figure(f"tshark_compared_{name}", result.compared, "frames", len(sent) - result.skipped, is_least=True)
-        for cause, count in sorted(result.causes.items()):
-            print(f"{name}: {count} frames compared in part: {cause}", file=sys.stderr)
-        yield Figure(f"tshark_no_ethernet_{name}", result.skipped, "frames", len(sent) // 10_000)
-
-    return row
+def parsed(name: str, sent: Sequence[bytes]) -> Iterator[Figure]:
+    """Send frames through the gateware; compare its headers with the model's and with tshark."""
+    octets, figures = differing(name, sent)
+    yield from figures
+    result = tshark.compare(sent, octets)
+    for found in result.found[:3]:
+        print(f"{name}: {found}", file=sys.stderr)
+    yield Figure(f"tshark_disagreements_{name}", len(result.found), "frames", 0)
+    yield Figure(f"tshark_compared_{name}", result.compared, "frames", len(sent) - result.skipped, is_least=True)
+    for cause, count in sorted(result.causes.items()):
+        print(f"{name}: {count} frames compared in part: {cause}", file=sys.stderr)
+    yield Figure(f"tshark_no_ethernet_{name}", result.skipped, "frames", len(sent) // 10_000)
 
 
-def cuts(_: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_stacks() -> Iterator[Figure]:
+    """Every stack of headers."""
+    yield from parsed("stacks", stacks.stacks())
+
+
+@row("monitor")
+def test_corpora() -> Iterator[Figure]:
+    """Every frame of the captures."""
+    yield from parsed("corpora", captured())
+
+
+@row("monitor")
+def test_cuts() -> Iterator[Figure]:
     """Every stack, cut at every octet."""
     frames = [frame[:end] for frame in stacks.stacks() for end in range(len(frame) + 1)]
     yield from differing("cuts", frames)[1]
 
 
-def fuzz(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_fuzz(is_full: bool) -> Iterator[Figure]:
     """Broken frames through the gateware, and against tshark; a hundred times as many through the model."""
-    yield from parser("fuzz", lambda: list(stacks.fuzz(100_000 if is_full else 10_000, seed=4)))(is_full)
+    yield from parsed("fuzz", list(stacks.fuzz(100_000 if is_full else 10_000, seed=4)))
     count = 1_000_000 if is_full else 100_000
     whole = sum(len(unified_header(frame).octets()) == OCTETS for frame in stacks.fuzz(count, seed=5))
     yield Figure("fuzz_through_model", whole, "headers", count, is_least=True)
 
 
-def measure(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_measure(is_full: bool) -> Iterator[Figure]:
     """Streams with every fault through the meters; and rates, of a clock that is set and steered."""
     frames = 1_000_000 if is_full else 100_000
     outcome = meters_bench.random_run(frames, seed=6)
@@ -131,12 +140,14 @@ def measure(is_full: bool) -> Iterator[Figure]:
     yield Figure("measure_rates_off", rates.off, "intervals", 0)
 
 
-def filter_expressions(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_expressions(is_full: bool) -> Iterator[Figure]:
     """Filter expressions over captures and made frames: libpcap, this host, the probe's tables."""
-    yield from _monitor_filters.expressions(captured(), is_full)
+    yield from monitor_filters.expressions(captured(), is_full)
 
 
-def host(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_host(is_full: bool) -> Iterator[Figure]:
     """A recorded capture of 60-octet frames to files, from a file and over UDP."""
     folder = ROOT / "build" / "bench" / "host"
     frames, headers = host_speed.recordings(folder, 6_000_000 if is_full else 3_000_000)
@@ -171,7 +182,8 @@ def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int
         yield Figure(f"{name}_port{port}_records", found.kept, "records", one.counters["kept"], is_least=True)
 
 
-def line_rate(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_line_rate(is_full: bool) -> Iterator[Figure]:
     """Shortest frames back to back on both ports, all features on: each record, header, octet and counter is the model's."""
     count = 100_000 if is_full else 20_000
     ports = [[Sent(frame[:60].ljust(60, b"\0")) for frame in stacks.fuzz(count, seed)] for seed in (6, 7)]
@@ -183,7 +195,8 @@ def line_rate(is_full: bool) -> Iterator[Figure]:
     )
 
 
-def probe(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_probe(is_full: bool) -> Iterator[Figure]:
     """Shortest frames back to back on both ports of the whole simulated probe: filter, channels, SDRAM, meters, UDP."""
     count = 100_000 if is_full else 20_000
     with TemporaryDirectory() as files, monitored(build_probe("own", preset="monitor"), Path(files)) as monitor:
@@ -228,7 +241,8 @@ def flow_of(header: UnifiedHeader) -> tuple[bytes, ...]:
     return tuple(b"".join(end) for end in sorted(ends))
 
 
-def toeplitz(is_full: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_toeplitz(is_full: bool) -> Iterator[Figure]:
     """Microsoft's vectors; flows of the captures, each in one channel; the load of the channels."""
     wrong = 0
     for column, flags in ((5, TCP), (4, UnifiedFlag.NONE)):
@@ -271,34 +285,35 @@ def toeplitz(is_full: bool) -> Iterator[Figure]:
     yield Figure("toeplitz_imbalance", 100 * worst, "%", 5)
 
 
-def capture(name: str, least: dict[int, float]) -> Row:
-    """Return a row: the greatest rate of frames of each length that a way out of the capture keeps whole, and what is beyond.
-
-    ``least``: what is asked for, of the lengths that are always measured (Mb/s of frames).
-    """
-
-    def row(is_full: bool) -> Iterator[Figure]:
-        way = capture_bench.TRANSPORTS[name]
-        for length in capture_bench.LENGTHS if is_full else least:
-            if length in least or way.with_sdram or length < 9000:
-                reached = capture_bench.limit(way, length)
-                yield Figure(
-                    f"capture_{name}_{length}",
-                    reached / 1e6,
-                    "Mb/s",
-                    least.get(length, min(least.values())),
-                    is_least=True,
-                )
-                dropped, wrong = capture_bench.beyond(way, length, 1.5 * reached)
-                yield Figure(f"capture_{name}_{length}_beyond_dropped", dropped, "frames", 1, is_least=True)
-                yield Figure(f"capture_{name}_{length}_beyond_wrong", len(wrong), "streams", 0)
-        rate = capture_bench.block_rate(way, 1514) / 1e6
-        yield Figure(f"capture_{name}_blocks", rate, "Mb/s", capture_bench.LEAST_BLOCKS[name], is_least=True)
-
-    return row
+#: What is asked for of the lengths that are always measured (Mb/s of frames). Block RAM: a port at line rate. SDRAM: what is left
+#: of 1.6 Gb/s for in and out.
+CAPTURED_MBPS = {
+    "blockram": {60: 714, 512: 955, 1514: 984},
+    "sdram": {60: 570, 512: 700, 1514: 720},
+    "udp": {60: 570, 512: 700, 1514: 720},
+    "udp_blockram": {60: 714, 512: 900, 1514: 930},
+}
 
 
-def capture_pcie(_: bool) -> Iterator[Figure]:
+@row("monitor")
+@pytest.mark.parametrize("way", CAPTURED_MBPS)
+def test_capture(way: str, is_full: bool) -> Iterator[Figure]:
+    """The greatest rate of frames of each length that a transport of the capture keeps whole, and what is beyond."""
+    least, transport = CAPTURED_MBPS[way], capture_bench.TRANSPORTS[way]
+    for length in capture_bench.LENGTHS if is_full else least:
+        if length in least or transport.with_sdram or length < 9000:
+            reached = capture_bench.limit(transport, length)
+            asked = least.get(length, min(least.values()))
+            yield Figure(f"capture_{way}_{length}", reached / 1e6, "Mb/s", asked, is_least=True)
+            dropped, wrong = capture_bench.beyond(transport, length, 1.5 * reached)
+            yield Figure(f"capture_{way}_{length}_beyond_dropped", dropped, "frames", 1, is_least=True)
+            yield Figure(f"capture_{way}_{length}_beyond_wrong", len(wrong), "streams", 0)
+    rate = capture_bench.block_rate(transport, 1514) / 1e6
+    yield Figure(f"capture_{way}_blocks", rate, "Mb/s", capture_bench.LEAST_BLOCKS[way], is_least=True)
+
+
+@row("monitor")
+def test_capture_pcie() -> Iterator[Figure]:
     """Frames of two lines through capture and DMA: most with nothing dropped, and drops told and counted beyond."""
     found = pcie_limits.measure()
     for length in pcie_limits.LENGTHS:
@@ -312,36 +327,7 @@ def capture_pcie(_: bool) -> Iterator[Figure]:
         )
 
 
-def board(_: bool) -> Iterator[Figure]:
+@row("monitor")
+def test_board() -> Iterator[Figure]:
     """The Colorlight 5A-75B as a monitor, three seeds; as a probe of trains it is in ``./run bench clock board``."""
-    yield from _boards.figures(ROOT / "build" / "colorlight_5a_75b_monitor", "--preset", "monitor")
-
-
-ROWS: dict[str, Row] = {
-    "stacks": parser("stacks", stacks.stacks),
-    "corpora": parser("corpora", captured),
-    "cuts": cuts,
-    "fuzz": fuzz,
-    "measure": measure,
-    "filter": _monitor_filters.filter_row,
-    "expressions": filter_expressions,
-    "host": host,
-    "mixes": _monitor_speed.mixes,
-    "metrics": _monitor_metrics.metrics,
-    "without_waiting": _monitor_speed.without_waiting,
-    "others": _monitor_speed.others,
-    "line_rate": line_rate,
-    "probe": probe,
-    "toeplitz": toeplitz,
-    "capture_pcie": capture_pcie,
-    # Block RAM: a port at line rate. SDRAM: what is left of 1.6 Gb/s for in and out.
-    "capture_blockram": capture("blockram", {60: 714, 512: 955, 1514: 984}),
-    "capture_sdram": capture("sdram", {60: 570, 512: 700, 1514: 720}),
-    "capture_udp": capture("udp", {60: 570, 512: 700, 1514: 720}),
-    "capture_udp_blockram": capture("udp_blockram", {60: 714, 512: 900, 1514: 930}),
-    "board": board,
-}
-
-
-if __name__ == "__main__":
-    sys.exit(run("monitor", __doc__, ROWS))
+    yield from board_builds.figures(ROOT / "build" / "colorlight_5a_75b_monitor", "--preset", "monitor")

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from _figures import Figure, Row, run
-
 from liteprobe.cores.formats import MIN_LENGTH, TICK_NS, slot_octets
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.defaults import PAPER_COUNTS
@@ -23,6 +21,7 @@ from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.suites.sweep import programs_for
 from liteprobe.sim.bench.system.monitoring import PORTS
 from liteprobe.sim.bench.system.tester import CABLE, Findings, joined, send_and_see
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 512, 1514)
@@ -49,7 +48,8 @@ def figures(name: str, found: Findings, frames: int) -> Iterator[Figure]:
     yield Figure(f"{name}_uncounted", abs(found.uncounted), "frames", 0)
 
 
-def line_rate(is_full: bool) -> Iterator[Figure]:
+@row("tester")
+def test_line_rate(is_full: bool) -> Iterator[Figure]:
     """All frames are kept with 0 octets (short frames) or 64 of each: within what the ring takes at line rate."""
     for length in LENGTHS:
         count = LINE_TICKS * (10 if is_full else 1) // slot_octets(length)
@@ -60,7 +60,8 @@ def line_rate(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"{name}_measures_off", len(found.measures_off), "counters", 0)
 
 
-def beyond(is_full: bool) -> Iterator[Figure]:
+@row("tester")
+def test_beyond(is_full: bool) -> Iterator[Figure]:
     """Whole frames of 1514 octets at line rate are more than the ring takes: what is dropped is counted exactly."""
     count = LINE_TICKS * (20 if is_full else 4) // slot_octets(1514)
     found = measured((1514, 1514), count, 65535)
@@ -68,7 +69,8 @@ def beyond(is_full: bool) -> Iterator[Figure]:
     yield Figure("beyond_dropped", found.dropped, "frames", 1, is_least=True)
 
 
-def hostile(is_full: bool) -> Iterator[Figure]:
+@row("tester")
+def test_hostile(is_full: bool) -> Iterator[Figure]:
     """Random lengths and gaps from seeds, another length on each port, over a switch with faults of random strength."""
     for seed in range(1, 11 if is_full else 4):
         chance = random.Random(seed)
@@ -83,7 +85,8 @@ def hostile(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"hostile_{seed}_measures_off", len(found.measures_off), "counters", 0)
 
 
-def ticks(is_full: bool) -> Iterator[Figure]:
+@row("tester")
+def test_ticks(is_full: bool) -> Iterator[Figure]:
     """The demo's trains of 60 octets through a loopback: simulated ticks that carry frames; in the others records are fetched."""
     template = TrainProgram(length=60, count=1, repeats=100 if is_full else 10)
     programs = programs_for((60,), PAPER_COUNTS, template)
@@ -95,10 +98,3 @@ def ticks(is_full: bool) -> Iterator[Figure]:
         passed = (probe.link.now_ns() - start_ns) / TICK_NS
     carry = sum(program.count * program.repeats * slot_octets(program.length) for program in programs)
     yield Figure("ticks_that_carry_frames", 100 * carry / passed, "%", 60, is_least=True)
-
-
-ROWS: dict[str, Row] = {"line_rate": line_rate, "beyond": beyond, "hostile": hostile, "ticks": ticks}
-
-
-if __name__ == "__main__":
-    sys.exit(run("tester", __doc__, ROWS))

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what traffic of many streams is held to: every octet and every start against a model that knows only the request.
 
-Prints one line a figure (``name value unit target ok|short``), writes build/bench/traffic.json, and ends with 1 when one falls
-short. ``utilisation``, ``random``, ``rates``, ``exponential`` and ``checksums`` run a compiled port of the gateware: from words
+ ``utilisation``, ``random``, ``rates``, ``exponential`` and ``checksums`` run a compiled port of the gateware: from words
 on its bus to the octets on its PHY, ``sys`` at 50 MHz. A second port shares nothing with it but the clock; ``system`` takes
 the whole simulated tester, both ports at once. ``peers`` lets trafgen and tcpreplay send the same over a virtual link of this
 machine, with whatever else it does; it needs root and their packages, and is run when it is named. Not compared: what a
@@ -19,9 +18,8 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import _peers
 import numpy as np
-from _figures import Figure, Row, run
+import peers
 
 from liteprobe.cores.formats import LN2, OVERHEAD, exponential_table
 from liteprobe.host.traffic.stream import Fixed, Interval, Stamp, Stream
@@ -29,6 +27,7 @@ from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.frames.tshark import write_pcap
 from liteprobe.sim.bench.receive.fields import named_delays, random_errors
 from liteprobe.sim.bench.system.traffic import joined, wrong_frames
+from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.traffic import port as port_bench
 from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.system.build import build_probe
@@ -54,7 +53,8 @@ def total(found: list[port_bench.Compared]) -> port_bench.Compared:
     return port_bench.Compared(**sums | {"utilisation": min(one.utilisation for one in found)})
 
 
-def utilisation(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_utilisation(is_full: bool) -> Iterator[Figure]:
     """One stream and sixteen, four modifiers on each, PRBS, frames of every length back to back."""
     for count in (1, 16):
         found = []
@@ -89,7 +89,8 @@ def programs(count: int, any_bits: float = 0.2) -> Iterator[tuple[list[Stream], 
         yield streams, port_bench.run(streams, PROGRAM_FRAMES, port_bench.SYS_PS + chance.randint(-2, 2))
 
 
-def random_programs(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_random(is_full: bool) -> Iterator[Figure]:
     """Random programs: lengths, gaps, bursts, modifiers, headers, stamps, checksums of all kinds; ``--full``: ten times as many."""
     found = [port_bench.compared(streams, ran, is_cut=True) for streams, ran in programs(500 if is_full else 55)]
     everything = total(found)
@@ -97,7 +98,8 @@ def random_programs(is_full: bool) -> Iterator[Figure]:
     yield from figures("random", everything)
 
 
-def rates(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_rates(is_full: bool) -> Iterator[Figure]:
     """Four streams at rates that no tick divides, each over 10^6 frames: every start as by whole fractions, no drift."""
     frames = 1_000_000 if is_full else 100_000
     shares = [Fraction(1, 7), Fraction(2, 11), Fraction(3, 13), Fraction(5, 17)]
@@ -122,7 +124,8 @@ def rates(is_full: bool) -> Iterator[Figure]:
     yield Figure("rates_start_before_due", int(np.sum(starts < order["due"] - order["due"][0])), "frames", 0)
 
 
-def exponential(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_exponential(is_full: bool) -> Iterator[Figure]:
     """10^5 exponential gaps: starts against the model; the model's law against the exponential."""
     frames = 100_000
     streams = [Stream("poisson", 1, Fixed(60), Interval(share=Fraction(1, 20), exponential=True), seed=7)]
@@ -139,7 +142,8 @@ def exponential(is_full: bool) -> Iterator[Figure]:
     yield Figure("exponential_kolmogorov", float(max(np.max(rank[1:] - law), np.max(law - rank[:-1]))), "", 0.006)
 
 
-def checksums(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_checksums(is_full: bool) -> Iterator[Figure]:
     """Frames of random programs, from the pins: tshark finds no wrong checksum of IPv4, UDP or TCP; ``--full``: 1000 programs."""
     wrong = frames = left_out = 0
     count = 1000 if is_full else 60
@@ -172,7 +176,8 @@ def _wrong_checksums(file: Path) -> int:
     return len(done.stdout.split())
 
 
-def system(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_system(is_full: bool) -> Iterator[Figure]:
     """The whole simulated tester, in band: random programs of 16 streams on both ports, joined by a cable, started in one tick."""
     build = build_probe("shared", with_cpu=False, preset="tester")
     frames = wrong = figures_off = 0
@@ -212,12 +217,12 @@ def system(is_full: bool) -> Iterator[Figure]:
                 its = np.flatnonzero(order["stream"] == number)
                 late[one.name] = int(order["late"][its].sum())
                 ends[one.name] = stamped_ends([(left[place][0], came[place][0]) for place in its.tolist()], one)
-        for row in result.rows:
-            is_right = (row.sent, row.late) == (row.stream.count, late[row.stream.name])
-            if row.stream.probe:
-                is_right &= (row.received, row.lost, row.bit_errors or 0) == (row.sent, 0, 0)
-                delay = row.latency and (row.latency.least_ns, row.latency.most_ns)
-                is_right &= delay == ends[row.stream.name]
+        for seen in result.rows:
+            is_right = (seen.sent, seen.late) == (seen.stream.count, late[seen.stream.name])
+            if seen.stream.probe:
+                is_right &= (seen.received, seen.lost, seen.bit_errors or 0) == (seen.sent, 0, 0)
+                delay = seen.latency and (seen.latency.least_ns, seen.latency.most_ns)
+                is_right &= delay == ends[seen.stream.name]
             figures_off += not is_right
     yield Figure("system_programs", seed, "programs", 1, is_least=True)
     yield Figure("system_frames", frames, "frames", 10_000, is_least=True)
@@ -235,7 +240,8 @@ def stamped_ends(times: list[tuple[int, int]], stream: Stream) -> tuple[int, int
     return min(delays), max(delays)
 
 
-def prbs(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_prbs(is_full: bool) -> Iterator[Figure]:
     """10^4 bit errors put into any place of frames of 35 streams, half of them with a mended FCS: each port's meters."""
     found = [random_errors(10_000, seed) for seed in range(1, 6 if is_full else 2)]
     yield Figure("prbs_bit_errors", min(one.flipped for one in found), "bits", 10_000, is_least=True)
@@ -243,7 +249,8 @@ def prbs(is_full: bool) -> Iterator[Figure]:
     yield Figure("prbs_frames_off", sum(one.rows_off for one in found), "frames", 0)
 
 
-def fields(is_full: bool) -> Iterator[Figure]:
+@row("traffic")
+def test_fields(is_full: bool) -> Iterator[Figure]:
     """Delays by a stamp in every field that the host allows, each width, ticks of 1, 16, 4096 and 16^15 ns, VLAN tags 0 to 2."""
     for tags in range(3):
         seen, off = named_delays(tags, 100 if is_full else 20)
@@ -251,17 +258,18 @@ def fields(is_full: bool) -> Iterator[Figure]:
         yield Figure(f"fields_{tags}_tags_off", off, "frames", 0)
 
 
-def peers(_: bool) -> Iterator[Figure]:
+@row("traffic", is_long=True)
+def test_peers() -> Iterator[Figure]:
     """Utilisation and error of intervals of trafgen, tcpreplay and a port of the gateware, for the same requests."""
-    if lacking := _peers.missing():
+    if lacking := peers.missing():
         raise RuntimeError(f"peers need: {', '.join(lacking)}")
     anything, interval_ns = 1e12, 20_000
     for length in (60, 1514):
         frame = bytes.fromhex("024c50540002024c5054000188b5") + bytes(length - 14)
-        for tool in (_peers.trafgen, _peers.tcpreplay):
+        for tool in (peers.trafgen, peers.tcpreplay):
             for asked_ns, count in ((None, 200_000), (interval_ns, 20_000)):
                 with TemporaryDirectory() as folder:
-                    seen = _peers.seen(Path(folder), tool(frame, count, asked_ns), frame, asked_ns)
+                    seen = peers.seen(Path(folder), tool(frame, count, asked_ns), frame, asked_ns)
                 name = f"peers_{tool.__name__}_{length}"
                 if asked_ns is None:
                     yield Figure(f"{name}_utilisation", 100 * seen.utilisation, "%", anything)
@@ -280,20 +288,3 @@ def peers(_: bool) -> Iterator[Figure]:
             else:
                 off = np.max(np.abs(np.diff(found.ticks) * TICK_NS - asked_ns))
                 yield Figure(f"{name}_interval_off_p100", float(off), "ns", 0)
-
-
-ROWS: dict[str, Row] = {
-    "utilisation": utilisation,
-    "random": random_programs,
-    "rates": rates,
-    "exponential": exponential,
-    "checksums": checksums,
-    "system": system,
-    "prbs": prbs,
-    "fields": fields,
-    "peers": peers,
-}
-
-
-if __name__ == "__main__":
-    sys.exit(run("traffic", __doc__, ROWS, long=("peers",)))

@@ -10,7 +10,6 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-import _boards
+import board_builds
 import numpy as np
-from _figures import ROOT, Figure, Row, run
+import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, summary, truth
@@ -33,6 +32,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites import sweep
 from liteprobe.host.traffic.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
+from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 OVERHEAD = 24
 TICK_NS = 8
@@ -75,10 +75,17 @@ class Bench:
             yield probe, rows
 
 
+@pytest.fixture
+def bench(is_full: bool, tmp_path: Path) -> Bench:
+    """The simulated probes of a row."""
+    return Bench(is_full, tmp_path)
+
+
 # Transmit -----------------------------------------------------------------------------------------
 
 
-def utilisation(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_utilisation(bench: Bench) -> Iterator[Figure]:
     """Both ports at once, back to back: every start L + 24 octets after the last, at the pins."""
     programs = [TrainProgram(length, 1000, stream_id=7) for length in LENGTHS]
     with bench.probe("cable?delay=1us") as (probe, rows):
@@ -114,7 +121,8 @@ def on_tick(errors: NDArray[np.float64]) -> float:
     return float(np.mean((errors > -1) & (errors <= 0)))
 
 
-def intervals(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_intervals(bench: Bench) -> Iterator[Figure]:
     """Intervals of any fraction of a tick: the absolute schedule is kept, and does not drift."""
     random = np.random.default_rng(2)
     count = 10_000 if bench.is_full else 2_000
@@ -138,7 +146,8 @@ def intervals(bench: Bench) -> Iterator[Figure]:
     yield Figure("drift_over_100000", abs(errors[0][-tenth:].mean() - errors[0][:tenth].mean()), "ticks", 0.01)
 
 
-def stamps(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_stamps(bench: Bench) -> Iterator[Figure]:
     """Stamps against the SFD at the pins, in a synchronous loopback."""
     programs = [TrainProgram(length, 200, stream_id=3) for length in LENGTHS]
     with bench.probe("loopback?delay=40ns") as (probe, rows):
@@ -153,7 +162,8 @@ def stamps(bench: Bench) -> Iterator[Figure]:
     yield Figure("rx_stamp_spread", float(np.ptp(np.concatenate(came))) / TICK_NS, "ticks", 0)
 
 
-def asynchronous(_: Bench) -> Iterator[Figure]:
+@row("train")
+def test_asynchronous() -> Iterator[Figure]:
     """RX stamps with every clock domain 100 ppm from the others: cocotb at the pins."""
     test = "sim/wire/receive/test_stamp_spread.py"
     subprocess.run([sys.executable, "-m", "pytest", "-q", test], cwd=ROOT, capture_output=True, check=False)
@@ -166,7 +176,8 @@ def asynchronous(_: Bench) -> Iterator[Figure]:
 # Measurement --------------------------------------------------------------------------------------
 
 
-def delay(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_delay(bench: Bench) -> Iterator[Figure]:
     """The delay of each packet through a switch with other traffic, loss, copies and reordering."""
     wire = "switch?latency=3us&cross=0.4&loss=0.01&duplicate=0.01&reorder=0.02&reorder_by=30us&queue=200&seed=5"
     programs = [
@@ -185,7 +196,8 @@ def delay(bench: Bench) -> Iterator[Figure]:
     yield Figure("packets_not_measured", missing, "packets", 0)
 
 
-def capacity(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_capacity(bench: Bench) -> Iterator[Figure]:
     """Capacity of trains of 100 frames of 1514 octets, and by pairs behind loaded hops."""
     program = TrainProgram(1514, 100, 5, gap_ns=2e6)
     for name, wire, rate in (("line", "switch?rate=1G", 1e9), ("narrow", "switch?rate=100M&queue=200", 1e8)):
@@ -206,7 +218,8 @@ def capacity(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"capacity_behind_load_{load:g}", 100 * abs(found / 1e8 - 1), "%", 0.1)
 
 
-def calibration(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_calibration(bench: Bench) -> Iterator[Figure]:
     """The line of calibration through a loopback of 1 us, against the same line through the truth."""
     programs = [TrainProgram(length, 100, 10) for length in PAPER_LENGTHS]
     with bench.probe("loopback?delay=1us") as (probe, rows):
@@ -225,7 +238,8 @@ def calibration(bench: Bench) -> Iterator[Figure]:
 # Speed --------------------------------------------------------------------------------------------
 
 
-def speed(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_speed(bench: Bench) -> Iterator[Figure]:
     """Simulated ticks a second of the whole SoC, its softcore included, with both ports at line rate."""
     program = TrainProgram(1514, 1000, 1, stream_id=2)
     bench.build("own")
@@ -246,7 +260,8 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def paper(bench: Bench) -> Iterator[Figure]:
+@row("train", is_long=True)
+def test_paper(bench: Bench) -> Iterator[Figure]:
     """The paper's table 1 (and a loaded switch): 7 sizes, 100 and 1000 frames, 10 repeats, loopback and switch."""
     requests = demo.requests(bench.folder, bench.build("own"), PAPER_REPEATS)
     started = time.monotonic()
@@ -257,7 +272,8 @@ def paper(bench: Bench) -> Iterator[Figure]:
 # Management in band -------------------------------------------------------------------------------
 
 
-def in_band(bench: Bench) -> Iterator[Figure]:
+@row("train")
+def test_in_band(bench: Bench) -> Iterator[Figure]:
     """A storm of register reads over the port that sends: every start keeps its tick, and no read fails."""
     for load in (50, 99):
         interval_ns = interval_ns_for_rate(1514, 1e7 * load)
@@ -284,41 +300,11 @@ def in_band(bench: Bench) -> Iterator[Figure]:
 # Boards -------------------------------------------------------------------------------------------
 
 
-def board(bench: Bench) -> Iterator[Figure]:
+@row("train", is_long=True)
+def test_board() -> Iterator[Figure]:
     """Colorlight 5A-75B with two ports, VexRiscv and Etherbone in band, no discipline: three seeds in strict timing."""
     folder = Path("build/colorlight_5a_75b_train")
-    yield from _boards.figures(folder, "--no-discipline")
-    report = _boards.build(folder, "--no-discipline")
+    yield from board_builds.figures(folder, "--no-discipline")
+    report = board_builds.build(folder, "--no-discipline")
     if report:
         yield Figure("source_to_bitstream", report["seconds"]["total"], "s", 300)
-
-
-ROWS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
-    "utilisation": utilisation,
-    "intervals": intervals,
-    "stamps": stamps,
-    "asynchronous": asynchronous,
-    "delay": delay,
-    "capacity": capacity,
-    "calibration": calibration,
-    "speed": speed,
-    "paper": paper,
-    "in_band": in_band,
-    "board": board,
-}
-LONG = ("paper", "board")
-
-
-def with_bench(row: Callable[[Bench], Iterator[Figure]], folder: Path) -> Row:
-    """Return a row that makes its own Bench."""
-    return lambda is_full: row(Bench(is_full, folder))
-
-
-def main() -> int:
-    """Measure what was asked for; return 1 when a figure falls short."""
-    with tempfile.TemporaryDirectory() as folder:
-        return run("train", __doc__, {name: with_bench(row, Path(folder)) for name, row in ROWS.items()}, LONG)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -35,14 +35,14 @@ class DdrSamples(LiteXModule):
 
     Limits: from ``timebase2x`` to ``timebase`` there are 4 ns, which nextpnr does not check; ``soc/build/bitstream.py`` does.
     Source: Lattice FPGA-TN-02035 (ECP5 High-Speed I/O), GDDRX1_RX.SCLK, which all sides have; simulation library, IDDRX1F:
-    the samples of a rising edge and of the falling one behind it come out together, at the next rising edge.
+    the samples of a rising edge and of the falling one after it come out together, at the next rising edge.
     """
     def __init__(self, pad):
         self.samples = Signal(4)
 
         # # #
 
-        pair   = Signal(2) # Of the rising edge before the last one, and the falling one behind it.
+        pair   = Signal(2) # Of the rising edge before the last one, and the falling one after it.
         before = Signal(2, reset_less=True)
         word   = Signal(4, reset_less=True)
         late   = Signal(reset_less=True)
@@ -176,7 +176,7 @@ class Ecp5Board:
         Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
     spare_records : int
         That each port of a train holds by default beside firmware in block RAM, which gets what is not taken of 1024.
-    flash_offset : int, where firmware lies in the flash, behind the bitstream.
+    flash_offset : int, where firmware lies in the flash, after the bitstream.
     pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
     flash_bytes : int, size of the flash.
     cable : str, JTAG cable by openFPGALoader's name.

@@ -66,7 +66,7 @@ class RgmiiReceive(LiteXModule):
         data_d   = Signal(8)
         ctl_d    = Signal(2)
         up       = Signal()
-        was_told = Signal() # Some status has come: from now on it is believed.
+        was_reported = Signal() # Some status has come: from now on it is believed.
 
         # Pads.
         # -----
@@ -103,9 +103,9 @@ class RgmiiReceive(LiteXModule):
         self.comb += up.eq(data_d[0] & (data_d[1:3] == 0b10) & data_d[3])
         self.sync.eth_rx += [
             If(ctl_d == 0b00,
-                If(data_d[:4] != 0, was_told.eq(1)),
-                self.status.eq(Cat(data_d[:4], was_told)),
-                self.link_up.eq(up | (~was_told & (data_d[:4] == 0))),
+                If(data_d[:4] != 0, was_reported.eq(1)),
+                self.status.eq(Cat(data_d[:4], was_reported)),
+                self.link_up.eq(up | (~was_reported & (data_d[:4] == 0))),
             )
         ]
 

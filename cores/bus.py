@@ -75,7 +75,7 @@ class WriteOnlyCSR(CSRStorage):
     ----------
     storage : Signal(size), out
     re : Signal(), out
-        A pulse behind a write of the low word, as CSRStorage's.
+        A pulse after a write of the low word, as CSRStorage's.
     is_written : Signal(), out
         Any word is written in this cycle.
     """

@@ -1,9 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Generates PRBS-31 in words of 32 bits, for a sender that fills frames with it and a receiver that compares them.
+"""Makes pseudo-random bits: PRBS-31, with which senders fill frames and receivers compare them, and xorshift for draws.
 
-Source: ITU-T O.150, section 5.8.
+Source: ITU-T O.150, section 5.8 (PRBS-31).
 """
 
 from functools import reduce
@@ -11,7 +11,7 @@ from operator import xor
 
 from migen import *
 
-from liteprobe.cores.formats import PRBS_BITS, PRBS_SEED, PRBS_TAPS
+from liteprobe.cores.formats import PRBS_BITS, PRBS_SEED, PRBS_TAPS, XORSHIFT
 
 LANE = 32 # Bits of a word.
 
@@ -41,3 +41,13 @@ def first_word():
         state = (state << 1 | bit) & PRBS_SEED
         word |= bit << place_of(number)
     return word
+
+def xorshift(state, shifts=XORSHIFT):
+    """Return the next state of xorshift32, which is its output too, of a signal of 32 bits; or of others, by their shifts.
+
+    Source: Marsaglia, Xorshift RNGs, 2003.
+    """
+    left, right, last = shifts
+    first  = state ^ Cat(Constant(0, left), state[:-left])
+    second = first ^ (first >> right)
+    return second ^ (second << last)[:len(state)]

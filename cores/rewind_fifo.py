@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Buffers words and takes them back, for what is only known to be wanted after its first words."""
+"""Buffers words and takes them back, where only later words tell whether they are wanted."""
 
 from migen import *
 

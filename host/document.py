@@ -16,7 +16,7 @@ from dataclasses import MISSING, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from liteprobe.host.errors import UsageError, is_near, nearest
+from liteprobe.host.errors import RangeError, UsageError, is_near, nearest
 from liteprobe.host.units import DECIMAL, Factors, Number, exact, split, with_unit
 
 if TYPE_CHECKING:
@@ -31,14 +31,6 @@ SCHEMA_FOLDER = "https://liteprobe.org/schema"
 
 class DocumentError(UsageError):
     """Something in a document is wrong; the message begins with its name and line."""
-
-
-class RangeError(UsageError):
-    """A field of a dataclass is out of its range; ``key`` says which."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.key = name
 
 
 @dataclass(frozen=True)
@@ -98,26 +90,15 @@ def dumped(document: Any, flow: bool | None = False) -> str:
 
 
 class ValueKind(Protocol):
-    """What a value may be; `check` holds the range, and is asked by the dataclass that holds the value."""
+    """A kind of values: how it is written, read with the line of its errors, checked for its range, and described."""
 
     @property
-    def written(self) -> str:
-        """How it is written, with unit and range."""
-
-    def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any:
-        """Return the value of a node, checked; ``name``: what it is, for messages."""
-
-    def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
-
-    def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when a value is out of range."""
-
-    def write(self, value: Any) -> Any:
-        """Return a value as plain data of YAML."""
-
-    def schema(self) -> Schema:
-        """Return its JSON Schema."""
+    def written(self) -> str: ...
+    def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any: ...
+    def takes(self, value: Any) -> bool: ...
+    def check(self, value: Any, name: str, of: str = "") -> None: ...
+    def write(self, value: Any) -> Any: ...
+    def schema(self) -> Schema: ...
 
 
 class Plain:
@@ -367,7 +348,7 @@ class FieldValue(Plain):
 
 
 @dataclass(frozen=True)
-class Word(Plain):
+class NoneWord(Plain):
     """A word that stands for None."""
 
     written: str
@@ -469,7 +450,7 @@ class ByShape(Plain):
         if self.several and node.id == "sequence":
             return self.several.read(node, name, source)
         plain = self.plain.kind if isinstance(self.plain, Made) else self.plain
-        words = getattr(plain, "words", (plain.written,) if isinstance(plain, Word) else None)
+        words = getattr(plain, "words", (plain.written,) if isinstance(plain, NoneWord) else None)
         if words and text_of(node, name, source, self) not in words:
             raise source.at(node, f"{name} '{node.value}' is unknown: give {self.written}")
         return self.plain.read(node, name, source)

@@ -48,6 +48,14 @@ class MapError(ProbeError):
     """The register map does not belong to the gateware that runs in the probe: exit code 1."""
 
 
+class RangeError(UsageError):
+    """A field of a dataclass is out of its range; ``key`` says which."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.key = name
+
+
 def is_near(word: str, words: Sequence[str]) -> bool:
     """Return whether a word looks like one of ``words``."""
     return bool(difflib.get_close_matches(word, words, n=1))

@@ -36,8 +36,8 @@ class Interrupted(KeyboardInterrupt):
     ----------
     number : int
         The signal.
-    kept : str
-        What there is of what was measured.
+    remains : str
+        In words, what there is of what was measured.
 
     Attributes
     ----------
@@ -47,32 +47,32 @@ class Interrupted(KeyboardInterrupt):
         What the programs that were cut short had measured (TrainResult).
     """
 
-    def __init__(self, number: int = signal.SIGINT, kept: str = "") -> None:
+    def __init__(self, number: int = signal.SIGINT, remains: str = "") -> None:
         words = WORDS[signal.Signals(number)]
-        super().__init__(f"{words}; {kept}" if kept else words)
+        super().__init__(f"{words}; {remains}" if remains else words)
         self.exit_code = 128 + number
         self.results: list[Any] = []
 
 
-class Wish:
-    """Whether somebody has asked for the end, while a `wished` block runs."""
+class StopRequest:
+    """A request to end, as of a signal, while a `stop_requests` block runs."""
 
     def __init__(self) -> None:
         self.number = 0
 
     @property
-    def is_asked(self) -> bool:
+    def is_made(self) -> bool:
         """Whether a signal has come."""
         return self.number != 0
 
 
 class _State:
-    """What handlers know; there is one, because signals belong to the process."""
+    """State of the handlers; there is one, because signals belong to the process."""
 
     is_installed = False
     number = 0  # Of the last signal.
     since_s = -PATIENCE_S
-    wish: Wish | None = None
+    request: StopRequest | None = None
     held = 0  # Blocks of `held` that run.
 
 
@@ -108,7 +108,7 @@ def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def behind(error: BaseException) -> Interrupted | None:
+def interrupt_of(error: BaseException) -> Interrupted | None:
     """Return the Interrupted that somebody's code made ``error`` of, or None."""
     before: BaseException | None = error
     while before is not None and not isinstance(before, Interrupted):
@@ -123,15 +123,15 @@ def pass_on() -> None:
 
 
 @contextmanager
-def wished() -> Iterator[Wish]:
-    """Make the first signal a wish, so that nothing is cut in the middle; the next one raises Interrupted as always."""
-    wish = Wish()
+def stop_requests() -> Iterator[StopRequest]:
+    """Make the first signal a request, so that nothing is cut in the middle; the next one raises Interrupted as always."""
+    request = StopRequest()
     before = {} if _State.is_installed else {number: signal.signal(number, _handle) for number in SIGNALS}
-    _State.wish = wish
+    _State.request = request
     try:
-        yield wish
+        yield request
     finally:
-        _State.wish = None
+        _State.request = None
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -199,9 +199,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if now_s < _State.since_s + PATIENCE_S and _State.number:
         return
     _State.number, _State.since_s = number, now_s
-    if _State.wish is not None:
-        _State.wish.number = number
-        _State.wish = None
+    if _State.request is not None:
+        _State.request.number = number
+        _State.request = None
         return
     _raise(frame)
 

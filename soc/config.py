@@ -25,49 +25,18 @@ def or_words(choices: Iterable[int]) -> str:
 class BoardLimits(Protocol):
     """Gives what a configuration must know of a board to be checked against it."""
 
-    @property
-    def name(self) -> str:
-        """Name of the board, as in ``liteprobe build``."""
+    name: str  # Name of the board, as in ``liteprobe build``.
+    ports: int  # Ethernet PHYs of the board.
+    sys_clk_freq: float  # Frequency of ``sys`` (Hz).
+    lut_sites: int | None  # Number of LUT sites of the device. None: a simulation, which has no limit.
+    block_rams: int | None  # Number of block RAMs of the device. None: a simulation, which has no limit.
+    with_serial: bool  # Whether a serial port is wired.
+    with_pcie: bool  # Whether it plugs into a PCIe slot.
+    sdram_bytes: int  # SDRAM that a probe can use; 0: none.
+    sdram_banks: int  # Banks of its SDRAM, of 2 MiB each, that an emulator can use.
+    spare_bytes: int  # Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
+    spare_records: int  # Of each port by default beside firmware in block RAM, which gets what they leave of `RECORDS`.
 
-    @property
-    def ports(self) -> int:
-        """Ethernet PHYs of the board."""
-
-    @property
-    def sys_clk_freq(self) -> float:
-        """Frequency of ``sys`` (Hz)."""
-
-    @property
-    def lut_sites(self) -> int | None:
-        """Number of LUT sites of the device. None: a simulation, which has no limit."""
-
-    @property
-    def block_rams(self) -> int | None:
-        """Number of block RAMs of the device. None: a simulation, which has no limit."""
-
-    @property
-    def with_serial(self) -> bool:
-        """Whether a serial port is wired."""
-
-    @property
-    def with_pcie(self) -> bool:
-        """Whether it plugs into a PCIe slot."""
-
-    @property
-    def sdram_bytes(self) -> int:
-        """SDRAM that a probe can use; 0: none."""
-
-    @property
-    def sdram_banks(self) -> int:
-        """Banks of its SDRAM, of 2 MiB each, that an emulator can use."""
-
-    @property
-    def spare_bytes(self) -> int:
-        """Block RAM that firmware can have by default, where there is no SDRAM; 0: none."""
-
-    @property
-    def spare_records(self) -> int:
-        """Records of each port by default beside firmware in spare block RAM, which gets what they leave of `RECORDS`."""
 
 class Area(NamedTuple):
     """Holds what a part takes of an ECP5.
@@ -424,7 +393,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def _has_room(self, slots: int, board: BoardLimits) -> bool:
         large = replace(self, streams=slots - 1)
         fits  = board.block_rams is None or large.block_rams_needed(board) <= board.block_rams
-        # As many as a port sends, wherever they can be had.
+        # As many as a port sends, wherever they fit.
         return fits and large.fits(board, 1.0 if self.sends_streams else COMFORT)
 
     def main_ram_block_bytes(self, board: BoardLimits) -> int:

@@ -14,7 +14,7 @@ from liteprobe.cores.emulate.direction import EmulatedDirection, DirectionSizes,
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.receive.filter import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
-from liteprobe.cores.transmit.forward_path import ForwardTransmit
+from liteprobe.cores.transmit.path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD
 from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.main_ram import add_place, burst_port, sdram_places

@@ -14,28 +14,35 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
-from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, STREAMS, TICKS_PER_SECOND, Part
+from liteprobe.cores.capture.capture import BlockCapture
+from liteprobe.cores.capture.export import BlockExport, FrameArbiter
+from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
+from liteprobe.cores.formats import (
+    BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STREAM_WORDS, STREAMS,
+    TICKS_PER_SECOND, Part,
+)
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
-from liteprobe.cores.receive.path import ReceivePath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.measure.port import PortMeter
+from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatusBlock
-from liteprobe.cores.transmit import TransmitPath
-from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
-from liteprobe.cores.transmit.sources.replay import ReplaySource
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.management import ManagementTransmit
+from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import TransmitPath
+from liteprobe.cores.transmit.sources.replay import ReplayPort, ReplaySource
+from liteprobe.cores.transmit.sources.sets import SdramTable, SetRegisters, SetsSource
 from liteprobe.soc.boot import processor_parameters
 from liteprobe.soc.datagrams import add_datagrams, add_slots
 from liteprobe.soc.emulate import add_emulator, add_leave
 from liteprobe.soc.export import identity, soc_map
-from liteprobe.soc.main_ram import add_boot, behind_start, burst_port, sdram_places, write_boot_program
-from liteprobe.soc.measure import add_measure_ports
-from liteprobe.soc.monitor import add_capture, add_export, add_monitor_ports
-from liteprobe.soc.replay import add_replays
-from liteprobe.soc.streams import add_stream_memories
+from liteprobe.soc.main_ram import (
+    add_boot, add_place, behind_start, burst_port, ring_address, sdram_places, write_boot_program,
+)
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 DATA_WIDTH       = 32         # Of the frame streams in sys.
@@ -121,15 +128,13 @@ class ProbeSoC(SoCCore):
         if config.emulates:
             add_emulator(self)
         elif config.monitors:
-            add_monitor_ports(self)
-            add_capture(self)
-        elif config.measures:
-            add_measure_ports(self)
+            self.add_monitor()
         else:
+            add_port = self.add_measure_port if config.measures else self.add_receive
             for number, phy in enumerate(self.phys):
-                self.add_receive(number, phy)
+                add_port(number, phy)
         if config.replays:
-            add_replays(self)
+            self.add_replays()
 
         # Management link --------------------------------------------------------------------------
         {
@@ -168,7 +173,7 @@ class ProbeSoC(SoCCore):
     def add_timebase(self):
         """Keep the one time of all ports."""
         self.last_timebase = "timebase" # Of the parts that have a reset of their own.
-        clock = ProbeClock()
+        clock = TimebaseClock()
         clock.add_csr()
         self.timebase = ClockDomainsRenamer({"timebase": self.add_local_timebase("clock")})(clock)
 
@@ -254,28 +259,33 @@ class ProbeSoC(SoCCore):
         config  = self.probe_config
         if config.emulates:
             return add_leave(self, number)
-        streams = replay = sets = None
+        sources = []
         if config.replays:
-            replay = ReplaySource()
+            sources = [ReplaySource()]
         if config.makes_sets:
-            sets = SetsSource(SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4))
+            table   = SdramTable(burst_port(self, writes=False), sdram_places(config, self.board)["sets"].origin//4)
+            sources = [*sources, SetsSource(table, with_templates=not config.sends_streams)]
         if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-            streams = StreamSource([] if sets is None else [sets.user])
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, streams, replay, sets)
+            sources = [StreamSource([source.user for source in sources if source.name == "sets"]), *sources]
+        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, sources)
         path.add_csr()
         self.join_transmit(number, path, self.add_local_timebase(f"tx{number}"))
-        if streams is None and sets is not None:
-            bus = path.headers.bus
+        if config.sends_streams:
+            bus = path.streams.headers_bus
             self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
-        elif streams is None:
+            self.add_memory(f"port{number}_schedule", path.streams.streams_bus, STREAMS*STREAM_WORDS)
+            self.add_memory(f"port{number}_modifiers", path.streams.modifiers_bus, STREAMS*MODIFIERS*MODIFIER_WORDS)
+            self.add_memory(f"port{number}_lists", path.streams.lists_bus, LIST_WORDS)
+            self.add_memory(f"port{number}_sent", path.streams.sent_counters.bus, STREAMS*SENT_WORDS)
+        elif config.makes_sets:
+            bus = path.sets.headers_bus
+            self.add_memory(f"port{number}_header", bus, STREAMS*HEADER_WORDS_OF_STREAM)
+        else:
             header = wishbone.SRAM(path.header)
             self.add_module(name=f"port{number}_header", module=header)
             self.add_memory(f"port{number}_header", header.bus, path.header.depth)
             bus = header.bus
-        else:
-            add_stream_memories(self, f"port{number}", path)
-            bus = streams.headers_bus
         self.comb += path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack)
 
     def join_transmit(self, number, path, domain):
@@ -295,24 +305,152 @@ class ProbeSoC(SoCCore):
         Registers ``port<n>_rx``; memories ``port<n>_records``, ``port<n>_streams``, ``port<n>_snapshot``.
         """
         config = self.probe_config
-        path   = ReceivePath(self.timebase, self.carries_management(number), config.record_depth,
-            with_line_clock = config.with_discipline,
-            pad_ticks       = phy.rx_ticks)
-        domain = self.add_local_timebase(f"rx{number}")
-        path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
-        self.add_module(name=f"port{number}_rx", module=path)
+        path   = RecordPath(self.timebase, self.carries_management(number), config.record_depth, phy.rx_ticks)
+        path   = self.join_receive(f"port{number}_rx", number, path, config.with_discipline)
+        self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
+        self.add_memory(f"port{number}_streams", path.streams.bus, path.streams.bus_words)
+        self.add_snapshot(number, path)
+
+    def add_measure_port(self, number, phy):
+        """Measure what a PHY receives, and keep nothing: registers ``port<n>_rx``, and those of the meter."""
+        path = MeasurePath(self.timebase, self.carries_management(number), phy.rx_ticks)
+        path = self.join_receive(f"port{number}_rx", number, path, self.probe_config.with_discipline)
+        self.add_meter(number, path)
+
+    def add_monitor_port(self, number, phy):
+        """Filter, measure and capture what a PHY receives: registers ``port<n>_monitor``, and those of the meter.
+
+        A port that sends nothing else sends management by itself.
+        """
+        config    = self.probe_config
+        is_shared = self.carries_management(number)
+        path = MonitorPath(self.timebase, self.filter.matchers[number], number, config.mac_address if is_shared else None,
+            pad_ticks   = phy.rx_ticks,
+            with_fields = config.sends_streams,
+            with_hash   = config.with_hash)
+        path = self.join_receive(f"port{number}_monitor", number, path, config.with_discipline and config.generates)
+        if config.counts_rates:
+            parser, ended = path.parser, self.rates.ended[number]
+            self.comb += [
+                ended.valid.eq(parser.seen),
+                ended.length.eq(parser.frame.length),
+            ]
+        self.add_meter(number, path)
+        if is_shared and not config.generates:
+            self.port0_transmit = transmit = ManagementTransmit()
+            self.comb += transmit.source.connect(phy.sink)
+        return path
+
+    def add_meter(self, number, path):
+        """Measure the frames of a port's ``path``, and the streams of them.
+
+        Registers ``port<n>_measure``; memories ``port<n>_snapshot``, ``port<n>_streams``, ``port<n>_bins``, and
+        ``port<n>_places`` where ports send streams.
+        """
+        config = self.probe_config
+        meter  = PortMeter(slots=config.slots(self.board), with_fields=config.sends_streams)
+        self.add_module(name=f"port{number}_measure", module=meter)
+        self.comb += path.measured.connect(meter.measured)
+        self.add_snapshot(number, path)
+        self.add_memory(f"port{number}_streams", meter.streams.bus, meter.streams.bus_words)
+        self.add_memory(f"port{number}_bins", meter.histograms.bus, meter.histograms.bus_words)
+        if config.sends_streams:
+            self.comb += meter.fields.passing.eq(path.arrivals.passing)
+            self.add_memory(f"port{number}_places", meter.fields.bus, meter.fields.bus_words)
+
+    def add_snapshot(self, number, path):
+        """Let the host read what a receive path counts: memory ``port<n>_snapshot``, whose words are registers."""
+        self.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
+        self.snapshots[f"port{number}"] = path.tally.layout
+
+    def join_receive(self, name, number, path, with_line_clock):
+        """Join a receive path to its PHY: a module with its registers. Returns it, in the clocks of the port."""
+        phy = self.phys[number]
+        path.add_csr()
+        if with_line_clock:
+            path.add_line_clock()
+        path = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": self.add_local_timebase(f"rx{number}")})(path)
+        self.add_module(name=name, module=path)
         self.comb += [
             phy.source.connect(path.sink),
             path.link_up.eq(phy.link_up),
         ]
-        self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
-        self.add_memory(f"port{number}_streams", path.streams.bus, path.streams.bus_words)
-        self.add_memory(f"port{number}_snapshot", path.tally.bus, path.tally.words)
-        self.snapshots[f"port{number}"] = path.tally.layout
+        return path
+
+    def add_replays(self):
+        """Give each port a ring for what the host streams: registers ``port<n>_replay`` and ``port<n>_sets``.
+
+        The link adds what fills the rings (`add_datagrams`, `add_slots`). The table of sets is a part of the SDRAM's region.
+        """
+        self.replay_ports = []
+        for number in range(self.probe_config.ports):
+            path = getattr(self, f"port{number}_tx")
+            port = ReplayPort(path, burst_port(self, writes=False), ring_address(self, number))
+            port.add_csr()
+            self.add_module(name=f"port{number}_replay", module=port)
+            self.replay_ports.append(port)
+            if self.probe_config.makes_sets:
+                self.add_module(name=f"port{number}_sets", module=SetRegisters(path.sets))
+        if self.probe_config.makes_sets:
+            add_place(self, "sets_table", "sets")
 
     def add_memory(self, name, bus, words):
         """Give a memory a place on the bus, which nobody caches."""
         self.bus.add_slave(name=name, slave=bus, region=SoCRegion(size=4*words, cached=False))
+
+    # Monitor --------------------------------------------------------------------------------------
+
+    def add_monitor(self):
+        """Filter the frames of all ports, measure them, and capture those that pass: registers ``filter``, ``capture``."""
+        config      = self.probe_config
+        self.filter = FilterTables(config.ports)
+        self.filter.add_csr()
+        self.add_memory("filter", self.filter.bus, self.filter.words)
+        if config.counts_rates:
+            self.rates = RateMeter(self.timebase, config.ports)
+        paths = [self.add_monitor_port(number, phy) for number, phy in enumerate(self.phys)]
+        memory, address = self.ring_memory()
+        self.capture = capture = BlockCapture(config.ports, memory, self.sys_clk_freq)
+        capture.add_csr(address)
+        for path, to in zip(paths, capture.ports):
+            self.comb += [
+                path.descriptor.connect(to.descriptor),
+                path.header.connect(to.header),
+                path.data.connect(to.data),
+                path.skip.eq(to.skip),
+            ]
+
+    def ring_memory(self):
+        """Return where a capture waits for the host, and its address on the bus."""
+        config = self.probe_config
+        if config.ring_kind(self.board) == "sdram":
+            place = sdram_places(config, self.board)["capture"]
+            port  = burst_port(self)
+            return BurstRing(port, place.size//(4*BLOCK_WORDS), place.origin//4), self.sdram_region.origin + place.origin
+        memory = BlockRamRing(config.capture_blocks)
+        self.add_memory("capture_ring", memory.bus, memory.words)
+        return memory, self.bus.regions["capture_ring"].origin
+
+    def add_export(self, transmit, has_room):
+        """Send blocks beside the answers of the management stack on ``transmit``, to whoever asked for them."""
+        config, request = self.probe_config, self.management.request
+        self.export = export = BlockExport(config.mac_address, config.ip_address)
+        export.add_csr()
+        self.export_arbiter = arbiter = FrameArbiter(is_quiet=not config.replays)
+        self.comb += [
+            self.capture.block.connect(export.sink),
+            self.capture.send.eq(export.send),
+            export.peer_mac.eq(request.peer_mac),
+            export.peer_ip.eq(request.peer_ip),
+            self.management.source.connect(arbiter.first),
+            export.source.connect(arbiter.second),
+            arbiter.source.connect(transmit),
+            arbiter.has_room.eq(has_room),
+        ]
+
+    def add_channel_table(self, bus):
+        """Let the host see the channels of the capture."""
+        self.add_memory("capture_channels", bus, self.capture.channels.words)
 
     # Management link ------------------------------------------------------------------------------
 
@@ -332,16 +470,12 @@ class ProbeSoC(SoCCore):
         ]
         self.sync += skipped.eq(skipped + stack.skipped)
         if config.monitors:
-            add_export(self, transmit, has_room)
+            self.add_export(transmit, has_room)
             self.add_channel_table(self.capture.bus)
         else:
             self.comb += self.management.source.connect(transmit)
         bus = behind_start(self, stack.bus) if config.replays else stack.bus
         self.bus.add_master("etherbone", bus)
-
-    def add_channel_table(self, bus):
-        """Let the host see the channels of the capture."""
-        self.add_memory("capture_channels", bus, self.capture.channels.words)
 
     def add_link_uart(self):
         """Reach the bus through the serial port."""

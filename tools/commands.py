@@ -71,6 +71,8 @@ OF_RUN = {
 WHOLE = {"docs/labs/": "sim/system/docs/test_labs.py"}
 #: Scripts that no test runs.
 UNTESTED = {"tools/arcs.py": "minutes of synthesis", "liteprobe.soc.build.stages": "minutes of synthesis"}
+#: A row of a bench: its mark, other marks, its function.
+ROW = re.compile(r'^@row\("([\w-]+)"(?:, "(\w+)")?.*\)\n(?:@.*\n)*def test_(\w+)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -217,12 +219,11 @@ def of_run(words: list[str]) -> Fate:
     if name not in OF_RUN:
         raise ValueError(f"./run has no command '{name}'")
     if name == "bench" and rest and rest[0] != PLACES["NAME"]:
-        sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "bench").glob("*.py"))
-        if not (ROOT / "bench" / f"{rest[0].replace('-', '_')}.py").exists():
-            raise ValueError(f"there is no bench/{rest[0]}.py")
+        if rest[0] not in rows():
+            raise ValueError(f"there is no bench '{rest[0]}'")
         for row in rest[1:]:
-            if f'"{row}"' not in sources and f"def {row}(" not in sources:
-                raise ValueError(f"no bench has a row '{row}'")
+            if not any(row == known or row.startswith(f"{known}_") for known in rows()[rest[0]]):
+                raise ValueError(f"the bench {rest[0]} has no row '{row}'")
     for path in rest if name in ("python", "test") else []:
         if re.search(r"/.*\.(?:py|yaml)$", path) and not (ROOT / path).exists():
             raise ValueError(f"there is no {path}")
@@ -231,6 +232,15 @@ def of_run(words: list[str]) -> Fate:
     if name == "python" and not is_tested(rest[0] if rest else ""):
         raise ValueError(f"no test has {rest[0]} in it, so nothing says that it runs")
     return Fate("not run", OF_RUN[name])
+
+
+@cache
+def rows() -> dict[str, set[str]]:
+    """Return the rows of each bench, as they are marked; parametrised ones have more after their name."""
+    found: dict[str, set[str]] = {}
+    for bench, name, function in ROW.findall(sources_of_tests()):
+        found.setdefault(bench, set()).add(name or function)
+    return found
 
 
 @cache

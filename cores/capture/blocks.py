@@ -215,7 +215,7 @@ class BlockWriter(LiteXModule):
 
     Source: docs/design/monitor.md ("Record", "Block", "Ring").
     """
-    resumes = ("END", "RECORD", "GAP-READ") # What goes on behind the end of a block.
+    resumes = ("END", "RECORD", "GAP-READ") # What goes on after the end of a block.
 
     def __init__(self, channels, ports, clk_freq, blocks, first_number=0):
         self.source   = stream.Endpoint(word_description())

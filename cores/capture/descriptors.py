@@ -110,7 +110,7 @@ class DescriptorQueue(LiteXModule):
         self.add_read(reader, written, last)
 
     def add_read(self, reader, written, last):
-        """Fetch the next descriptor, with a register behind the block RAM."""
+        """Fetch the next descriptor, with a register after the block RAM."""
         source  = self.source
         read    = Signal.like(written)
         step    = Signal(max=slot_words)

@@ -38,12 +38,12 @@ class DmaChannel(LiteXModule):
     sink : Endpoint([("data", 64)]), in
         Blocks of WORDS words, the last one with ``last``. Begin one only while ``is_open``.
     is_open : Signal(), out
-        The DMA runs and a slot is free for the next block. Falls in the cycle behind a block's last word, if it must.
+        The DMA runs and a slot is free for the next block. Falls in the cycle after a block's last word, if it must.
     is_running : Signal(), out
     taken : Signal(32), in
         Blocks that the host has taken out of its ring.
     done : Signal(), out
-        One cycle: a block has left for the host's memory, all of it. Whoever reads a register over PCIe afterwards reads it behind
+        One cycle: a block has left for the host's memory, all of it. Whoever reads a register over PCIe afterwards reads it after
         the block (PCI Express Base 2.0, 2.4.1: a completion doesn't pass a posted write).
     in_flight : Signal(4), out
         Blocks that were given, whole, and are not done.
@@ -244,7 +244,7 @@ class RingPointers(LiteXModule):
 
         freed    = Array(Signal(32, name=f"channel{number}_freed") for number in range(channels))
         to_free  = Signal(channels) # ``read`` is to be written.
-        to_wind  = Signal(channels) # ``sent`` is to be written, behind it.
+        to_wind  = Signal(channels) # ``sent`` is to be written, after it.
         channel  = Signal(max=max(2, channels))
         is_sent  = Signal() # The word under way is ``sent``.
         for n in range(channels):
@@ -289,7 +289,7 @@ class RingPointers(LiteXModule):
             )
         )
         fsm.act("WRITE",
-            # What would land behind the clearing is of before.
+            # What would land after the clearing is of before.
             bus.cyc.eq(~self.clear),
             bus.stb.eq(~self.clear),
             If(bus.ack | self.clear, NextState("NEXT")),

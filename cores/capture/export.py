@@ -182,7 +182,7 @@ class FrameArbiter(LiteXModule):
         Answers, and what may wait.
     source : Endpoint(eth_phy_description(32)), out
     has_room : Signal(), in
-        A whole frame finds space behind ``source``. Else nothing begins.
+        A whole frame finds space after ``source``. Else nothing begins.
     """
     def __init__(self, is_quiet=True):
         self.first    = stream.Endpoint(eth_phy_description(32))

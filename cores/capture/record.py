@@ -61,7 +61,7 @@ class SplitMemory(LiteXModule):
 # Record Reader ------------------------------------------------------------------------------------
 
 class RecordReader(LiteXModule):
-    """Lets the bus read a memory, with a register behind the block RAMs. Reads have no side effects.
+    """Lets the bus read a memory, with a register after the block RAMs. Reads have no side effects.
 
     Parameters
     ----------

@@ -329,7 +329,7 @@ class BurstRing(LiteXModule):
         self.read_valid = Signal()
         self.read_taken = Signal()
         self.next  = Signal(ADDRESS_BITS, reset_less=True)
-        self.count = Signal(7)           # Of the next burst; two cycles behind ``next`` and ``left``.
+        self.count = Signal(7)           # Of the next burst; two cycles after ``next`` and ``left``.
         to_line    = Signal(7)
         self.to_ask   = left     = Signal(WORDS_BITS)
         self.got      = got      = Signal(WORDS_BITS)

@@ -9,7 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.capture.descriptors import DescriptorQueue, descriptor_layout, words_bits
 from liteprobe.cores.receive.frames import frame_layout
 
@@ -54,7 +54,7 @@ class Staging(LiteXModule):
     skip : Signal(), in
         In the cycle in which a descriptor is accepted: nothing of it follows.
     data : Endpoint([("data", 32)]), out
-        Of each other descriptor that is accepted, ``words`` words. What is behind the frame's end in the last one is 0.
+        Of each other descriptor that is accepted, ``words`` words. What is after the frame's end in the last one is 0.
     """
     def __init__(self, octets=4096):
         self.sink        = stream.Endpoint(frame_layout(32))

@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.layouts import CLASS_BITS, arrival_layout
 from liteprobe.cores.formats import DAMAGE
 from liteprobe.cores.formats.emulate import NOW_BITS, UNMATCHED_CLASS
 from liteprobe.cores.receive.arrivals import Arrivals
-from liteprobe.cores.receive.monitor.decide import wait_cycles
+from liteprobe.cores.receive.decide import wait_cycles
 
 arp_type  = 0x0806
 broadcast = 2**48 - 1
@@ -28,7 +28,7 @@ class TickClock:
     Attributes
     ----------
     now : Signal(64), timebase
-        ``ticks`` of the `ProbeClock` of the probe.
+        ``ticks`` of the `TimebaseClock` of the probe.
     """
     def __init__(self, clock):
         self.now = clock.ticks
@@ -42,7 +42,7 @@ class ForwardPath(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``ticks`` in timebase.
     matcher : FilterMatcher
         Of this port: the channel that a rule names is the class.

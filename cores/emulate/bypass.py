@@ -14,13 +14,12 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.wire.mac import ReceiveMAC
+from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.transmit.frames import octet_description, word_description
-from liteprobe.cores.transmit.management.to_line import ManagementQueue
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.management import ManagementQueue
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STATUS = {
     "state":              (3,  "Always 0: this port runs no program."),
@@ -59,7 +58,7 @@ class FreeLine(LiteXModule):
 
         # # #
 
-        left       = Signal(max=MIN_LENGTH + OVERHEAD) # Ticks of the slot, but that the gap comes behind the last octet.
+        left       = Signal(max=MIN_LENGTH + OVERHEAD) # Ticks of the slot, but that the gap comes after the last octet.
         is_free    = Signal()
         is_sending = Signal()
         of_first   = Signal()
@@ -147,7 +146,7 @@ class ReverseBypass(LiteXModule):
         """Keep good frames, and count the others."""
         self.mac   = mac   = ReceiveMAC()
         self.store = store = FrameStore(octets=store_octets, is_packed=True)
-        words   = Signal(max=longest//4 + 2) # Before the present one; stops behind the longest frame.
+        words   = Signal(max=longest//4 + 2) # Before the present one; stops after the longest frame.
         is_long = Signal()
         ended   = Signal()
         last    = longest//4 # Word in which the longest frame would go on.

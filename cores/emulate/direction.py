@@ -166,7 +166,7 @@ class Origin(LiteXModule):
     Attributes
     ----------
     ticks : Signal(64), in, ``timebase``
-        Of the `ProbeClock`.
+        Of the `TimebaseClock`.
     strobe : Signal(), in, ``timebase``
         The program starts.
     origin : Signal(48), out, ``sys``

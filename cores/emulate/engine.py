@@ -24,7 +24,7 @@ from liteprobe.cores.formats.emulate import (
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
-MEAN_BITS  = 16 # Of the mean queue, behind the point.
+MEAN_BITS  = 16 # Of the mean queue, after the point.
 TAKEN_BITS = LENGTH_BITS + 1 # Of the octets that a frame takes of the link.
 BURST_BITS = 45
 

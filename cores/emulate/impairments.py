@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.layouts import CLASS_BITS, TICKS_BITS, arrival_layo
 from liteprobe.cores.emulate.memories import ClassState, lut_ports
 from liteprobe.cores.emulate.settings import field, word_address
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, DELAY_ENTRIES, NO_LIMIT, XORSHIFT64, ClassFlag
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+from liteprobe.cores.prbs import xorshift
 
 ENTRY_BITS  = log2_int(DELAY_ENTRIES)
 COUNT_BITS  = CLASS_FIELDS["pattern_count"].bits
@@ -117,7 +117,7 @@ class ClassGenerators(LiteXModule):
 class ImpairmentSampler(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
-    It takes 20 cycles a frame; two more for each entry of a list that is behind.
+    It takes 20 cycles a frame; two more for each entry of a list that is of a frame before.
 
     After a reset all states are those of the seeds.
 
@@ -311,7 +311,7 @@ class ImpairmentSampler(LiteXModule):
             self.looks_on.eq((self.step == Step.LOOK) & is_past),
         ]
         moves = (is_in & (is_hit | is_past | ~state.is_list)) & (self.step == Step.LOOK)
-        # Bits begin anew behind the last one.
+        # Bits begin anew after the last one.
         wraps = (self.step == Step.PLACE) & ~is_in & ~state.is_list
         now   = self.step == Step.PATTERN
         self.comb += [

@@ -83,7 +83,7 @@ class EntryLists(LiteXModule):
     number : Signal, in
         Of the list that is dealt with.
     put, entry : Signal(), Record(layout), in
-        ``entry`` goes behind the others of the list; not within two cycles after another ``put`` or a ``drop``.
+        ``entry`` goes after the others of the list; not within two cycles after another ``put`` or a ``drop``.
     head : Record(layout), out
         Of the list, from two cycles after ``number``, ``put`` or ``drop`` were given.
     looks_last : Signal(), in
@@ -114,7 +114,7 @@ class EntryLists(LiteXModule):
         self.memory = memory = Memory(len(self.entry.raw_bits()), entries, name="entries")
         self.links  = links = Memory(bits, entries, name="links")
         write, read = memory.get_port(write_capable=True, mode=READ_FIRST), memory.get_port(mode=READ_FIRST)
-        # While nothing is linked the first port shows what is free behind ``free``.
+        # While nothing is linked the first port shows what is free after ``free``.
         link,  next = links.get_port(write_capable=True, mode=READ_FIRST), links.get_port(mode=READ_FIRST)
         self.specials += memory, links, write, read, link, next
         put_first, first = lut_ports(self, "heads", bits, lists)

@@ -47,7 +47,7 @@ class RingPlaces(LiteXModule):
     source : Endpoint([("address", 21), ("rest", bits of line)]), out
         Pieces: words less one; ``last`` with that of a frame.
     lane, end : Signal(4), Signal(22), out
-        Of the frame at ``source``; the position behind the piece.
+        Of the frame at ``source``; the position after the piece.
     is_idle : Signal(), out
     """
     def __init__(self, rings, line=BURST_WORDS):
@@ -387,7 +387,7 @@ class TraceReader(LiteXModule):
         at        = Signal(max=last + 1) # Of the words of the block.
         ticks     = Signal(32, reset_less=True)
         after     = Signal.like(self.count) # Opportunities of the trace up to this one.
-        is_over   = Signal() # What comes is behind the trace.
+        is_over   = Signal() # What comes is after the trace.
         is_old    = Signal() # What comes is of a program before.
         ends      = Signal()
         self.comb += [

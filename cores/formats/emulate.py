@@ -26,7 +26,7 @@ DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
 # Settings: a memory of 32-bit words a direction, in two banks. ------------------------------------------
 
-SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words behind the last class.
+SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words after the last class.
 LINK_WORD: Final = SETTING_WORDS * CLASSES
 BANK_WORDS: Final = 512  # Bank b begins at word BANK_WORDS*b. The engine goes over to the other bank between two events.
 
@@ -40,7 +40,7 @@ class ClassFlag(IntFlag):
 
     NONE = 0
     DISCARD = 1 << 0  # All its frames are dropped at once.
-    LOSS_LATE = 1 << 1  # What is lost takes queue space and service time, and is dropped behind the queue.
+    LOSS_LATE = 1 << 1  # What is lost takes queue space and service time, and is dropped after the queue.
     JITTER = 1 << 2  # The delay has a quantile of the table on top.
     RED = 1 << 3
     MENDED = 1 << 4  # A corrupted frame leaves with a good FCS; else with a bad one.
@@ -190,7 +190,7 @@ class ClassCounter(IntEnum):
 
 
 class ClassGauge(IntEnum):
-    """Words of a class behind its counters: what is now, or was at most since the start."""
+    """Words of a class after its counters: what is now, or was at most since the start."""
 
     QUEUE_FRAMES = 16
     QUEUE_OCTETS = 17

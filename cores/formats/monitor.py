@@ -131,7 +131,7 @@ FILTER_ROW_WORDS: Final = (0x1100, 0x1120)
 FILTER_ROW_NAMES_BIT: Final = 11
 FILTER_ROW_IPV4_BIT: Final = 12
 #: Their prefixes, source and destination: 16 words for each half of an octet, in the order of the wire, by its value. Bit r: an
-#: address that has this value there may match row r. All do behind the prefix.
+#: address that has this value there may match row r. All do after the prefix.
 FILTER_VECTORS: Final = (0x1400, 0x1600)
 #: Protocol n is octet n mod 4 of word n / 4; bit t: it is in the set of term t.
 FILTER_PROTOCOLS: Final = 0x1140
@@ -210,7 +210,7 @@ CHANNEL_WORDS: Final = 16  # Of the bus memory ``capture_channels``, a channel.
 
 
 class ChannelWord(IntEnum):
-    """Words of a channel in ``capture_channels``; those behind ``TAKEN`` are the gateware's own."""
+    """Words of a channel in ``capture_channels``; those after ``TAKEN`` are the gateware's own."""
 
     BASE = 0
     BLOCKS = 1

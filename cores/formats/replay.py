@@ -49,7 +49,7 @@ class StatusFlag(IntFlag):
 # Slots, by LitePCIe's DMA reader: a datagram each, with its length. ------------------------------------
 
 SLOT_HEADER_WORDS: Final = 4  # Those of a datagram, whose flags are ignored; then how many words follow, 1 to SLOT_WORDS.
-SLOT_WORDS: Final = DMA_SLOT_BYTES // 4 - SLOT_HEADER_WORDS  # What a slot has behind its words is ignored.
+SLOT_WORDS: Final = DMA_SLOT_BYTES // 4 - SLOT_HEADER_WORDS  # What a slot has after its words is ignored.
 
 # Trace: a record a frame. -----------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ SET_FIELD_OCTETS: Final = {
 }
 #: Control octets that are not of a set.
 SET_REPEAT: Final = 0x80  # 2 octets: how often in a row the last frame is repeated when no set is there in time.
-SET_RUN: Final = 0xA0  # 2 octets: so many sets behind the next one have its control octet without saying so; it has a field.
+SET_RUN: Final = 0xA0  # 2 octets: so many sets after the next one have its control octet without saying so; it has a field.
 SET_END: Final = 0xC0  # No set follows; the rest of its word is ignored.
 SET_NOTHING: Final = 0xFF  # Ignored: fills a datagram up to a whole word.
 

@@ -16,11 +16,11 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.octets import TTL, number, swapped, udp_header_sum
 from liteprobe.cores.receive.management import ManagementReceive
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 
 ETHERBONE_PORT = 1234
 STORE_WORDS    = 512 # One block RAM; the longest frame has 380.
-BASE_LINE      = 13  # Aligned word behind the header of an Etherbone record.
+BASE_LINE      = 13  # Aligned word after the header of an Etherbone record.
 SHARE_BITS     = 3   # Every eighth word that is read, the bus is left to others for a cycle.
 
 # Request ------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class ManagementStack(LiteXModule):
     network. What is broken, or meant for another, is dropped. A third of the size of a stack that could also call.
 
     Reads are for everybody. Writes are done once and in order: those of a host that holds no lease, or of a request that
-    comes a second time or behind a later one, are left out, and the answer tells (`cores/formats/probe.py`). While nobody
+    comes a second time or after a later one, are left out, and the answer tells (`cores/formats/probe.py`). While nobody
     holds the lease, requests without a number may write.
 
     Parameters

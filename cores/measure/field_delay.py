@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The TX stamp of a frame, taken from a field of any of its headers."""
+"""Takes the TX stamp of a frame from a field of any of its headers."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Histograms of length, delay and time between frames, of each slot of a port."""
+"""Sorts length, delay and time between frames of each slot of a port into histograms."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the parts of a port's measurement tell each other of a frame."""
+"""Declares the layouts by which the parts of a port's measurement pass a frame on."""
 
 from migen import *
 

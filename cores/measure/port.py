@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""All that is measured at a port without keeping frames."""
+"""Measures all of a port that needs no frame to be stored: counts, order, delays, histograms."""
 
 from migen import *
 

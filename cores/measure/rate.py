@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Frames and octets of equal intervals of the probe's time, of all ports at once."""
+"""Counts frames and octets of equal intervals of the probe's time, of all ports at once."""
 
 from migen import *
 
@@ -134,7 +134,7 @@ class RateMeter(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now``, and tells of its steps.
     ports : int
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The bus's view of a memory through a port that others use too."""
+"""Lets the bus read a memory through a port that others use too."""
 
 from migen import *
 

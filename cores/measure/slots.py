@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Slots of a meter: which one a stream has, and which have begun."""
+"""Finds the slot of a stream in a meter, and keeps which slots hold measurements."""
 
 from migen import *
 
@@ -36,9 +36,9 @@ class SlotFinder(LiteXModule):
             self.slot.eq(Mux(number < slots - 1, number[:len(self.slot)] + 1, 0)),
         ]
 
-# Begun Slots --------------------------------------------------------------------------------------
+# Slot Valid --------------------------------------------------------------------------------------
 
-class BegunSlots(LiteXModule):
+class SlotValid(LiteXModule):
     """Remembers which slots have had a good frame.
 
     Attributes

@@ -1,25 +1,264 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Accumulators of a port and of its streams, in a block RAM, a word a cycle."""
+"""Accumulates what is measured of a port and its streams in a block RAM, a word a cycle, with a snapshot of all."""
 
 from migen import *
 
 from litex.gen import *
-
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import BinKind, FAULTS, RecordFlag, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW
-from liteprobe.cores.measure.banks import Banks
-from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout, sample_layout
-from liteprobe.cores.measure.order import StepOrder
-from liteprobe.cores.measure.slots import BegunSlots, SlotFinder
-from liteprobe.cores.measure.square import DelaySquare
-from liteprobe.cores.measure.steps import (
-    DAMAGED_STEP, DELAY_STEPS, ERROR_STEPS, PORT_STEPS, carried_steps, lowest_steps_of, steps_of,
+from liteprobe.cores.formats import (
+    BIT_ERRORS, FAULTS, PORT_ACCUMULATORS, STREAM_ACCUMULATORS, STREAM_SLOTS, STREAM_SLOT_WORDS, STREAM_WINDOW, BinKind,
+    RecordFlag,
 )
-from liteprobe.cores.measure.window import SequenceWindow
+from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout, sample_layout
+from liteprobe.cores.measure.slots import SlotValid, SlotFinder
+from liteprobe.cores.measure.square import DelaySquare
 from liteprobe.cores.measure.words import WordAdder, late
+
+PORT_STEPS  = 8               # Words of the port come first.
+DELAY_STEPS = [28, 29]        # The delay once more, for the histogram of slot 0; their words (``frames``) only count.
+LAST_STEP   = DELAY_STEPS[-1]
+TABLES      = (PORT_ACCUMULATORS, {name: place for name, place in STREAM_ACCUMULATORS.items() if name not in BIT_ERRORS})
+DAMAGED_STEP, *ERROR_STEPS = [
+    step for place in map(STREAM_ACCUMULATORS.get, BIT_ERRORS) for step in range(place.first, place.first + place.words)]
+
+def steps_of(*names):
+    """Return the steps of accumulators, which are their words, in their order."""
+    places = [table[name] for table in TABLES for name in names if name in table]
+    return sorted(step for place in places for step in range(place.first, place.first + place.words))
+
+def lowest_steps_of(*names):
+    """Return the steps of the lowest words of accumulators, in their order."""
+    return sorted(table[name].first for table in TABLES for name in names if name in table)
+
+def carried_steps():
+    """Return the steps of all words but the lowest of each accumulator."""
+    places = [place for table in TABLES for place in table.values()]
+    return [step for place in places for step in range(place.first + 1, place.first + place.words)]
+
+# Step Order ---------------------------------------------------------------------------------------
+
+class StepOrder(LiteXModule):
+    """Counts the steps of a frame in `StreamMeter`, finds the instant of a snapshot, and tells when the bus may read.
+
+    Parameters
+    ----------
+    is_tight : bool
+        All words of a slot are steps, for frames that write any; others end behind the port's words. A frame may then start in
+        the cycle of the last step of the one before, so there may be no cycle between them: the port's bank changes while a
+        frame does the words of its stream, and the streams' change before the next one has done the port's.
+
+    Attributes
+    ----------
+    latch, clear : Signal(), in
+        As of `StreamMeter`.
+    comes, start : Signal(), in
+        One cycle: a frame comes; its steps begin.
+    is_written : Signal(), in
+        From two cycles later on: it writes words of its slot.
+    running, step : Signal(), Signal(5), out
+        A frame does this step.
+    port_done, streams_done : Signal(), out
+        One cycle: a frame's words of the port are written, or soon will be; those of its slot.
+    take_port, take_streams : Signal(), out
+        One cycle: the snapshot.
+    is_free : Signal(), out
+        The bus may read in this cycle: no step needs the memory, and what the snapshot shows is written.
+    """
+    def __init__(self, is_tight):
+        self.latch        = Signal()
+        self.clear        = Signal()
+        self.comes        = Signal()
+        self.start        = Signal()
+        self.is_written   = Signal()
+        self.running      = Signal()
+        self.step         = Signal(max=STREAM_SLOT_WORDS)
+        self.port_done    = Signal()
+        self.streams_done = Signal()
+        self.take_port    = Signal()
+        self.take_streams = Signal()
+        self.is_free      = Signal()
+
+        # # #
+
+        # Steps.
+        # ------
+        running, step = self.running, self.step
+        ends          = Signal()
+        is_done       = Signal()
+        self.sync += [
+            step.eq(step + running),
+            If(ends,       running.eq(0)),
+            If(self.start, step.eq(0), running.eq(1)),
+            If(self.clear, running.eq(0)),
+        ]
+        self.comb += [
+            ends.eq(step == LAST_STEP),
+            is_done.eq(running & ends & ~self.clear),
+            self.streams_done.eq(is_done & self.is_written),
+        ]
+        if is_tight:
+            self.comb += ends.eq((step == STREAM_SLOT_WORDS - 1) | ((step == PORT_STEPS) & ~self.is_written))
+
+        # Instant.
+        # --------
+        waiting  = Signal()
+        is_taken = Constant(0, 1)
+        if is_tight:
+            is_taken = Signal() # The port's snapshot; the streams' isn't yet.
+        since = Signal(5)       # The snapshot: what was under way is written.
+        self.comb += self.is_free.eq(~running & ~self.latch & ~waiting & ~is_taken & (since == 0))
+        self.sync += [
+            If(self.latch, waiting.eq(1)).Elif(self.take_port, waiting.eq(0)),
+            since.eq(Cat(self.take_streams, since)),
+        ]
+        # The banks must stand when a frame starts, a cycle later.
+        if not is_tight:
+            self.comb += [
+                self.port_done.eq(is_done),
+                self.take_port.eq(waiting & ~running & ~self.comes),
+                self.take_streams.eq(self.take_port),
+            ]
+            return
+        self.comb += [
+            self.port_done.eq(running & (step == PORT_STEPS) & ~self.clear),
+            self.take_port.eq(waiting & ~self.comes & (~running | step[-1])),
+            self.take_streams.eq(is_taken & (~running | (step[2:] == 0))),
+        ]
+        self.sync += If(self.take_port, is_taken.eq(1)).Elif(self.take_streams, is_taken.eq(0))
+
+# Banks --------------------------------------------------------------------------------------------
+
+class Banks(LiteXModule):
+    """Keeps a snapshot of groups of words without copying it.
+
+    What is shown of a group is in one bank; whoever counts reads the group's words wherever they are, and writes all of them
+    into the other one. So to take a snapshot of all groups is to show, from this cycle on, whichever bank each was written to
+    last; and to forget all is to say that none has been written.
+
+    Parameters
+    ----------
+    groups : int
+
+    Attributes
+    ----------
+    group : Signal, in
+        The one that is counted in.
+    read_bank, write_bank : Signal(), out
+        Where its words are, and where they must be written to; a cycle after ``group``.
+    is_fresh : Signal(), out
+        It has no words yet: they count as 0; a cycle after ``group``.
+    done : Signal(), in
+        One cycle, in which ``group`` has stood for two: all its words have been written, or soon will be.
+    take : Signal(), in
+        One cycle, in which no group is half written: the snapshot.
+    clear : Signal(), in
+        One cycle: forgets all but the snapshot.
+    shown : Signal, in
+        The group that is looked at.
+    shown_bank, shown_fresh : Signal(), out
+        Where its words are, and whether they count as 0, in the same cycle.
+    """
+    def __init__(self, groups):
+        self.group       = Signal(max=max(groups, 2))
+        self.read_bank   = Signal()
+        self.write_bank  = Signal()
+        self.is_fresh    = Signal(reset=1)
+        self.done        = Signal()
+        self.take        = Signal()
+        self.clear       = Signal()
+        self.shown       = Signal(max=max(groups, 2))
+        self.shown_bank  = Signal()
+        self.shown_fresh = Signal()
+
+        # # #
+
+        # Bank of the words, and of those that are shown.
+        live  = Signal(groups)
+        shown = Signal(groups)
+        # There are any.
+        seen  = Signal(groups)
+        shows = Signal(groups)
+        def of(word, group):
+            return Array(word[n] for n in range(groups))[group]
+        self.sync += [
+            self.read_bank.eq( of(live,  self.group)),
+            self.write_bank.eq(~of(shown, self.group)),
+            self.is_fresh.eq(  ~of(seen,  self.group)),
+            [If(self.done & (self.group == n), live[n].eq(self.write_bank), seen[n].eq(1)) for n in range(groups)],
+            If(self.take,  shown.eq(live), shows.eq(seen)),
+            If(self.clear, seen.eq(0)),
+        ]
+        self.comb += [
+            self.shown_bank.eq( of(shown, self.shown)),
+            self.shown_fresh.eq(~of(shows, self.shown)),
+        ]
+
+# Sequence Window ----------------------------------------------------------------------------------
+
+class SequenceWindow(LiteXModule):
+    """Remembers of each slot the latest frame on each place of its window.
+
+    Parameters
+    ----------
+    slots, window : int
+        Powers of two; up to 1024 places in all for two block RAMs.
+
+    Attributes
+    ----------
+    slot, sequence : Signal, Signal(32), in
+        The frame.
+    is_known : Signal(), out
+        It was remembered, and no later one took its place; right four cycles after slot and sequence changed.
+    commit : Signal(), in
+        One cycle: remembers it.
+    clear : Signal(), in
+        Forgets everything in one cycle.
+
+    Limits: `clear` makes old memory invalid by a generation that fills a word of 36 bits: 11 of them with a window of 128. A
+    place that was not written once in 2048 clears could pass for a new one.
+    """
+    def __init__(self, slots, window):
+        self.slot     = Signal(max=max(slots, 2))
+        self.sequence = Signal(32)
+        self.is_known = Signal()
+        self.commit   = Signal()
+        self.clear    = Signal()
+
+        # # #
+
+        place_bits = log2_int(window)
+        # A reset leaves the memory as it is, so the generation must outlive it and step.
+        generation = Signal(4 + place_bits, reset=1, reset_less=True) # 0 is what the memory holds at power-up.
+        was_reset  = Signal(reset=1)
+        self.sync += [
+            was_reset.eq(0),
+            If(self.clear | was_reset, generation.eq(generation + 1)),
+        ]
+
+        tag    = Cat(self.sequence[place_bits:], generation)
+        memory = Memory(len(tag), slots*window)
+        place  = Cat(self.sequence[:place_bits], *([self.slot] if slots > 1 else []))
+        read   = memory.get_port(mode=READ_FIRST)
+        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += memory, read, write
+        stored = Signal(len(tag), reset_less=True)
+        self.comb += [
+            read.adr.eq(place),
+            write.adr.eq(place),
+            write.dat_w.eq(tag),
+            write.we.eq(self.commit),
+        ]
+        # Two bits of each to a LUT, then a tree.
+        pairs    = [(stored[n:n + 2] == tag[n:n + 2]) for n in range(0, len(tag), 2)]
+        is_equal = Signal(len(pairs))
+        self.sync += [
+            stored.eq(read.dat_r),
+            is_equal.eq(Cat(*pairs)),
+            self.is_known.eq(is_equal == 2**len(pairs) - 1),
+        ]
 
 ORDERED_STEP = 13 # The window has answered.
 
@@ -202,7 +441,7 @@ class StreamMeter(LiteXModule):
         """Return whether a frame is the first good one of its slot."""
         if not self.with_fields:
             return self.streams.is_fresh
-        self.begun = begun = BegunSlots(self.slots)
+        self.begun = begun = SlotValid(self.slots)
         self.comb += [
             begun.slot.eq(self.slot),
             begun.mark.eq(self.streams.done & self.is_counted),

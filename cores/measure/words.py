@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Words of a block RAM that are added to, one a cycle."""
+"""Adds to the words of a block RAM, one a cycle."""
 
 from migen import *
 

@@ -201,7 +201,7 @@ class MemoryCrossing(LiteXModule):
         self.ends     = Signal()
         address = Signal.like(request.address, reset_less=True)
         count   = Signal.like(request.rest,    reset_less=True)
-        rest    = Signal.like(request.rest,    reset_less=True) # Words to come behind this one.
+        rest    = Signal.like(request.rest,    reset_less=True) # Words to come after this one.
         self.comb += [
             self.ends.eq(self.fills & (rest == 0)),
             request.ready.eq(~self.writes & self.has_room),

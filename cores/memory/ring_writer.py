@@ -18,7 +18,7 @@ LINE_BITS    = log2_int(BURST_WORDS)
 # Ring Writer --------------------------------------------------------------------------------------
 
 class RingWriter(LiteXModule):
-    """Writes pieces of up to 510 words, each behind the last one of its ring, by bursts of up to 64 words.
+    """Writes pieces of up to 510 words, each after the last one of its ring, by bursts of up to 64 words.
 
     A piece comes as a word that says of what ring it is and how many words follow, then these words. It is written once it
     was kept, all of it; until then it can be taken back.
@@ -28,7 +28,7 @@ class RingWriter(LiteXModule):
     port : BurstPort
         Of the memory.
     address, words, rings : int
-        Where ring 0 begins (words, a multiple of 64); words of a ring, a power of two; one ring lies behind the other.
+        Where ring 0 begins (words, a multiple of 64); words of a ring, a power of two; one ring lies after the other.
     first : int
         Position that ``clear`` goes to.
 

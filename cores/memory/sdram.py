@@ -17,7 +17,7 @@ T_RCD, T_RP, T_RAS, T_WR, T_RFC, T_MRD = 20e-9, 20e-9, 49e-9, 30e-9, 80e-9, 40e-
 T_REFRESH  = 64e-3/4096
 T_POWER_UP = 200e-6
 REFRESHES_AT_START = 8
-START_CYCLES       = 3 # From the last command of the start to the first one behind it, at least.
+START_CYCLES       = 3 # From the last command of the start to the first one after it, at least.
 # Of the smallest of them, M12L16161A; of the others, which have 4 banks, these are a half, and plenty for most.
 BANKS, ROWS, COLUMNS = 2, 2048, 256
 PRECHARGE_ALL = 1 << 10 # Of the address.

@@ -1,25 +1,110 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What every port does with the frames that come in: takes them off the wire, stamps them, reads their headers."""
+"""Takes frames off the wire, stamps them, reads their headers and checks their fill: the same for every port."""
 
 from migen import *
 
 from litex.gen import *
-
 from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.formats import DAMAGE, FAULTS, Layer3, UnifiedFlag
+from liteprobe.cores.formats import DAMAGE, FAULTS, PRBS_BITS, Layer3, UnifiedFlag
 from liteprobe.cores.measure.measured import ERROR_BITS, HEADS, passing_layout
-from liteprobe.cores.measure.prbs import FillCheck
 from liteprobe.cores.measure.tally import Event
-from liteprobe.cores.receive.wire.mac import ReceiveMAC
+from liteprobe.cores.prbs import LANE, first_word, place_of, prbs_advance
+from liteprobe.cores.receive.mac import ReceiveMAC
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.stamp import ArrivalStamper, StampPairing
-from liteprobe.cores.receive.unified import UnifiedParser
-from liteprobe.cores.receive.unified.numbers import transport
+from liteprobe.cores.receive.unified.parser import UnifiedParser
+from liteprobe.cores.receive.unified.walk import WalkStep
+
+# Fill Check ---------------------------------------------------------------------------------------
+
+class FillCheck(LiteXModule):
+    """Counts the bits of a frame's fill that are not those of PRBS-31, which starts anew in each frame.
+
+    The fill begins with the word behind ``starts`` and ends with the frame, whatever its IP header says; with ``is_ipv6`` two
+    octets before that, which mend the UDP checksum.
+
+    Attributes
+    ----------
+    valid, data, last, last_be : Signal(), Signal(32), Signal(), Signal(4), in
+        Words of the frame, as of the receive MAC.
+    starts : Signal(), in
+        The word that passes is the last one before the fill.
+    is_ipv6 : Signal(), in
+        With ``last``: of the frame.
+    ended : Signal(), in
+        Two cycles after ``last``: take what was counted.
+    errors : Signal(17), out
+        Of the frame that ``ended`` was for, from two cycles after it to one after the next one. Wraps beyond giants.
+    """
+    def __init__(self):
+        self.valid   = Signal()
+        self.data    = Signal(LANE)
+        self.last    = Signal()
+        self.last_be = Signal(LANE//8)
+        self.starts  = Signal()
+        self.is_ipv6 = Signal()
+        self.ended   = Signal()
+        self.errors  = Signal(ERROR_BITS, reset_less=True)
+
+        # # #
+
+        # Difference.
+        # -----------
+        in_fill    = Signal()
+        checks     = Signal()
+        expected   = Signal(LANE, reset_less=True) # The next word of the fill.
+        difference = Signal(LANE, reset_less=True)
+        has_word   = Signal() # ``difference`` isn't counted yet.
+        ends       = Signal() # It is the frame's last.
+        keep       = self.add_mask()
+        # The generator's state is what was sent last, the last bit lowest.
+        following, _ = prbs_advance(Cat(*[expected[place_of(LANE - 1 - n)] for n in range(PRBS_BITS)]))
+        self.comb += checks.eq(self.valid & in_fill)
+        self.sync += [
+            If(self.valid, in_fill.eq((self.starts | in_fill) & ~self.last)),
+            If(checks,
+                expected.eq(following),
+                difference.eq((self.data ^ expected) & Cat(*[Replicate(keeps, 8) for keeps in keep])),
+            ),
+            If(self.valid & self.starts, expected.eq(first_word())),
+            has_word.eq((has_word & ~ends) | checks),
+            ends.eq(checks & self.last),
+        ]
+        self.add_count(difference, has_word & (checks | ends), checks & self.hides_before)
+
+    def add_mask(self):
+        """Return which octets of a word are of the fill, and tell whether the one before this word isn't."""
+        keep  = [Signal(name=f"keeps_{octet}") for octet in range(4)]
+        three = self.last_be[2] | self.last_be[3] # Octets of the last word, or more.
+        four  = self.last_be[3]
+        two   = self.last_be[1:] != 0
+        self.hides_before = Signal()
+        for octet, (plain, shorter) in enumerate([(1, three), (two, four), (three, 0), (four, 0)]):
+            self.comb += keep[octet].eq(~self.last | Mux(self.is_ipv6, shorter, plain))
+        self.comb += self.hides_before.eq(self.last & self.is_ipv6 & ~two)
+        return keep
+
+    def add_count(self, difference, counts, hides):
+        """Add up what differs."""
+        octets  = [Signal(4, name=f"wrong_{octet}", reset_less=True) for octet in range(4)]
+        counted = Signal()
+        total   = Signal(ERROR_BITS, reset_less=True)
+        is_done = Signal()
+        for octet, wrong in enumerate(octets):
+            self.sync += wrong.eq(sum(difference[8*octet + bit] for bit in range(8)))
+        self.sync += [
+            If(hides, octets[3].eq(0)),
+            counted.eq(counts),
+            If(counted, total.eq(total + (octets[0] + octets[1]) + (octets[2] + octets[3]))),
+            If(self.valid & self.starts, total.eq(0)),
+            is_done.eq(self.ended),
+            If(is_done, self.errors.eq(total)),
+        ]
 
 # Arrivals -----------------------------------------------------------------------------------------
 
@@ -30,7 +115,7 @@ class Arrivals(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now`` (ns) in timebase.
     with_headers : bool
         As of `UnifiedParser`.
@@ -136,7 +221,7 @@ class Arrivals(LiteXModule):
             check.last.eq(source.last),
             check.last_be.eq(source.last_be),
             # The word with the stamp's last octets: only a probe's header comes so far.
-            check.starts.eq(walk.take & (walk.state == transport) & (walk.position == 5)),
+            check.starts.eq(walk.take & (walk.state == WalkStep.TRANSPORT) & (walk.position == 5)),
             check.is_ipv6.eq(walk.layer3 == Layer3.IPV6),
             check.ended.eq(parser.ended),
             self.bit_errors.eq(check.errors),

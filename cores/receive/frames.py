@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of the receive path: frames on their way, and what is known of each at its end."""
+"""Declares the layouts of the receive path: frames on their way, and the verdict at the end of each."""
 
 # Number of SFDs that may be under way between the stamp's path and the frame's path, in bits.
 number_bits = 4

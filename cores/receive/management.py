@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Good frames for the management stack: stored whole, then forwarded."""
+"""Stores good frames for the management stack, whole, then forwards them."""
 
 from migen import *
 
@@ -13,7 +13,7 @@ from liteeth.common import eth_phy_description
 
 from liteprobe.cores.formats import MIN_LENGTH
 from liteprobe.cores.receive.frames import frame_layout
-from liteprobe.cores.receive.wire.mac import ReceiveMAC
+from liteprobe.cores.receive.mac import ReceiveMAC
 
 # Frame Store --------------------------------------------------------------------------------------
 

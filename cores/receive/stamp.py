@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Arrival stamps: taken in timebase, paired with their frames by number in sys."""
+"""Stamps arrivals in ``timebase``, and pairs stamps with their frames by number in ``sys``."""
 
 from migen import *
 

@@ -19,7 +19,7 @@ HIGH_BITS     = 64 + FRACTION_BITS - LOW_BITS
 
 # Clock --------------------------------------------------------------------------------------------
 
-class ProbeClock(LiteXModule):
+class TimebaseClock(LiteXModule):
     """Counts nanoseconds and ticks; all in ``timebase``.
 
     ``now`` advances by ``increment`` each tick. The sum is cut in two so that it closes timing; the

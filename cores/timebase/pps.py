@@ -196,7 +196,7 @@ class PpsWatchdog(LiteXModule):
                 seen.eq(0),
                 self.missed.eq(~seen),
             ),
-            # A tick behind what it follows, for its logic is long.
+            # A tick after what it follows, for its logic is long.
             If(was_accepted,
                 silent.eq(0),
             ).Elif(self.missed & ~silent[-1],
@@ -271,7 +271,7 @@ class PpsInput(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
         Gives ``now``, ``fraction`` and ``ticks``.
     samples : int
         Samples of the pin a tick: 1, 2 or 4.

@@ -27,7 +27,7 @@ class Pps(LiteXModule):
 
     Parameters
     ----------
-    clock : ProbeClock
+    clock : TimebaseClock
     samples : int
         Samples of the input a tick: 1, 2 or 4.
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the pacer must know of a frame goes ahead of its octets."""
+"""Shows each frame to the pacer ahead of its octets."""
 
 from migen import *
 

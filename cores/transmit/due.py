@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When the next frame is due, and when a timed program starts."""
+"""Finds when the next frame is due and when a timed program starts, and extends the ticks of a program for ``sys``."""
 
 from migen import *
 
@@ -139,4 +139,39 @@ class StartTime(LiteXModule):
             is_past.eq(remaining[-1]),
             self.is_reached.eq(is_past | ~(above | between)),
             self.is_far.eq(above & ~is_past),
+        ]
+
+# Elapsed Ticks ------------------------------------------------------------------------------------
+
+class Elapsed(LiteXModule):
+    """Extends the pacer's count of ticks; in ``sys``.
+
+    Parameters
+    ----------
+    bits : int
+
+    Attributes
+    ----------
+    ticks : Signal(20), in
+        Ticks since the start of the program, modulo 2^20, as they came across. Must be new every 2^20 ticks or sooner.
+    is_running : Signal(), in
+        The program has started: ``ticks`` counts.
+    elapsed : Signal((bits, True)), out
+        Some 30 ticks old; about as many before 0 as pass from a start until then, while the program hasn't started.
+    """
+    def __init__(self, bits=64):
+        self.ticks      = Signal(DUE_BITS)
+        self.is_running = Signal()
+        self.elapsed    = Signal((bits, True), reset=-LEAD_TICKS)
+
+        # # #
+
+        low, high = self.elapsed[:DUE_BITS], self.elapsed[DUE_BITS:]
+        self.sync += [
+            If(self.is_running,
+                low.eq(self.ticks),
+                If(self.ticks < low, high.eq(high + 1)),
+            ).Else(
+                self.elapsed.eq(-LEAD_TICKS),
+            ),
         ]

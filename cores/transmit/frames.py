@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Layouts of the transmit path: the program, descriptors of frames, words, octets."""
+"""Declares the layouts of the transmit path: the program, descriptors of frames, words, octets."""
 
 from litex.soc.interconnect.stream import EndpointDescription
 
@@ -39,7 +39,7 @@ fetch_layout = [
     ("snap", LENGTH_BITS),  # so many; zeros follow, up to the length.
 ]
 
-# and what `Stamp` writes into them as they leave.
+# and what `StampInserter` writes into them as they leave.
 stamp_layout = [
     ("payload_offset",   8), # Octets before what the checksum complement covers.
     ("checksum_enable",  1),
@@ -69,7 +69,7 @@ def descriptor_description(with_replay=False, due_bits=64):
 def pace_description(with_stamps=False):
     """A frame as the pacer knows it, while its octets wait; ``hold``: ticks that it holds the line, less LINE_TICKS.
 
-    ``due`` is modulo 2^DUE_BITS. With stamps, each frame brings what `Stamp` needs.
+    ``due`` is modulo 2^DUE_BITS. With stamps, each frame brings what `StampInserter` needs.
     """
     return EndpointDescription([
         ("hold",  HOLD_BITS),

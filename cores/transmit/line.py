@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who has the line, and until when."""
+"""Grants the line to one frame at a time and keeps it busy for the frame's slot."""
 
 from migen import *
 
@@ -12,9 +12,9 @@ from liteprobe.cores.transmit.frames import HOLD_BITS, octet_description
 
 LINE_TICKS = 4 # Of a slot, taken by the line's own registers.
 
-# Line ---------------------------------------------------------------------------------------------
+# Line Grant ---------------------------------------------------------------------------------------
 
-class Line(LiteXModule):
+class LineGrant(LiteXModule):
     """Sends one frame for each start and keeps the line busy for its slot; in ``timebase``.
 
     The first octet leaves ``source`` three ticks after ``start``; then one octet a tick.

@@ -1,17 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When each frame starts."""
+"""Starts each frame on its tick, and ports together."""
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.crossing import HeldCrossing
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS, TIMED_NS, DueTime, StartTime
 from liteprobe.cores.transmit.frames import DUE_BITS, octet_description, pace_description
-from liteprobe.cores.transmit.line import LINE_TICKS, Line
+from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 
 START_TO_SFD = 16 # Ticks, through line, stamp and MAC.
 # Of the ticks from the comparison with ``start_time`` to the SFD, five pass before ``is_reached``, and one until the program
@@ -113,7 +114,7 @@ class TrainPacer(LiteXModule):
         self.due        = DueTime()
         if with_time:
             self.start_at = StartTime()
-        self.line       = Line()
+        self.line       = LineGrant()
         self.fsm        = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
         self.start      = Signal()
         self.is_begun   = Signal() # The tick after a start, which is known late in its own.
@@ -296,3 +297,42 @@ class TrainPacer(LiteXModule):
         ).Elif(~waits[-1],
             waits.eq(waits + 1),
         )
+
+# Start Gate ---------------------------------------------------------------------------------------
+
+class StartGate(LiteXModule):
+    """Starts programs on several ports in the same tick, if all of them are ready.
+
+    A start that finds a port unready does nothing and is forgotten: no program of later begins by it.
+
+    Parameters
+    ----------
+    ports : int
+
+    Attributes
+    ----------
+    mask : Signal(ports), in, ``sys``
+        Ports to start; bit n is port n.
+    request : Signal(), in, ``sys``
+        One pulse: take ``mask``. The next one must come four cycles later or more.
+    ready : Signal(ports), in, ``timebase``
+    strobe : Signal(ports), out, ``timebase``
+        One pulse for all masked ports in one tick.
+    """
+    def __init__(self, ports):
+        self.mask    = Signal(ports)
+        self.request = Signal()
+        self.ready   = Signal(ports)
+        self.strobe  = Signal(ports)
+
+        # # #
+
+        self.crossing = crossing = HeldCrossing(ports, "sys", "timebase")
+        self.comb += [
+            crossing.i.eq(self.mask),
+            crossing.take.eq(self.request),
+        ]
+        self.sync.timebase += [
+            self.strobe.eq(0),
+            If(crossing.taken & ((crossing.o & ~self.ready) == 0), self.strobe.eq(crossing.o)),
+        ]

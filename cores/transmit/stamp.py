@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When the frame left, and the checksum that this takes."""
+"""Inserts the TX time stamp and updates the checksum."""
 
 from migen import *
 
@@ -17,9 +17,9 @@ PLACE_TICKS = 3 # From where the walk is decided upon to the first octet of the 
 PART        = 16 # Bits of the time in which an octet is looked for at first.
 MEND_OFFSET = 6 # From the identification of IPv4 to the checksum of its header.
 
-# Stamp --------------------------------------------------------------------------------------------
+# Stamp Inserter -----------------------------------------------------------------------------------
 
-class Stamp(LiteXModule):
+class StampInserter(LiteXModule):
     """Writes the time of its own SFD, and the checksum complement, into each probe frame; in ``timebase``.
 
     The stamp is ``octets`` + 1 octets of the time, shifted right, the highest first. The checksum complement stands in the

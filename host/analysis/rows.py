@@ -223,6 +223,19 @@ def count_of(row: Row, name: str) -> int | None:
     return found
 
 
+def incomplete(row: Row) -> str:
+    """Return what is to be said of a row that misses something; empty where it doesn't."""
+    held, counted = row["records"]["held"], row["records"]["counted"]
+    if held != counted:
+        return f"results are incomplete: {held:,} of {counted:,} records are there, figures that need the others are left out"
+    return "" if row["complete"] else "results are incomplete"
+
+
+def remarks(row: Row) -> list[str]:
+    """Return what must be known of a row before its figures, its notes included."""
+    return [*filter(None, [incomplete(row)]), *row["notes"]]
+
+
 def finite(value: float) -> float | None:
     """Return ``value``, or None where it is infinite or not a number, which JSON can't say."""
     return float(value) if isfinite(value) else None

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host import interrupt
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks
+from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks
 from liteprobe.host.errors import ProbeError
 
 

@@ -17,7 +17,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
 
 if TYPE_CHECKING:
-    from liteprobe.host.capture.filter.expression import Expression
+    from liteprobe.host.packets.filter.expression import Expression
 
 SNAP_MOST = 65535
 SHIFT_MOST = 4
@@ -256,7 +256,7 @@ class CaptureRequest:
 def _parsed(text: str | None, by_libpcap: bool = False) -> "Expression | None":
     if not text:
         return None
-    from liteprobe.host.capture.filter.expression import parse  # Takes a while to load.
+    from liteprobe.host.packets.filter.expression import parse  # Takes a while to load.
 
     return parse(text, by_libpcap)
 

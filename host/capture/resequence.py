@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
-from liteprobe.host.capture.decode.stream import Blocks, are_whole, block_headers, channels_of, no_blocks
+from liteprobe.host.capture.decode import Blocks, are_whole, block_headers, channels_of, no_blocks
 
 WRAP = 1 << 32
 NEAR = 1 << 20  # Blocks: a number further ahead is none of this capture.

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Controls the ring that a capture waits in: which blocks there are, which may be overwritten, which are sent.
+"""Controls the ring that a capture waits in, block by block, and writes the filter before it.
 
 All names of registers and memories are here and nowhere else.
 
@@ -12,17 +12,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liteprobe.cores.formats import BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, ChannelWord, TriggerState
-from liteprobe.host.capture.decode.stream import Blocks
+from liteprobe.cores.formats import (
+    BLOCK_WORDS,
+    CHANNEL_WORDS,
+    CHANNELS,
+    FILTER_ROWS,
+    FILTER_TERMS,
+    TERM_RULES,
+    ChannelWord,
+    FilterControl,
+    TriggerState,
+)
+from liteprobe.host.capture.decode import Blocks
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.packets.filter.fit import HIT_BLOCK, Filter
 
 CHANNEL_MEMORY = "capture_channels"
 ENABLE, RUNNING, FLUSH = "capture_enable", "capture_running", "capture_flush_us"
 TRIGGER, TRIGGER_STATE = "capture_trigger", "capture_trigger_state"
 RING_BLOCKS, RING_ADDRESS = "capture_ring_blocks", "capture_ring_address"
 UDP_PORT, START = "export_udp_port", "export_start"
+FILTER_MEMORY, FILTER_CONTROL = "filter", "filter_control"
 
 LEAST_BLOCKS = 4  # Of a channel: what a frame of 1514 octets needs.
 CLOSE_S, CLOSE_TRIES = 0.001, 50
@@ -146,3 +158,27 @@ class CaptureRing:
         memory = self._registers.memory(CHANNEL_MEMORY)
         address = memory.address + 4 * (CHANNEL_WORDS * channel + word)
         self._registers.link.write(address, [value % WRAP])
+
+
+# Filter -------------------------------------------------------------------------------------------
+
+
+def write_filter(registers: Registers, wanted: Filter) -> None:
+    """Put a filter in force; until it is, every frame passes."""
+    registers.write(FILTER_CONTROL, FilterControl.NONE)
+    for first, words in wanted.blocks():
+        registers.write_memory(FILTER_MEMORY, first, words)
+    registers.write(FILTER_CONTROL, wanted.control())
+
+
+def clear_filter(registers: Registers) -> None:
+    """Let every frame pass."""
+    registers.write(FILTER_CONTROL, FilterControl.NONE)
+
+
+def read_hits(registers: Registers) -> dict[int, int]:
+    """Return how many frames each row and term has matched, by the number that is its ``rule``; those of 0 are left out."""
+    first, count = HIT_BLOCK
+    words = [int(word) for word in registers.read_memory(FILTER_MEMORY, first, count)]
+    numbers = [*range(2 * FILTER_ROWS), *range(TERM_RULES, TERM_RULES + FILTER_TERMS)]
+    return {number: hits for number, hits in zip(numbers, words, strict=True) if hits}

@@ -11,12 +11,9 @@ from typing import Any, Protocol
 
 from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
-from liteprobe.host.capture.decode.stream import BlockDecoder
-from liteprobe.host.capture.filter.expression import Passes, fit_trigger, parse
-from liteprobe.host.capture.filter.fit import clear_filter, write_filter
-from liteprobe.host.capture.filter.libpcap import FrameFilter
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
-from liteprobe.host.capture.ring import CaptureRing
+from liteprobe.host.capture.ring import CaptureRing, clear_filter, write_filter
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
 from liteprobe.host.capture.sources import BlockSource, RecordedSource
 from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
@@ -24,6 +21,8 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
+from liteprobe.host.packets.filter.libpcap import FrameFilter
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2
@@ -34,7 +33,7 @@ Progress = Callable[[int], None]
 Remark = Callable[[str], None]
 
 
-class Meanwhile(Protocol):
+class CaptureCompanion(Protocol):
     """Does something while a capture runs, and says when it ends."""
 
     @property
@@ -59,7 +58,7 @@ class Setup:
     window_ns: int = WINDOW_NS
     clock_s: Callable[[], float] = time.monotonic
     passes: Passes | None = None
-    meanwhile: Meanwhile | None = None
+    companion: CaptureCompanion | None = None
 
 
 def capture_probe(
@@ -67,7 +66,7 @@ def capture_probe(
     request: CaptureRequest,
     progress: Progress | None = None,
     remark: Remark | None = None,
-    meanwhile: Meanwhile | None = None,
+    companion: CaptureCompanion | None = None,
 ) -> CaptureResult:
     """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
@@ -75,7 +74,7 @@ def capture_probe(
     _remark_differences(request, remark)
     with ExitStack() as stack:
         setup = _live(probe, request, stack, remark)
-        setup.meanwhile = meanwhile
+        setup.companion = companion
         return _run(request, setup, trigger, progress, stack)
 
 
@@ -165,7 +164,7 @@ def _run(
     request: CaptureRequest, setup: Setup, trigger: Trigger | None, progress: Progress | None, stack: ExitStack
 ) -> CaptureResult:
     """Run; close the files whatever happens."""
-    sinks: list[Any] = [*setup.meanwhile.sinks] if setup.meanwhile else []
+    sinks: list[Any] = [*setup.companion.sinks] if setup.companion else []
     pcapng = raw = None
     header_files: list[Path] = []
     if request.write:
@@ -198,7 +197,7 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: 
     came_s = setup.clock_s()
     ends_s = None if duration_s is None else came_s + duration_s
     is_stopping = False
-    with interrupt.wished() as wish:
+    with interrupt.stop_requests() as request:
         for blocks, lengths in setup.source.batches():
             if raw and len(blocks):
                 raw.write(blocks.reshape(-1))
@@ -211,13 +210,13 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: 
                 setup.source.stop()
                 return 0
             is_over = ends_s is not None and setup.clock_s() >= ends_s
-            if not is_stopping and setup.meanwhile:
-                is_over |= not setup.meanwhile.is_wanted()
-            if not is_stopping and (wish.is_asked or is_over):
+            if not is_stopping and setup.companion:
+                is_over |= not setup.companion.is_wanted()
+            if not is_stopping and (request.is_made or is_over):
                 is_stopping = True
                 setup.source.stop()
     capture.finish()
-    return 0 if ends_s is not None and setup.clock_s() >= ends_s else wish.number
+    return 0 if ends_s is not None and setup.clock_s() >= ends_s else request.number
 
 
 def _counts(capture: CaptureSession, choice: Selection) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.capture.decode.batch import Batch, empty_batch, joined
-from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
-from liteprobe.host.capture.filter.expression import Passes
+from liteprobe.host.capture.decode import BlockDecoder, Blocks
 from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.packets.batch import Batch, empty_batch, joined
+from liteprobe.host.packets.filter.expression import Passes
 
 #: How far channels may be apart (ns): a block is held open for some milliseconds, and asked for again when it gets lost.
 WINDOW_NS = 10_000_000

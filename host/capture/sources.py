@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
+from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing

@@ -20,10 +20,10 @@ def program() -> int:
     except interrupt.Interrupted as stop:  # While it was loaded.
         code = end(stop)
     except Exception as error:
-        behind = interrupt.behind(error)
-        if behind is None:
+        cause = interrupt.interrupt_of(error)
+        if cause is None:
             raise
-        code = end(behind)
+        code = end(cause)
     let_go(sys.stderr)
     return code
 

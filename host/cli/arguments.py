@@ -5,11 +5,13 @@
 import argparse
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import RangeError, UsageError
+from liteprobe.host.output import STDOUT
 from liteprobe.host.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-STDOUT = Path("-")
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 PLACED = {
     "streams": "what is sent",
@@ -150,6 +151,16 @@ def read_text(path: Path, what: str) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"can't read {path} ({error}): name {what}") from None
+
+
+@contextmanager
+def of_options(name: str = "") -> Iterator[None]:
+    """Give errors of ranges the option whose value it is: that of the key, or ``name``."""
+    try:
+        yield
+    except RangeError as error:
+        option = f"--{name}: " if name else "--" if str(error).startswith(f"{error.key} ") else ""
+        raise UsageError(f"{option}{error}") from None
 
 
 def check_outputs(args: argparse.Namespace) -> None:

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_json, write_text
+from rich.console import RenderableType
+
+from liteprobe.host.cli import tables
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.output import STDOUT, named, write_json, write_text
 from liteprobe.host.report import files
 from liteprobe.host.suites.sweep import Sweep
 
@@ -85,13 +87,35 @@ class Results:
                 self._report(self._args.report, self._sweeps, content)
 
     def _write(self, is_end: bool, is_whole: bool = True) -> dict[str, Any]:
-        content = files.document(self._sweeps, ["liteprobe", *sys.argv[1:]])
+        content = files.document(self._sweeps, typed())
         content["is_complete"] = is_whole and self.measured == self._asked
         if self._args.json and (is_end or _can_be_written_anew(self._args.json)):
             write_json(self._args.json, content)
         if self._args.csv and (is_end or _can_be_written_anew(self._args.csv)):
             write_text(self._args.csv, _csv(self._sweeps))
         return content
+
+
+def typed() -> list[str]:
+    """Return the command line, for documents."""
+    return ["liteprobe", *sys.argv[1:]]
+
+
+def publish(
+    args: argparse.Namespace,
+    table: RenderableType,
+    content: dict[str, Any],
+    write_page: Callable[[Path, dict[str, Any]], None],
+) -> None:
+    """Print and write what came of a run: its table, unless JSON takes its place, its document, and its page."""
+    if args.json != STDOUT:
+        tables.console().print(table)
+    if args.json:
+        write_json(args.json, content)
+    if args.report:
+        with named(args.report):
+            write_page(args.report, content)
+        print(f"report: {args.report}", file=sys.stderr)
 
 
 def _can_be_written_anew(path: Path) -> bool:

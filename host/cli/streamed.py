@@ -4,16 +4,26 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from liteprobe.host.cli import streamed_view, tables
-from liteprobe.host.cli.arguments import STDOUT
-from liteprobe.host.cli.output import named, write_json
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from liteprobe.host.analysis.columns import ended, in_unit
+from liteprobe.host.cli import results, tables
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.streamed import Show
-from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
+from liteprobe.host.run.replay_figures import EXPECTED_LATE, TRACES, PortReplay
+from liteprobe.host.run.sets_figures import OF_SETS
+from liteprobe.host.run.streamed import Show, StreamLook
+from liteprobe.host.run.streamed_figures import DELAYS, PORTS, STREAM, FiguresT, StreamedResult
+from liteprobe.host.traffic.trace.records import Summary
 
 
 def run(
@@ -33,7 +43,7 @@ def run(
     with Probe(args.probe, args.map, args.steal) as probe:
         facts = probe.info()
         try:
-            with streamed_view.progress() as show:
+            with progress() as show:
                 result = send(probe, show)
         except Interrupted as end:
             for part in end.results:
@@ -48,6 +58,63 @@ def remark(line: str) -> None:
     print(line, file=sys.stderr)
 
 
+def asked(summaries: Mapping[int, Summary]) -> RenderableType:
+    """Return what traces come to, by port."""
+    keys = "frames octets duration_s rate_bps share expected_late cut"
+    columns = [replace(TRACES["share"], of=_percent) if one.key == "share" else one for one in TRACES.of(keys)]
+    shown = tables.table("port", *(column.head for column in columns))
+    notes = []
+    for port, one in summaries.items():
+        shown.add_row(str(port), *(column.text(one) for column in columns))
+        if one.expected_late:
+            notes.append(
+                f"port {port}: {one.expected_late:,} frames can't start when they are due, number {one.first_late} first: "
+                "the frame before is still on the line"
+            )
+        if one.stamped is not None and one.stamped < one.frames:
+            notes.append(f"port {port}: {one.frames - one.stamped:,} frames have no place for the stamp")
+        notes += [f"port {port}: {note}" for note in one.notes]
+    return Group(shown, *map(Text, notes))
+
+
+def _percent(one: Summary) -> str:
+    return f"{100 * one.share:.3f} %"
+
+
+@contextmanager
+def progress() -> Iterator[Show]:
+    """Give what shows looks while ports are streamed to; it shows nothing where nobody looks."""
+    with tables.progress_bars() as bars:
+        tasks: dict[int, int] = {}
+
+        def show(look: StreamLook) -> None:
+            for port, frames in look.frames.items():
+                if port not in tasks:
+                    tasks[port] = int(bars.add_task(f"port {port}", total=look.asked[port]))
+                late = f", {look.underruns[port]} too late" if look.underruns[port] else ""
+                bars.update(tasks[port], completed=frames, description=f"port {port}{late}")  # type: ignore[arg-type]
+
+        yield show
+
+
+def final(result: StreamedResult[FiguresT]) -> RenderableType:
+    """Return what came of a replay, or of sets."""
+    port, first = PORTS.of("port"), PORTS.of("frames asked")
+    if any(isinstance(one, PortReplay) for one in result.ports):
+        counts = [*first, *PORTS.of("late"), EXPECTED_LATE, *PORTS.of("underruns first_underrun")]
+    else:
+        counts = [*first, *OF_SETS.values(), *PORTS.of("late underruns first_underrun")]
+    delays = in_unit(DELAYS.of("least mean p50 p99 p99_9 most"), "ns", 1.0, 0)
+    others = [*STREAM.of("rate_bps share resent"), *delays]
+    wide = tables.figures([*port, *counts, *others], result.ports)
+    two = [tables.figures([*port, *part], result.ports, is_tight=True) for part in (counts, others)]
+    said = (
+        f"{ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}. Clock {result.clock_state}; "
+        f"{delay_words(result.uncertainty_ns)}. Mb/s as planned, on the wire, frame + 24 octets."
+    )
+    return Group(tables.Either(wide, Group(*two)), *map(Text, [said, *result.notes]))
+
+
 # # #
 
 
@@ -58,14 +125,11 @@ def _finish(
     form: files.Streamed,
 ) -> None:
     """Print and write a result."""
-    if args.json != STDOUT:
-        tables.console().print(streamed_view.final(result))
-    content = files.streamed_document(result, form, args.probe, facts, ["liteprobe", *sys.argv[1:]])
-    if args.json:
-        write_json(args.json, content)
-    if args.report:
-        from liteprobe.host.report.streamed_page import write
+    content = files.of_run(form.format, args.probe, facts, results.typed()) | result.document()
 
-        with named(args.report):
-            write(args.report, result, form, content)
-        print(f"report: {args.report}", file=sys.stderr)
+    def write_page(path: Path, plain: dict[str, Any]) -> None:
+        from liteprobe.host.report.streamed_page import write  # Templates take long to load.
+
+        write(path, result, form, plain)
+
+    results.publish(args, final(result), content, write_page)

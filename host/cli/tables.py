@@ -5,6 +5,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -14,12 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, worst_bound_ns
+from liteprobe.host.analysis.columns import NONE, Column
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, incomplete, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
 ANY_WIDTH = 1000
-NONE = "-"
 LEVELS = " ▁▂▃▄▅▆▇█"
 OTHER_LINES = 3  # Of a screen, above and below its tables.
 TEXT_WIDTH = 6  # Of a column of words, at least.
@@ -46,6 +47,37 @@ def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool
             min_width=TEXT_WIDTH if is_text else None,
         )
     return made
+
+
+def figures(
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    style: Callable[[Any], str] = lambda row: "",
+    is_tight: bool = False,
+    quiet: str = "",
+) -> Table:
+    """Return rows as a table of these columns.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence
+    style : callable
+        Returns the style of a row's name, which is in the first column.
+    is_tight : bool
+        Less space between columns.
+    quiet : str
+        Style of a 0 that would be a fault if it were more.
+    """
+    made = table(*(column.head for column in columns), is_tight=is_tight)
+    for row in rows:
+        made.add_row(Text(columns[0].text(row), style(row)), *(cell(column, row, quiet) for column in columns[1:]))
+    return made
+
+
+def cell(column: Column, row: Any, quiet: str = "") -> Text:
+    """Return a figure, red where it is a fault and isn't 0."""
+    return Text(column.text(row), "" if not column.is_fault else "red" if column.value(row) else quiet)
 
 
 def bars(counts: Sequence[int]) -> Text:
@@ -154,7 +186,7 @@ def compared(rows: Sequence[Row], title: str) -> None:
 
 def rate(value_bps: float | None) -> str:
     """Return a rate in Mb/s, to 1 kb/s."""
-    return NONE if value_bps is None else f"{value_bps / 1e6:.3f}"
+    return ns(None if value_bps is None else value_bps / 1e6, 3)
 
 
 def ns(value_ns: float | None, digits: int = 1) -> str:
@@ -165,21 +197,6 @@ def ns(value_ns: float | None, digits: int = 1) -> str:
 def whole(value: int | None) -> str:
     """Return a count."""
     return NONE if value is None else str(value)
-
-
-def megabits(value_bps: float | None) -> str:
-    """Return a rate in Mb/s, to 1 kb/s, thousands apart."""
-    return NONE if value_bps is None else f"{value_bps / 1e6:,.3f}"
-
-
-def counted(value: int | None) -> str:
-    """Return a count, thousands apart."""
-    return NONE if value is None else f"{value:,}"
-
-
-def bad(value: int | None, none: str = "") -> Text:
-    """Return a count that should be 0, red where it isn't; ``none``: style of a 0."""
-    return Text(counted(value), "red" if value else none)
 
 
 WIDE = 140  # Columns that the whole table of trains takes.
@@ -224,14 +241,6 @@ def _remarks(rows: Sequence[Row]) -> None:
             out.print(f"{where}: no capacity: {doubt}", markup=False)
 
 
-def incomplete(row: Row) -> str:
-    """Return what is to be said of a row that misses something; empty where it doesn't."""
-    held, counted = row["records"]["held"], row["records"]["counted"]
-    if held != counted:
-        return f"incomplete: {held} of {counted} records, figures that need the others are left out"
-    return "" if row["complete"] else "incomplete"
-
-
 def _cells(row: Row, is_wide: bool) -> list[str]:
     delay = row["owd_ns"]
     counts = [whole(count_of(row, name)) for name in COUNTS]
@@ -247,6 +256,29 @@ def _cells(row: Row, is_wide: bool) -> list[str]:
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")
+
+
+@contextmanager
+def watched(
+    is_wanted: bool, screen_of: Callable[[Any], RenderableType], every_s: float = 0.0, is_alone: bool = False
+) -> Iterator[Callable[[Any], None] | None]:
+    """Give what shows looks while something runs, at most every so often; None where it is not wanted, or nobody looks.
+
+    ``is_alone``: on a screen of its own; else in its place above the result.
+    """
+    if not is_wanted or not console().is_terminal:
+        yield None
+        return
+    with live(screen=is_alone, transient=not is_alone) as screen:
+        due_s = 0.0
+
+        def show(look: Any) -> None:
+            nonlocal due_s
+            if time.monotonic() >= due_s:
+                screen.update(screen_of(look), refresh=True)
+                due_s = time.monotonic() + every_s
+
+        yield show
 
 
 @contextmanager

@@ -35,7 +35,7 @@ Reader = PcapReader | PcapngReader
 
 
 class Where(NamedTuple):
-    """Where packets are: their octets, the number of the first one, and where in the file the octets begin."""
+    """The place of packets: their octets, the number of the first one, and where in the file the octets begin."""
 
     octets: NDArray[np.uint8]
     number: int

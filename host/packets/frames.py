@@ -69,7 +69,7 @@ def starts(counts: Index) -> Index:
     return ends - counts
 
 
-#: Octets behind the last frame of ``Frames.octets``: frames are copied as whole words.
+#: Octets after the last frame of ``Frames.octets``: frames are copied as whole words.
 SLACK = WORD_OCTETS
 #: What of the last word of a frame is its own, by the octets that the frame has modulo 4.
 MASKS = np.array([0xFFFFFFFF, 0xFF, 0xFFFF, 0xFFFFFF], "<u4")
@@ -82,7 +82,7 @@ class Frames:
     Attributes
     ----------
     octets : array of u1
-        Where the frames lie, and ``SLACK`` octets behind the last one.
+        Where the frames lie, and ``SLACK`` octets after the last one.
     at : array, shape (frames,)
         First octet of each.
     kept : array, shape (frames,)
@@ -116,9 +116,9 @@ class Frames:
         """Return the same frames with their octets alone."""
         words = (self.kept + WORD_OCTETS - 1) // WORD_OCTETS
         at = starts(words)
-        room = np.zeros(int(words.sum()) + 1, np.uint32)
-        move(self.octets, self.at, room, at, words)
-        return replace(self, octets=room.view(np.uint8), at=WORD_OCTETS * at)
+        words_there = np.zeros(int(words.sum()) + 1, np.uint32)
+        move(self.octets, self.at, words_there, at, words)
+        return replace(self, octets=words_there.view(np.uint8), at=WORD_OCTETS * at)
 
 
 def joined(first: Frames, second: Frames) -> Frames:

@@ -26,7 +26,7 @@ UNITS_MOST = 10**13  # A second: times of ten days find room in 63 bits.
 
 @dataclass(frozen=True)
 class Interface:
-    """What an interface says of its packets: units of time in a second, seconds to add, octets of FCS, link type."""
+    """An interface says of its packets: units of time in a second, seconds to add, octets of FCS, link type."""
 
     per_second: int
     offset_s: int

@@ -28,7 +28,7 @@ class Window:
     Attributes
     ----------
     octets : array of u1
-        ``filled`` octets of the file, from octet ``base`` of it on, and room for what is copied behind them.
+        ``filled`` octets of the file, from octet ``base`` of it on, and free space after them, for what is copied.
     filled, base : int
     missing : int
         Octets by which the file ends before what was to be read next.
@@ -58,7 +58,7 @@ class Window:
             raise UsageError(f"can't read {path} ({error.strerror}): give a file that you may read") from None
 
     def move_on(self, at: int) -> bool:
-        """Let octet ``at``, which may be behind what was read, be the first one, and read on; return whether anything came.
+        """Let octet ``at``, which may be after what was read, be the first one, and read on; return whether anything came.
 
         Arrays of what was read stay as they were.
         """

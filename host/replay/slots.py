@@ -30,8 +30,6 @@ from liteprobe.cores.formats import (
 from liteprobe.host import interrupt
 from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.traffic.intervals import NOMINAL
-from liteprobe.host.traffic.trace.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -145,28 +143,6 @@ class WordSource(Protocol):
 
     def chunks(self) -> Iterator[NDArray[np.uint32]]:
         """Yield all words, some at once."""
-
-
-@dataclass(frozen=True)
-class TraceWords:
-    """The records of a trace.
-
-    Parameters
-    ----------
-    trace : Trace
-    increment : int
-        Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
-    first_ticks : int
-        From the start of the program to the first frame.
-    """
-
-    trace: Trace
-    increment: int = NOMINAL
-    first_ticks: int = 0
-
-    def chunks(self) -> Iterator[NDArray[np.uint32]]:
-        """Yield all words, some at once."""
-        return self.trace.records(self.increment, self.first_ticks)
 
 
 class Cell(IntEnum):

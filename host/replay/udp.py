@@ -40,7 +40,7 @@ TIMEOUT_LEAST_S, TIMEOUT_MOST_S = 0.002, 0.25
 FLIGHT_LEAST = 48  # Datagrams that may be on their way where many get lost: each loss costs as many.
 FLIGHT_GAIN = 0.25  # By which that grows with each one that is accepted.
 PATIENCE_S = 3.0
-SILENCE_S = 0.1  # Without an answer, while the probe has no room: it answers each 10 ms.
+SILENCE_S = 0.1  # Without an answer, while the probe has no space: it answers each 10 ms.
 COUNTS = 1 << 16  # Of the counts in an answer.
 UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
 BUFFER_OCTETS = 4 << 20  # Asked of the kernel, for what it sends and receives.
@@ -57,7 +57,7 @@ class Pace:
     patience_s : float
         Without an answer for so long, the probe is gone.
     flight : int
-        Datagrams of a port that may be on their way; 0: as many as there is room for.
+        Datagrams of a port that may be on their way; 0: as many as there is space for.
     timeout_s : float
         For so long at least an answer is waited for before anything is sent again.
     """
@@ -114,7 +114,7 @@ class Flow:
     # Out --------------------------------------------------------------------------------------
 
     def burst(self) -> memoryview | None:
-        """Return the datagrams that are to be sent now, all but the last one of ``SLOT_OCTETS``; None: there is no room."""
+        """Return the datagrams that are to be sent now, all but the last one of ``SLOT_OCTETS``; None: there is no space."""
         if self.fault:
             return None
         count = self._sendable() if self._asked is None else 0
@@ -136,16 +136,16 @@ class Flow:
         return self.slots.octets[start : start + (count - 1) * SLOT_OCTETS + self._octets(first + count - 1)]
 
     def _sendable(self) -> int:
-        """Return how many datagrams there are with room at the probe."""
+        """Return how many datagrams there are with space at the probe."""
         written = self._cells[Cell.WRITTEN]
         count = min(written - self._next, BURST, self.slots.count - self._next % self.slots.count)
         count = min(count, int(self._flight) - (self._next - self._accepted // DATAGRAM_WORDS))
-        room = self._limit - self._next * DATAGRAM_WORDS
-        if count > 0 and room < count * DATAGRAM_WORDS:
-            count = room // DATAGRAM_WORDS
+        space = self._limit - self._next * DATAGRAM_WORDS
+        if count > 0 and space < count * DATAGRAM_WORDS:
+            count = space // DATAGRAM_WORDS
             is_last = self._next + count == written - 1 and bool(self._cells[Cell.IS_ALL])
-            count += is_last and room >= self._cells[Cell.WORDS] - self._next * DATAGRAM_WORDS
-        is_starved = written == self._next and room >= DATAGRAM_WORDS and not self._cells[Cell.IS_ALL]
+            count += is_last and space >= self._cells[Cell.WORDS] - self._next * DATAGRAM_WORDS
+        is_starved = written == self._next and space >= DATAGRAM_WORDS and not self._cells[Cell.IS_ALL]
         if is_starved and not self._is_starved and self._next:
             self._cells[Cell.STARVED] += 1
         self._is_starved = is_starved
@@ -191,7 +191,7 @@ class Flow:
         self._heard_s = now_s
         self._cells[Cell.ANSWERS] += 1
         gain = (status.accepted - self._accepted) % POSITIONS
-        room = (status.limit - status.accepted) % POSITIONS
+        space = (status.limit - status.accepted) % POSITIONS
         if gain >= POSITIONS // 2:
             return  # Another answer has overtaken it.
         accepted = self._accepted + gain
@@ -199,7 +199,7 @@ class Flow:
             self.fail(Fault.BROKEN)
             return
         self._accepted = accepted
-        self._limit = max(self._limit, accepted + room)
+        self._limit = max(self._limit, accepted + space)
         first = -(-accepted // DATAGRAM_WORDS) if self.is_done else accepted // DATAGRAM_WORDS
         if gain:
             self._move(first, now_s)

@@ -2,29 +2,38 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report of an emulated network: what became of the frames of each class, rates, queues and delays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host import extras
+from liteprobe.host.analysis.columns import MEGA, Column, ended
 from liteprobe.host.device.link.sim_stations import StationsReport
-from liteprobe.host.report import emulate_plots, page
-from liteprobe.host.report.page import Part, count, heading, megabits, number, said_of, table
-from liteprobe.host.run.emulate_figures import DROPS, ClassLook, DirectionLook, EmulationResult
+from liteprobe.host.report import page
+from liteprobe.host.report.page import Part, count, heading, listed, said_of, table
+from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
+from liteprobe.host.run.emulate_figures import (
+    CLASSES,
+    DROPS,
+    STATIONS,
+    ClassDelays,
+    ClassLook,
+    DirectionLook,
+    EmulationResult,
+    stations_of,
+)
 from liteprobe.host.traffic.document import treatment, write_network
 
+with extras.named():
+    import matplotlib
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator
+
+Figure = Callable[[ClassLook], float | None]
 TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
-ENDS = {
-    "done": "until its time was over",
-    "finished": "until its stations had done all",
-    "stopped": "until it was stopped",
-    "interrupted": "until it was interrupted",
-    "detached": "and it was left running",
-    "": "and it goes on",
-}
-FATES = "Class|Arrived|Sent|Discarded|Lost|Queue full|RED|No store|Twice|Corrupt|Held back|Late"
-QUEUES = "Class|Mb/s,\nmean|Waits|Waited\nat most|Least\ndelay, ms|Greatest\ndelay, ms|Background|Of it\ndropped"
-STATIONS = "Station|Port|Frames\nsent|Received|Octets\nreceived|Wrong FCS|Segments\nsent again"
+FATES = f"name arrived sent {' '.join(DROPS)} duplicated corrupted held_back late"
+QUEUES = "frames most least_ns most_ns background background_dropped"
 DEFINED = ("Frame length",)
 FATES_WORDS = (
     "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
@@ -33,9 +42,9 @@ FATES_WORDS = (
 
 
 def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> None:
-    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.emulation_document``)."""
+    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     title = f"{TITLE}: {result.network.name}" if result.network else TITLE
-    ran = f"{page.address(content['url'])}: {number(result.last.there.seconds, 3)} s, {ENDS[result.end]}."
+    ran = f"{page.address(content['url'])}: {ended(f'{result.last.there.seconds:,.3f} s', result.end or 'running')}."
     about = [result.network.about] if result.network and result.network.about else []
     parts = [
         *said_of([ran, *about]),
@@ -69,11 +78,7 @@ def _tiles(result: EmulationResult) -> Part:
 
 
 def _stations(report: StationsReport) -> list[Part]:
-    rows = [
-        [name, str(port), *map(count, (one.sent + one.played, one.frames, one.octets, one.wrong, one.resent))]
-        for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True))
-    ]
-    return [heading("Stations"), table(STATIONS, rows), *said_of([report.sentence])]
+    return [heading("Stations"), listed(list(STATIONS.values()), stations_of(report)), *said_of([report.sentence])]
 
 
 def _way(result: EmulationResult, last: DirectionLook) -> list[Part]:
@@ -84,10 +89,10 @@ def _way(result: EmulationResult, last: DirectionLook) -> list[Part]:
         f"was no space on their way in; {count(last.management)} for the probe itself."
     )
     captions = [
-        (emulate_plots.rates(looks), "Rate of what left.", "Means from look to look."),
-        (emulate_plots.queues(looks), "Queue.", "Frames that wait for the link at each look, background among them."),
+        (draw_rates(looks), "Rate of what left.", "Means from look to look."),
+        (draw_queues(looks), "Queue.", "Frames that wait for the link at each look, background among them."),
         (
-            emulate_plots.delays(last),
+            draw_delays(last),
             "Delay.",
             "Which part of the frames was due within it: known at the dots, whose delays double, and at both ends.",
         ),
@@ -95,31 +100,114 @@ def _way(result: EmulationResult, last: DirectionLook) -> list[Part]:
     return [
         heading(WAYS[way]),
         *_asked(result, way),
-        table(FATES, [_fates(one) for one in last.classes]),
-        table(QUEUES, [_queues(one, last.seconds) for one in last.classes]),
+        listed(CLASSES.of(FATES), last.classes),
+        listed([*CLASSES.of("name"), _mean_rate(last.seconds), *CLASSES.of(QUEUES)], last.classes),
         *said_of([outside]),
         page.figures(captions),
     ]
+
+
+def _mean_rate(seconds: float) -> Column:
+    def of(one: ClassLook) -> float | None:
+        octets = one.counts.sent_octets
+        return None if octets is None or not seconds else 8 * octets / seconds
+
+    return Column("mean_bps", "", "Mb/s,\nmean", 3, MEGA, of=of)
 
 
 def _asked(result: EmulationResult, way: str) -> list[Part]:
     if result.network is None:
         return []
     classes = getattr(result.network, way).numbered.values()
-    rows = [[one.name, one.match or "the rest", treatment(one)] for one in classes]
+    rows = [[one.name, one.match_text or "the rest", treatment(one)] for one in classes]
     return [table(["Class", "Matches", "What its frames meet"], rows, "words")]
 
 
-def _fates(one: ClassLook) -> list[str]:
-    counts = one.counts
-    drops = [getattr(counts, name) for name in DROPS]
-    values = (counts.arrived, counts.sent, *drops, counts.duplicated, counts.corrupted, counts.held_back, counts.late)
-    return [one.name, *(count(value) for value in values)]
+# Plots --------------------------------------------------------------------------------------------
 
 
-def _queues(one: ClassLook, seconds: float) -> list[str]:
-    octets, delays = one.counts.sent_octets, one.delays
-    mean_bps = None if octets is None or not seconds else 8 * octets / seconds
-    ends = [None if value is None else value / 1e6 for value in (delays.least_ns, delays.most_ns)]
-    cells = [megabits(mean_bps), count(one.queue.frames), count(one.queue.most), *(number(end, 6) for end in ends)]
-    return [one.name, *cells, count(one.counts.background), count(one.counts.background_dropped)]
+def draw_rates(looks: Sequence[DirectionLook]) -> str:
+    """Draw the rate at which each class left, over time."""
+    return _over_time(looks, lambda one: _scaled(one.sent_bps), "octets of frames without FCS (Mb/s)", "rates")
+
+
+def draw_queues(looks: Sequence[DirectionLook]) -> str:
+    """Draw what waited of each class, over time."""
+    return _over_time(looks, lambda one: float(one.queue.frames), "frames that wait for the link", "queues")
+
+
+def draw_delays(look: DirectionLook) -> str:
+    """Draw which part of the frames of each class was due within which delay: known at the dots."""
+    known = [one for one in look.classes if any(one.delays.counts)]
+    with matplotlib.rc_context(PLAIN):
+        figure, (axes,) = axes_of(1, HEIGHT_IN)
+        lines = []
+        for place, one in enumerate(look.classes):
+            if one not in known:
+                continue
+            ends, shares = _steps(one.delays)
+            axes.plot(ends, shares, marker="o", ms=3, lw=1.4, **_look(place))
+            lines.append(Line2D([], [], label=one.name, **_look(place)))
+        if not lines:
+            axes.set_title("nothing to draw", loc="left")
+        else:
+            if axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
+                axes.set_xscale("log", subs=())
+                axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+        axes.set_ylim(0, 105)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlabel("delay, SFD to SFD (ms)")
+        axes.set_ylabel("frames that were due")
+    return svg(figure, f"emulate-delays-{look.way}")
+
+
+# # #
+
+
+def _steps(delays: ClassDelays) -> tuple[list[float], list[float]]:
+    """Return delays (ms), and per cent of the frames that were due within them: at the ends, and where bins meet."""
+    total, within = sum(delays.counts), 0
+    least, most = (delays.least_ns or 0.0, delays.most_ns or 0.0)
+    ends, shares = [least / 1e6], [0.0]
+    for within_bin, edge in zip(delays.counts, delays.edges_ns[1:], strict=True):
+        within += within_bin
+        if least < edge < most:
+            ends.append(edge / 1e6)
+            shares.append(100 * within / total)
+    return [*ends, most / 1e6], [*shares, 100.0]
+
+
+def _look(place: int) -> dict[str, Any]:
+    return {"color": SERIES[place % len(SERIES)], "ls": DASHES[place // len(SERIES) % len(DASHES)]}
+
+
+def _scaled(value_bps: float | None) -> float | None:
+    return None if value_bps is None else value_bps / 1e6
+
+
+def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, name: str) -> str:
+    with matplotlib.rc_context(PLAIN):
+        figure, (axes,) = axes_of(1, HEIGHT_IN)
+        lines = []
+        for place, one in enumerate(looks[-1].classes):
+            points = [
+                (look.seconds, value)
+                for look in looks
+                for kept in look.classes
+                if kept.number == one.number and (value := figure_of(kept)) is not None
+            ]
+            if not points:
+                continue
+            axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **_look(place))
+            lines.append(Line2D([], [], label=one.name, **_look(place)))
+        if not lines:
+            axes.set_title("nothing to draw", loc="left")
+        else:
+            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+        axes.set_xlim(0, looks[-1].seconds or 1.0)
+        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
+        axes.set_xlabel("since the start (s)")
+        axes.set_ylabel(label)
+    return svg(figure, f"emulate-{name}-{looks[-1].way}")

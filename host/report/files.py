@@ -3,23 +3,15 @@
 """Results as files for other programs: JSON and CSV."""
 
 import csv
-import json
 import platform
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any, TextIO
 
-from liteprobe.host.run.emulate_figures import EmulationResult
-from liteprobe.host.run.emulate_figures import document as emulation_result
-from liteprobe.host.run.figures import TrafficResult, result_document
-from liteprobe.host.run.streamed_figures import FiguresT, StreamedResult
 from liteprobe.host.suites.sweep import Sweep
-from liteprobe.host.traffic.document import write_document
 
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
@@ -72,44 +64,9 @@ def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def traffic_document(
-    result: TrafficResult, url: str, probe: Mapping[str, Any], command: Sequence[str]
-) -> dict[str, Any]:
-    """Return everything about streams as plain data: what was asked for, and one row each."""
-    return {
-        **_of_probe(TRAFFIC_FORMAT, url, probe, command),
-        "document": write_document([row.stream for row in result.rows]),
-        **result_document(result),
-    }
-
-
-def streamed_document(
-    result: StreamedResult[FiguresT], form: Streamed, url: str, probe: Mapping[str, Any], command: Sequence[str]
-) -> dict[str, Any]:
-    """Return everything about a streamed run as plain data: what was planned, and what came of it, a row a port."""
-    return {
-        **_of_probe(form.format, url, probe, command),
-        **result.document(),
-    }
-
-
-def emulation_document(
-    result: EmulationResult, url: str, probe: Mapping[str, Any], command: Sequence[str]
-) -> dict[str, Any]:
-    """Return everything about an emulated network as plain data: what was asked for, and what came of it, class by class."""
-    return {
-        **_of_probe(EMULATION_FORMAT, url, probe, command),
-        **emulation_result(result),
-    }
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write ``content`` to ``path``; "-" is stdout."""
-    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    if str(path) == "-":
-        sys.stdout.write(text)
-    else:
-        path.write_text(text, encoding="utf-8")
+def of_run(form: str, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
+    """Return the head of what came of one run: where, and on which probe; the result's own ``document()`` follows."""
+    return {**head(form, command), "url": url, "probe": dict(probe)}
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,10 +89,3 @@ def write_csv(stream: TextIO, sweeps: Sequence[Sweep]) -> None:
     writer = csv.DictWriter(stream, names, restval="")
     writer.writeheader()
     writer.writerows(lines)
-
-
-# # #
-
-
-def _of_probe(form: str, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
-    return {**head(form, command), "url": url, "probe": dict(probe)}

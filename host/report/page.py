@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The report: one HTML page that needs nothing else, with figures, tables, definitions and error bars."""
+"""Writes reports, each one HTML page that needs nothing else: figures, tables, definitions, error bars; that of trains is here."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, worst_bound_ns
+from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
+from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, remarks, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
 from liteprobe.host.extras import named
-from liteprobe.host.report import plots, words
-from liteprobe.host.report.words import words as said
+from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
 
 with named():
@@ -27,6 +27,71 @@ SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 
 #: Ruiz et al., 2015: their 1G board (ZedBoard, HwP1), from their tables.
 PAPER = {("loopback", 60): 1.890, ("loopback", 1514): 20.796, ("switch", 60): 5.149, ("switch", 1514): 35.854}
+
+# Texts.
+DEFINITIONS = {
+    "Frame length": """
+        Octets from the destination address to the end of the payload, without FCS. On the wire a frame takes 24 octets
+        more: preamble 7, start delimiter 1, FCS 4, gap 12.""",
+    "Time stamps": """
+        Departure and arrival are the moments at which the start delimiter (SFD) is at the probe's pins. Departures are
+        written into the frame as it leaves.""",
+    "Dispersion rate": """
+        Of a train of N frames of length L: (N − 1) × 8 × (L + 24) bits over the time from the first arrival to the
+        last; the mean over the trains of a row, with the 95 % interval of that mean (Student, mended for skewness).
+        Where nothing else is on the way it is the rate at which the train came; with other traffic it is neither the
+        capacity nor what is left of it. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
+    "Capacity": """
+        Rate of the narrowest link, by the pairs of frames with the least sum of delays: those were not queued, so their
+        distance is what that link takes for a frame (CapProbe, 2004). Given only where several pairs agree and nothing
+        contradicts them; known to one tick of that distance.""",
+    "On the wire, at the pins": """
+        What the simulated wire did is the truth of capacity, delay and loss. The dispersion rate by the times at the
+        pins is the same formula over other stamps: it checks the stamps, not the formula.""",
+    "One-way delay": """
+        Arrival less departure of each frame, by sequence number (RFC 7679). Percentiles are observed values.""",
+    "IPDV, PDV": """
+        Delay less that of the frame sent before (RFC 3393); delay less the least of its row (RFC 5481).""",
+    "Lost, duplicated, reordered": """
+        Sent but not received whole (RFC 7680); arrived again (RFC 5560); arrived after a frame with a greater number
+        (RFC 4737).""",
+    "Late": """
+        Frames that left after the tick that was asked for. Each is counted; none is hidden.""",
+    "Bit errors": """
+        Bits of a payload of PRBS-31 that are not as sent, in frames whose FCS is right; in those whose FCS is wrong they
+        are counted apart. Without an error the ratio is given that would have shown one with a probability of 95 %.""",
+}
+OF_TRAINS = tuple(name for name in DEFINITIONS if name != "Bit errors")
+PAPER_TEXT = """
+    Ruiz et al. (2015) measured the same sizes, counts and repeats with a board of 1400 USD. Their delays include their
+    own buffers (13 ns an octet in a loopback) and a real switch; those here are from pin to pin, and the switch is
+    simulated with a latency that is known. So compare the deviations: theirs are 0 to 7 ns in the loopback, those of
+    software (pktgen) 5 to 17 µs."""
+DELAY_BOUND = """
+    The clock was {states}; {trust}, by the probe's own account: a departure is stamped by the clock
+    that sends it; an arrival may come to its stamp up to one tick late. That bound is of one delay; means are better
+    only where the error differs from frame to frame. Constant delays inside a PHY are not in it: liteprobe calibrate
+    takes them out, at each link-up."""
+RATE_BOUND = """
+    A train's dispersion rate is known to one tick of its length: {span} in these rows. Standard deviations are the
+    scatter that was seen, not a bound; zero means that all trains took the same number of ticks."""
+THROUGHPUT = """
+    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is the 95 % interval of the mean,
+    and one tick (8 ns) more."""
+DELAY = """
+    Means, with bars from the least to the greatest delay of a row. Lines: least squares through the mean of every
+    train, the calibration of the path."""
+HISTOGRAM = """
+    Every packet, over the least delay of its row. The scale of shares is logarithmic, so that single packets show."""
+DISTRIBUTION = """
+    Share of the frames sent that came within a delay over the least of their row: each line ends at the share that came
+    at all, so what is missing to 100 % is lost. Marks: 50, 99 and 99.9 % of those that came."""
+DISPERSION = """
+    {name}, {count} frames of {length} octets: time from arrival to arrival, {least} to {most} ns. Drawn thinned where
+    the train is long."""
+SENT = """
+    {frames} frames of {span} octets were sent as packet trains through: {names}. Every figure below is computed from
+    all of them, or left out."""
 
 
 class Part:
@@ -86,15 +151,23 @@ def document(title: str, content: Mapping[str, Any], parts: Sequence[Part]) -> s
 
 def number(value: float | None, digits: int = 1) -> str:
     """Return a number with a fixed count of digits, thousands apart; a dash where there is none."""
-    if value is None:
-        return "–"
-    text = f"{value:,.{digits}f}"
-    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
+    return typeset(shown(value, digits))
+
+
+def typeset(text: str) -> str:
+    """Return a figure of a column as it stands on a page: with a minus sign, and a dash where there is none."""
+    return "–" if text == NONE else re.sub("^-", "−", text).replace("±", " ± ")
+
+
+def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Part:
+    """Return rows as a table of these columns."""
+    cells = [[typeset(column.text(row)) for column in columns] for row in rows]
+    return table([column.title for column in columns], cells)
 
 
 def megabits(value_bps: float | None) -> str:
     """Return a rate in Mb/s, to 1 kb/s."""
-    return number(None if value_bps is None else value_bps / 1e6, 3)
+    return typeset(shown(value_bps, 3, MEGA))
 
 
 def agrees(row: Row) -> bool | None:
@@ -116,6 +189,11 @@ def total(rows: Sequence[Row], name: str) -> str:
     values = [count_of(row, name) for row in rows]
     known = [value for value in values if value is not None]
     return count(sum(known) if len(known) == len(values) else None)
+
+
+def said(text: str, **figures: str) -> str:
+    """Return a text in one line, with its figures filled in."""
+    return " ".join(text.split()).format(**figures)
 
 
 def heading(text: str, level: int = 2) -> Part:
@@ -151,7 +229,7 @@ def _paragraphs(sweeps: Sequence[Sweep]) -> list[str]:
     lengths = sorted({row["length"] for row in rows})
     return [
         said(
-            words.SENT,
+            SENT,
             frames=f"{sum(row['sent'] for row in rows):,}",
             span=f"{lengths[0]} to {lengths[-1]}" if len(lengths) > 1 else str(lengths[0]),
             names=", ".join(sweep.name for sweep in sweeps),
@@ -164,18 +242,10 @@ def notes(sweeps: Sequence[Sweep]) -> list[Part]:
     found = []
     for sweep in sweeps:
         for row in sweep.rows:
-            if of_it := list(filter(None, [incomplete(row), *row["notes"]])):
+            if of_it := remarks(row):
                 where = f"{sweep.name}, length {row['length']}, count {row['count']}"
                 found.append(f"{where}: {'; '.join(of_it)}")
     return said_of(found, "note")
-
-
-def incomplete(row: Row) -> str:
-    """Return what is to be said of a row that misses something; empty where it doesn't."""
-    held, counted = row["records"]["held"], row["records"]["counted"]
-    if held != counted:
-        return f"{held:,} of {counted:,} records are there, so figures that need the others are left out"
-    return "" if row["complete"] else "results are incomplete"
 
 
 def _tiles(sweeps: Sequence[Sweep]) -> Part:
@@ -230,12 +300,12 @@ def _figures(sweeps: Sequence[Sweep]) -> list[Part]:
         (
             plots.throughput(sweeps),
             "Dispersion rate against size.",
-            said(words.THROUGHPUT, marks=_marks(plots.over_sizes(sweeps))),
+            said(THROUGHPUT, marks=_marks(plots.over_sizes(sweeps))),
         ),
-        (plots.delay(sweeps), "One-way delay against size.", said(words.DELAY)),
-        (plots.histogram(sweeps), "Delay over the least.", said(words.HISTOGRAM)),
-        (plots.distribution(sweeps), "Which part came within which delay.", said(words.DISTRIBUTION)),
-        (plots.dispersion(sweeps), "Dispersion of one train.", said(words.DISPERSION, **train)),
+        (plots.delay(sweeps), "One-way delay against size.", said(DELAY)),
+        (plots.histogram(sweeps), "Delay over the least.", said(HISTOGRAM)),
+        (plots.distribution(sweeps), "Which part came within which delay.", said(DISTRIBUTION)),
+        (plots.dispersion(sweeps), "Dispersion of one train.", said(DISPERSION, **train)),
     ]
     return [heading("Figures"), figures(captions)]
 
@@ -340,7 +410,7 @@ def _paper(sweeps: Sequence[Sweep]) -> list[Part]:
     if not rows:
         return []
     shown = table(["Path and size", "Paper", "Here, mean", "Here, deviation"], rows)
-    return [heading("Beside the packet-train paper"), *said_of([said(words.PAPER)]), shown]
+    return [heading("Beside the packet-train paper"), *said_of([said(PAPER_TEXT)]), shown]
 
 
 def _error_bars(sweeps: Sequence[Sweep]) -> list[Part]:
@@ -361,13 +431,13 @@ def _error_bars(sweeps: Sequence[Sweep]) -> list[Part]:
             f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)"
         )
     fits = [*said_of(["Lines through the delays:"]), Part("items", entries=lines)] if lines else []
-    bounds = [said(words.DELAY_BOUND, states=states, trust=delay_words(worst)), said(words.RATE_BOUND, span=span)]
+    bounds = [said(DELAY_BOUND, states=states, trust=delay_words(worst)), said(RATE_BOUND, span=span)]
     return [heading("How far to trust it"), *said_of(bounds), *fits]
 
 
-def definitions(names: Sequence[str] = words.OF_TRAINS) -> list[Part]:
+def definitions(names: Sequence[str] = OF_TRAINS) -> list[Part]:
     """Return what these words mean."""
-    entries = [(name, said(words.DEFINITIONS[name])) for name in names]
+    entries = [(name, said(DEFINITIONS[name])) for name in names]
     return [heading("What the words mean"), Part("terms", entries=entries)]
 
 

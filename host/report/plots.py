@@ -60,6 +60,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
+DASHES = ("-", "--", ":", "-.")
+#: Names are a user's: nothing in them is a formula.
+PLAIN: dict[Any, Any] = {**STYLE, "text.parse_math": False}
+
+
 def svg(figure: Figure, name: str) -> str:
     """Return a figure as an ``<svg>`` element with no address in it; ``name`` keeps its ids apart from others'."""
     stream = io.StringIO()

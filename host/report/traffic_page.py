@@ -2,30 +2,51 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report of streams: a row of figures each, which part came within which delay, the rates that were asked for and came."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from liteprobe.host import extras
+from liteprobe.host.analysis.columns import Column, ended
 from liteprobe.host.clock.timebase import delay_words
-from liteprobe.host.measure.percentiles import Bounds
-from liteprobe.host.report import page, traffic_plots, words
-from liteprobe.host.report.page import Part, heading, number, said_of, table
-from liteprobe.host.report.words import words as said
-from liteprobe.host.run.figures import Latency, StreamFigures, TrafficResult, totals
+from liteprobe.host.report import page
+from liteprobe.host.report.page import Part, heading, listed, number, said, said_of
+from liteprobe.host.report.plots import DASHES, HEIGHT_IN, INK, MUTED, PLAIN, SERIES, axes_of, svg
+from liteprobe.host.run.figures import DELAYS, OUTSIDE, STREAMS, StreamFigures, TrafficResult, totals
+
+with extras.named():
+    import matplotlib
+    from matplotlib.lines import Line2D
 
 TITLE = "Streams, measured"
 DEFINED = ("Frame length", "Time stamps", "Lost, duplicated, reordered", "Late", "Bit errors")
-ENDS = {
-    "sent": "until all frames were sent",
-    "stopped": "until it was stopped",
-    "interrupted": "until it was interrupted",
-}
+PORTS = Column(
+    "ports", "", "Port", of=lambda row: " → ".join(str(x) for x in (row.stream.port, row.receive) if x is not None)
+)
+ROW_IN = 0.24  # Of a stream in a plot.
+DISTRIBUTION = """
+    Of the frames that came, the share that had come within a delay. A band is what the bins of the probe's histogram
+    leave open: the line is in its middle. Least and greatest delay are exact."""
+RATES = """
+    Bars: the rate at which a stream came, first frame to last one. Strokes: the mean that was asked for."""
+BINS = """
+    Arrival less departure of each frame (RFC 7679). Least, mean, deviation and greatest are of all frames that came,
+    exact to a tick. Percentiles are known by the bins of a histogram: half the width of the bin is their error."""
+BOUND = """
+    The clock was {state}; {trust}, by the probe's own account: a departure is stamped by the clock
+    that sends it; an arrival may come to its stamp up to one tick late. Rates of arrival are by the stamps of the first
+    and the last frame. Lost is what was sent and had not come when the waiting time after the last frame was over."""
 
 
 def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
-    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file (``files.traffic_document``)."""
+    """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     parts = [
-        *said_of([_sent(result, content["url"])]),
+        *said_of(
+            [f"{page.address(content['url'])}: {ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}."]
+        ),
         *said_of(result.notes, "note"),
         _tiles(result),
         *_figures(result),
@@ -40,29 +61,11 @@ def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None
     path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
 
-def bounded(bounds: Bounds | None, scale: float = 1.0, digits: int = 0) -> str:
-    """Return a figure with its error, where the digits show it."""
-    if bounds is None:
-        return number(None)
-    shown, error = number(bounds.middle / scale, digits), number(bounds.error / scale, digits)
-    return shown if not float(error.replace(",", "")) else f"{shown} ± {error}"
-
-
 # # #
 
 
-def _sent(result: TrafficResult, url: str) -> str:
-    return said(
-        words.TRAFFIC_SENT,
-        streams=f"{len(result.rows)} streams" if len(result.rows) > 1 else "A stream",
-        url=page.address(url),
-        duration=f"{result.duration_s:,.3f}",
-        end=ENDS[result.end],
-    )
-
-
 def _trust(result: TrafficResult) -> str:
-    return said(words.TRAFFIC_BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))
+    return said(BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))
 
 
 def _tiles(result: TrafficResult) -> Part:
@@ -84,29 +87,28 @@ def _tiles(result: TrafficResult) -> Part:
 
 def _figures(result: TrafficResult) -> list[Part]:
     captions = [
-        (traffic_plots.distribution(result.rows), "Which part came within which delay.", said(words.TRAFFIC_DELAYS)),
-        (traffic_plots.rates(result.rows), "Rates.", said(words.TRAFFIC_RATES)),
+        (draw_delays(result.rows), "Which part came within which delay.", said(DISTRIBUTION)),
+        (draw_rates(result.rows), "Rates.", said(RATES)),
     ]
     return [heading("Figures"), page.figures(captions)]
 
 
 def _counts(result: TrafficResult) -> list[Part]:
-    has_bits = any(row.bit_errors is not None for row in result.rows)
-    has_beyond = any(row.beyond_window for row in result.rows)
-    heads = "Stream|Id|Port|Asked for,\nMb/s|Came,\nMb/s|Sent|Received|Lost|Doubled|Reordered|Late"
-    heads += "|Too late\nto say" * has_beyond + "|Bit errors|Error ratio" * has_bits
-    rows = []
-    for row in result.rows:
-        ports = str(row.stream.port) if row.receive is None else f"{row.stream.port} → {row.receive}"
-        cells = [row.name, str(row.stream.stream_id) if row.stream.probe else "–", ports]
-        cells += [page.megabits(row.offered_bps), bounded(row.received_bps, 1e6, 3)]
-        cells += [
-            page.count(one) for one in (row.sent, row.received, row.lost, row.duplicated, row.reordered, row.late)
-        ]
-        cells += [page.count(row.beyond_window)] * has_beyond
-        cells += [_bit_errors(row), _ratio(row)] * has_bits
-        rows.append(cells)
-    return [heading("Frames"), table(heads, rows)]
+    shown = [
+        *STREAMS.of("name stream_id"),
+        PORTS,
+        *STREAMS.of("offered_bps received_bps sent received lost duplicated"),
+    ]
+    shown += STREAMS.of("reordered late")
+    shown += STREAMS.of("beyond_window") * any(row.beyond_window for row in result.rows)
+    shown += STREAMS.of("bit_errors bit_error_ratio") * any(row.bit_errors is not None for row in result.rows)
+    own = {"stream_id": _identifier, "bit_errors": _bit_errors, "bit_error_ratio": _ratio}
+    shown = [replace(one, of=own[one.key]) if one.key in own else one for one in shown]
+    return [heading("Frames"), listed(shown, result.rows)]
+
+
+def _identifier(row: StreamFigures) -> str | None:
+    return str(row.stream.stream_id) if row.stream.probe else None
 
 
 def _bit_errors(row: StreamFigures) -> str:
@@ -115,23 +117,72 @@ def _bit_errors(row: StreamFigures) -> str:
     return page.count(row.bit_errors)
 
 
-def _ratio(row: StreamFigures) -> str:
+def _ratio(row: StreamFigures) -> str | None:
     ratio = row.bit_error_ratio
     if ratio is None:
-        return number(None)
-    return f"{ratio.middle:.2e} ± {ratio.error:.1e}" if row.bit_errors else f"< {ratio.most:.1e}"
+        return None
+    return f"{ratio.middle:.2e}±{ratio.error:.1e}" if row.bit_errors else f"< {ratio.most:.1e}"
 
 
 def _delays(result: TrafficResult) -> list[Part]:
-    heads = ["Stream", "Least", "Mean", "Std", "p50", "p99", "p99.9", "Greatest", "Outside\nof bins"]
-    rows = [[row.name, *_delay_cells(row.latency)] for row in result.rows]
-    return [heading("One-way delay, ns"), *said_of([said(words.TRAFFIC_BINS)]), table(heads, rows)]
+    shown = [STREAMS["name"], *DELAYS.of("least mean std p50 p99 p99_9 most"), OUTSIDE]
+    return [heading("One-way delay, ns"), *said_of([said(BINS)]), listed(shown, result.rows)]
 
 
-def _delay_cells(latency: Latency | None) -> list[str]:
-    if latency is None:
-        return [number(None)] * 8
-    std = None if latency.std_ns != latency.std_ns else latency.std_ns
-    cells = [number(latency.least_ns, 0), number(latency.mean_ns, 1), number(std, 1)]
-    cells += [bounded(one) for one in (latency.p50, latency.p99, latency.p99_9)]
-    return [*cells, number(latency.most_ns, 0), page.count(latency.outside)]
+# Plots --------------------------------------------------------------------------------------------
+
+
+def draw_delays(rows: Sequence[StreamFigures]) -> str:
+    """Draw which part of each stream's frames came within which delay; a band is what the bins leave open."""
+    known = [row for row in rows if row.latency is not None and row.latency.cells.total]
+    with matplotlib.rc_context(PLAIN):
+        figure, (axes,) = axes_of(1, HEIGHT_IN + ROW_IN * len(known) / 3)
+        most = max((row.latency.most_ns for row in known if row.latency), default=0)
+        unit, name = (1e3, "µs") if most > 4000 else (1.0, "ns")
+        lines = []
+        for place, row in enumerate(rows):
+            if row not in known or row.latency is None:
+                continue
+            colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
+            at, least, greatest = row.latency.cells.distribution()
+            ends = np.concatenate([at[:1], at, [most]]) / unit
+            low, high = (100 * np.concatenate([[0.0], shares, shares[-1:]]) for shares in (least, greatest))
+            axes.fill_between(ends, low, high, step="post", color=colour, alpha=0.2, lw=0)
+            axes.step(ends, (low + high) / 2, where="post", color=colour, ls=dashes, lw=1.4)
+            lines.append(Line2D([], [], color=colour, ls=dashes, label=row.name))
+        if not lines:
+            axes.set_title("nothing to draw", loc="left")
+        axes.set_ylim(0, 105)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+        axes.ticklabel_format(axis="x", useOffset=False)
+        axes.set_xlabel(f"one-way delay ({name})")
+        axes.set_ylabel("frames that came")
+        if lines:
+            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+    return svg(figure, "traffic-delays")
+
+
+def draw_rates(rows: Sequence[StreamFigures]) -> str:
+    """Draw the rate of each stream that was asked for, and that which came."""
+    with matplotlib.rc_context(PLAIN):
+        figure, (axes,) = axes_of(1, 1.2 + ROW_IN * len(rows))
+        places = np.arange(len(rows))
+        offered = [row.offered_bps / 1e6 for row in rows]
+        axes.barh(places, [_received(row) for row in rows], 0.6, color=SERIES[0], label="came")
+        axes.plot(offered, places, "|", ms=11, mew=2, color=INK, label="asked for")
+        for place, row in enumerate(rows):
+            if row.received_bps is None:
+                axes.annotate(
+                    "not measured", (0, place), (4, 0), textcoords="offset points", va="center", fontsize=8, color=MUTED
+                )
+        axes.set_yticks(places, [row.name for row in rows])
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.set_xlim(0, 1.05 * max([*offered, *map(_received, rows), 1e-6]))
+        axes.set_xlabel("on the wire, frame + 24 octets (Mb/s)")
+        figure.legend(loc="outside lower center", ncols=2)
+    return svg(figure, "traffic-rates")
+
+
+def _received(row: StreamFigures) -> float:
+    return row.received_bps.middle / 1e6 if row.received_bps else 0.0

@@ -9,11 +9,12 @@ from types import TracebackType
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS
-from liteprobe.host.capture.filter.expression import Rule, fit_rules, parse
-from liteprobe.host.capture.filter.fit import Filter, clear_filter, write_filter
+from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.packets.filter.expression import Rule, fit_rules
+from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.emulate_figures import (
     ClassCounters,
     ClassCounts,
@@ -25,7 +26,7 @@ from liteprobe.host.run.emulate_figures import (
     Extended,
     notes_of,
 )
-from liteprobe.host.run.engine import ErrorWording, PortEnd, Run, RunDevice, check_link
+from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
 from liteprobe.host.traffic.network.store import Limits
@@ -133,12 +134,12 @@ def rules_of(network: Network) -> list[Rule]:
     for number in range(UNMATCHED_CLASS):
         for port, way in enumerate(DIRECTIONS):
             one = getattr(network, way).numbered.get(number)
-            if one is None or one.match is None:
+            if one is None or one.expression is None:
                 continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match, number):
+            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
                 found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
             else:
-                found.append(Rule(parse(one.match), number, 1 << port))
+                found.append(Rule(one.expression, number, 1 << port))
     return found
 
 
@@ -168,7 +169,7 @@ class _Direction:
     asked: int = 0  # Changes that hold or are set.
 
 
-class Emulation(Run):
+class Emulation(PortRun):
     """An emulated network on a probe.
 
     It goes on when this host is gone. As a context it is stopped at the end, unless it was detached.
@@ -455,4 +456,4 @@ def _counters(network: Network | None, way: str, longest: int) -> list[ClassCoun
         names = {number: f"class {number}" for number in range(CLASSES)} | {UNMATCHED_CLASS: REST}
         return [ClassCounters(number, name, None, longest) for number, name in names.items()]
     numbered = getattr(network, way).numbered
-    return [ClassCounters(number, one.name, one.match, longest) for number, one in numbered.items()]
+    return [ClassCounters(number, one.name, one.match_text, longest) for number, one in numbered.items()]

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What comes of an emulated network: counters, queues and delays of each class, as they are now and at the end."""
+"""Holds the figures of an emulated network: counters, queues and delays of each class, now and at the end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +15,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
+from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.traffic.document import network_document
 from liteprobe.host.traffic.network.network import Network
@@ -22,7 +23,7 @@ from liteprobe.host.traffic.network.network import Network
 WRAP = 1 << 32
 #: Counters of octets, and of the frames that they are of.
 OCTETS = {ClassCounter.ARRIVED_OCTETS: ClassCounter.ARRIVED, ClassCounter.SENT_OCTETS: ClassCounter.SENT}
-#: What becomes of frames that don't leave, in the order of tables.
+#: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
 
 
@@ -189,6 +190,71 @@ class EmulationResult:
     notes: tuple[str, ...]
     stations: StationsReport | None = None
 
+    def document(self) -> dict[str, Any]:
+        """Return the result as what JSON can hold."""
+        return {
+            "network": network_document(self.network) if self.network else None,
+            "end": self.end,
+            "clock_state": self.clock_state,
+            "notes": list(self.notes),
+            **({"stations": self.stations.document()} if self.stations else {}),
+            **look_document(self.last),
+        }
+
+
+def _count(key: str, head: str, title: str, is_fault: bool = True) -> Column:
+    return Column(key, head, title, is_fault=is_fault, of=lambda one: getattr(one.counts, key))
+
+
+def _queue(key: str, head: str, title: str) -> Column:
+    return Column(key, head, title, of=lambda one: getattr(one.queue, key))
+
+
+def _delay(key: str, title: str) -> Column:
+    return Column(key, "", title, 6, 1e6, of=lambda one: getattr(one.delays, key))
+
+
+#: Of a class.
+CLASSES = Columns(
+    Column("name", "class", "Class"),
+    _count("arrived", "arrived", "Arrived", False),
+    _count("sent", "sent", "Sent", False),
+    _count("dropped", "dropped", ""),
+    _count("discarded", "discarded", "Discarded"),
+    _count("lost", "lost", "Lost"),
+    _count("full", "full", "Queue full"),
+    _count("early", "early", "RED"),
+    _count("no_store", "no store", "No store"),
+    _count("duplicated", "", "Twice"),
+    _count("corrupted", "", "Corrupt"),
+    _count("held_back", "", "Held back"),
+    _count("late", "late", "Late"),
+    _count("background", "background", "Background", False),
+    _count("background_dropped", "dropped", "Of it\ndropped", False),
+    Column("arrived_bps", "Mb/s in", "", 3, MEGA),
+    Column("sent_bps", "Mb/s out", "", 3, MEGA),
+    _queue("frames", "frames", "Waits"),
+    _queue("octets", "octets", ""),
+    _queue("most", "most", "Waited\nat most"),
+    _delay("least_ns", "Least\ndelay, ms"),
+    _delay("most_ns", "Greatest\ndelay, ms"),
+)
+#: Of a station: its name, its port, and what it saw.
+STATIONS = Columns(
+    Column("name", "station", "Station", of=lambda one: one[0]),
+    Column("port", "port", "Port", of=lambda one: one[1]),
+    Column("sent", "sent", "Frames\nsent", of=lambda one: one[2].sent + one[2].played),
+    Column("received", "received", "Received", of=lambda one: one[2].frames),
+    Column("octets", "octets", "Octets\nreceived", of=lambda one: one[2].octets),
+    Column("wrong", "wrong FCS", "Wrong FCS", is_fault=True, of=lambda one: one[2].wrong),
+    Column("resent", "sent again", "Segments\nsent again", of=lambda one: one[2].resent),
+)
+
+
+def stations_of(report: StationsReport) -> list[tuple[str, int, Any]]:
+    """Return the rows of `STATIONS`."""
+    return [(name, port, one) for port, (name, one) in enumerate(zip(report.names, report.ports, strict=True))]
+
 
 class Extended:
     """Counters of 32 bits that go on, as long as they are looked at before they come round twice."""
@@ -257,18 +323,6 @@ def have_done(stations: Stations, look: EmulationLook) -> bool:
         if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
             return False
     return True
-
-
-def document(result: EmulationResult) -> dict[str, Any]:
-    """Return a result as plain data."""
-    return {
-        "network": network_document(result.network) if result.network else None,
-        "end": result.end,
-        "clock_state": result.clock_state,
-        "notes": list(result.notes),
-        **({"stations": result.stations.document()} if result.stations else {}),
-        **look_document(result.last),
-    }
 
 
 def look_document(look: EmulationLook) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs what ports send, from one start to its end: links, lease, start in one tick, looks, stop, last frames, notes.
 
-A kind of run (`TrainRun`, `Traffic`, `StreamedRun`, `Emulation`) is a `Run` in a file of its own, with the registers, the plan
+A kind of run (`TrainRun`, `Traffic`, `StreamedRun`, `Emulation`) is a `PortRun` in a file of its own, with the registers, the plan
 and the records that it needs. It says what it writes (``load``), what a look reads, when it is over and what it reads at the end.
 """
 
@@ -83,7 +83,7 @@ class ErrorWording:
     prepared: str = "its first frames"
 
 
-class Run:
+class PortRun:
     """One start of ports of one probe or several, all in the same tick; a kind of run adds what it sends and measures.
 
     Parameters

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is known of streams while they run and at the end: a row of figures each, every one with its error or left out."""
+"""Holds the figures of streams while they run and at the end: a row each, every figure with its error or left out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.analysis.rows import finite
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.traffic.load import share_of
@@ -46,6 +47,20 @@ class Latency:
     p99_9: Bounds | None
     cells: Cells
     outside: int
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The figures of the sample by the names that they have in JSON."""
+        ends = {"least": self.least_ns, "mean": self.mean_ns, "std": self.std_ns, "most": self.most_ns}
+        return ends | {"p50": self.p50, "p99": self.p99, "p99_9": self.p99_9}
+
+    def document(self) -> dict[str, Any]:
+        """Return the figures and the histogram as what JSON can hold."""
+        order = np.argsort(self.cells.lows, kind="stable")
+        cells = (part[order].tolist() for part in (self.cells.lows, self.cells.highs, self.cells.counts))
+        histogram = [list(cell) for cell in zip(*cells, strict=True)]
+        figures = DELAYS_OF.document(self, list(self.figures))
+        return {**figures, "histogram": histogram, "outside_of_bins": self.outside}
 
 
 @dataclass(frozen=True)
@@ -202,81 +217,53 @@ class TrafficResult:
         """Return the row of a stream; KeyError where there is none."""
         return {row.name: row for row in self.rows}[name]
 
-
-# As plain data ------------------------------------------------------------------------------------
-
-
-def row_document(row: StreamFigures) -> dict[str, Any]:
-    """Return a row as what JSON can hold."""
-    stream = row.stream
-    counts = ("sent", "late", "first_late", "received", "octets", "lost", "duplicated", "reordered", "beyond_window")
-    bits = ("bit_errors", "damaged_bit_errors", "checked_bits")
-    return {
-        "name": stream.name,
-        "stream_id": stream.stream_id,
-        "port": stream.port,
-        "receive": row.receive,
-        "is_active": row.is_active,
-        "share": float(row.share),
-        "offered_bps": row.offered_bps,
-        "offered_fps": row.offered_fps,
-        **{name: getattr(row, name) for name in (*counts, *bits)},
-        "loss_ratio": row.loss_ratio,
-        "bit_error_ratio": bounds_document(row.bit_error_ratio),
-        "sent_fps": bounds_document(row.sent_fps),
-        "received_fps": bounds_document(row.received_fps),
-        "received_bps": bounds_document(row.received_bps),
-        "latency_ns": _latency_document(row.latency) if row.latency else None,
-    }
+    def document(self) -> dict[str, Any]:
+        """Return the result as what JSON can hold."""
+        return {
+            "duration_s": self.duration_s,
+            "end": self.end,
+            "is_complete": self.is_complete,
+            "clock_state": self.clock_state,
+            "uncertainty_ns": finite(self.uncertainty_ns),
+            "notes": list(self.notes),
+            "streams": [STREAMS.document(row) for row in self.rows],
+        }
 
 
-def bounds_document(bounds: Bounds | None) -> list[float] | None:
-    """Return bounds as a list of two, null where there are none."""
-    return None if bounds is None else [bounds.least, bounds.most]
+# Columns ------------------------------------------------------------------------------------------
 
-
-def _latency_document(latency: Latency) -> dict[str, Any]:
-    cells = latency.cells
-    order = np.argsort(cells.lows, kind="stable")
-    return {
-        "least": latency.least_ns,
-        "mean": latency.mean_ns,
-        "std": None if np.isnan(latency.std_ns) else latency.std_ns,
-        "most": latency.most_ns,
-        "p50": bounds_document(latency.p50),
-        "p99": bounds_document(latency.p99),
-        "p99_9": bounds_document(latency.p99_9),
-        "histogram": [
-            [int(low), int(high), int(count)]
-            for low, high, count in zip(cells.lows[order], cells.highs[order], cells.counts[order], strict=True)
-        ],
-        "outside_of_bins": latency.outside,
-    }
-
-
-def look_document(look: TrafficLook) -> dict[str, Any]:
-    """Return a look as what JSON can hold."""
-    return {
-        "now_ns": look.now_ns,
-        "elapsed_s": look.elapsed_s,
-        "is_running": look.is_running,
-        "clock_state": look.clock_state,
-        "uncertainty_ns": finite(look.uncertainty_ns),
-        "streams": [row_document(row) for row in look.rows],
-    }
-
-
-def result_document(result: TrafficResult) -> dict[str, Any]:
-    """Return a result as what JSON can hold."""
-    return {
-        "duration_s": result.duration_s,
-        "end": result.end,
-        "is_complete": result.is_complete,
-        "clock_state": result.clock_state,
-        "uncertainty_ns": finite(result.uncertainty_ns),
-        "notes": list(result.notes),
-        "streams": [row_document(row) for row in result.rows],
-    }
+#: Of a `Latency`, and of the row of a stream.
+DELAYS_OF = delays(lambda latency: latency.figures)
+DELAYS = delays(lambda row: row.latency and row.latency.figures)
+OUTSIDE = Column("outside_of_bins", "", "Outside\nof bins", of=lambda row: row.latency and row.latency.outside)
+STREAMS = Columns(
+    Column("name", "stream", "Stream"),
+    Column("stream_id", of=lambda row: row.stream.stream_id),
+    Column("port", of=lambda row: row.stream.port),
+    Column("receive"),
+    Column("is_active"),
+    Column("share", of=lambda row: float(row.share)),
+    Column("offered_bps", "Mb/s", "Asked for,\nMb/s", 3, MEGA),
+    Column("offered_fps", "frames/s", "", 1),
+    Column("sent", "sent", "Sent"),
+    Column("late", "late", "Late", is_fault=True),
+    Column("first_late"),
+    Column("received", "received", "Received"),
+    Column("octets"),
+    Column("lost", "lost", "Lost", is_fault=True),
+    Column("duplicated", "dup", "Doubled", is_fault=True),
+    Column("reordered", "reord", "Reordered", is_fault=True),
+    Column("beyond_window", "", "Too late\nto say"),
+    Column("bit_errors", "bit err", "Bit errors", is_fault=True),
+    Column("damaged_bit_errors"),
+    Column("checked_bits"),
+    Column("loss_ratio"),
+    Column("bit_error_ratio", "", "Error ratio"),
+    Column("sent_fps"),
+    Column("received_fps"),
+    Column("received_bps", "Mb/s", "Came,\nMb/s", 3, MEGA),
+    Column("latency_ns", of=lambda row: row.latency and row.latency.document()),
+)
 
 
 def longest_ns(rows: Sequence[StreamFigures]) -> float:

@@ -48,14 +48,14 @@ def concatenated(records: Sequence[Records]) -> Records:
 
 @dataclass
 class Meters:
-    """What `Monitor` must know of a probe."""
+    """The parts of a probe that `Monitor` needs."""
 
     registers: Registers
     port_count: int
 
 
 class ReceivePort(ABC):
-    """The receive side of a port.
+    """The receive side of a port; this base has no records.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class ReceivePort(ABC):
         Each probe frame has a record.
     """
 
-    keeps_records = True
+    keeps_records = False
 
-    def __init__(self, registers: Registers, number: int, module: str, depth: int) -> None:
+    def __init__(self, registers: Registers, number: int, module: str, depth: int = 0) -> None:
         self.depth = depth
         self._registers = registers
         self._number = number
@@ -87,6 +87,12 @@ class ReceivePort(ABC):
         """Begin anew with the stream of ``program`` alone: counters, sequence window and records cleared."""
 
     @abstractmethod
+    def counters(self) -> dict[str, int]:
+        """Return what the port counts, accumulators of the stream and what became of records, by name.
+
+        Accumulators are of one moment, and so are the port's counts, up to some microseconds later.
+        """
+
     def drain(self) -> Records:
         """Take the records that have come since the last time, and free their places.
 
@@ -95,6 +101,7 @@ class ReceivePort(ABC):
         ProbeError
             When more wait than can: they were cleared by another.
         """
+        return concatenated([])
 
     def finish(self) -> Records:
         """Take the last records; none come after."""
@@ -103,9 +110,9 @@ class ReceivePort(ABC):
     def end(self) -> None:
         """Let go of what ``start`` took; nothing here."""
 
-    @abstractmethod
     def record_ns(self, timebase: Timebase) -> float:
         """Return the time that a record takes to fetch, by fetching some (ns of the probe's clock)."""
+        return 0.0
 
     @property
     def is_link_up(self) -> bool:
@@ -126,16 +133,9 @@ class ReceivePort(ABC):
         came = stream["frames"] - stream["duplicated"] - stream["beyond_window"]
         return max(sent - came, 0)
 
-    @abstractmethod
-    def counters(self) -> dict[str, int]:
-        """Return what the port counts, accumulators of the stream and what became of records, by name.
-
-        Accumulators are of one moment, and so are the port's counts, up to some microseconds later.
-        """
-
-    @abstractmethod
     def _latch(self) -> None:
         """Take a snapshot of the accumulators."""
+        self._registers.write(self._prefix + "latch", 1)
 
     def _stream_counters(self) -> dict[str, int]:
         """Return the accumulators of the first stream at the last snapshot, and the frames of all others."""
@@ -155,6 +155,8 @@ class RingPort(ReceivePort):
     depth : int
         Records that the ring holds.
     """
+
+    keeps_records = True
 
     def __init__(self, registers: Registers, number: int, depth: int) -> None:
         super().__init__(registers, number, "rx", depth)
@@ -202,9 +204,6 @@ class RingPort(ReceivePort):
         values = self._registers.read_many(self._prefix + name for name in names)
         return {name.removeprefix(self._prefix): value for name, value in values.items()} | self._stream_counters()
 
-    def _latch(self) -> None:
-        self._registers.write(self._prefix + "latch", 1)
-
     def _fetch(self, first: int, count: int) -> Records:
         """Return ``count`` records from place ``first`` of the ring, whatever they hold, of ``RECORD_DTYPE``."""
         words = self._registers.read_memory(self._memory, RECORD_WORDS * first, RECORD_WORDS * count)
@@ -227,8 +226,6 @@ class MeterPort(ReceivePort):
     module, depth : as of `ReceivePort`, of a port that has records, too
     """
 
-    keeps_records = False
-
     def __init__(self, registers: Registers, number: int, module: str = "rx", depth: int = 0) -> None:
         super().__init__(registers, number, module, depth)
         self._meter = Monitor(Meters(registers, number + 1), number)
@@ -242,14 +239,6 @@ class MeterPort(ReceivePort):
         is_checked = program.fill == "prbs" and self._meter.has_fields
         self._meter.watch(program.stream_id, prbs=[1] if is_checked else [])
         self._before = self._meter.events()
-
-    def drain(self) -> Records:
-        """Return no records: there are none."""
-        return concatenated([])
-
-    def record_ns(self, timebase: Timebase) -> float:
-        """Return 0: nothing is fetched."""
-        return 0.0
 
     def counters(self) -> dict[str, int]:
         """Return what the port counts, as of `ReceivePort`."""
@@ -275,10 +264,8 @@ class BlindPort(ReceivePort):
     registers, number : as of `ReceivePort`
     """
 
-    keeps_records = False
-
     def __init__(self, registers: Registers, number: int) -> None:
-        super().__init__(registers, number, "arrive", 0)
+        super().__init__(registers, number, "arrive")
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
         """Refuse."""
@@ -287,17 +274,6 @@ class BlindPort(ReceivePort):
             "--preset train or tester"
         )
 
-    def drain(self) -> Records:
-        """Return no records."""
-        return concatenated([])
-
-    def record_ns(self, timebase: Timebase) -> float:
-        """Return 0: there are none."""
-        return 0.0
-
     def counters(self) -> dict[str, int]:
         """Return nothing."""
         return {}
-
-    def _latch(self) -> None:
-        """Nothing is to be taken."""

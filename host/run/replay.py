@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import MAX_LENGTH, NO_SEQUENCE, OVERHEAD, RING_WORDS, TICK_NS, Part
-from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Index, move, starts
-from liteprobe.host.replay.slots import TraceWords
 from liteprobe.host.replay.streamer import Target
 from liteprobe.host.run.engine import START_MARGIN_NS, ErrorWording, RunDevice, check_ports
 from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
@@ -29,7 +28,7 @@ from liteprobe.host.run.streamed import Show, StreamedPort, StreamedRun, StreamO
 from liteprobe.host.run.streamed_figures import Delays, ScheduledDelays
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import NOWHERE, stamp_offsets, starts_of
-from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 
 LOOPS_MOST = 0xFFFF  # Of a trace in the ring.
 MARGIN_NS = 5 * START_MARGIN_NS  # From the choice of the start to it: the ports get ready in between.

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What came of a replay."""
+"""Holds the figures of a replay: of each port what was planned, sent and delayed."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
+from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.run.streamed_figures import Delays, PortFigures, ReplayCounts, ScheduledDelays, StreamedResult
 from liteprobe.host.traffic.trace.records import Summary
 from liteprobe.host.traffic.trace.trace import Trace
@@ -120,6 +121,17 @@ class PortReplay(PortFigures):
 
 
 ReplayResult = StreamedResult[PortReplay]
+#: Of a replay alone: of a port, and of the summary of what it was to send.
+EXPECTED_LATE = Column("expected_late", "had to")
+TRACES = Columns(
+    Column("frames", "frames", "Frames"),
+    Column("octets", "octets", "Octets"),
+    Column("duration_s", "s", "Time, s", 6),
+    Column("rate_bps", "Mb/s", "Mb/s", 3, MEGA),
+    Column("share", "of the line", "Of the line,\n%", 3, 0.01),
+    Column("expected_late", "can't start\nin time", "Can't start\nin time"),
+    Column("cut", "cut", "Cut"),
+)
 
 
 def _planned(summary: Summary) -> dict[str, Any]:

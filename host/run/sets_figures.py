@@ -1,11 +1,12 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What came of configuration sets, and what they come to before."""
+"""Holds the figures of configuration sets: what they come to before, and what was sent of them."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, OVERHEAD, SetError
+from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.run.streamed_figures import PortFigures, StreamedResult
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.load import share_of
@@ -144,3 +145,24 @@ class PortSets(PortFigures):
 
 
 SetsResult = StreamedResult[PortSets]
+#: Of sets alone: of a port what it sent, and what was planned.
+OF_SETS = Columns(
+    Column("sets", "of sets", "Of sets", of=lambda one: one.counts.sets),
+    Column("repeats", "repeats", "Repeats", of=lambda one: one.counts.repeats),
+)
+
+
+def _planned(key: str, title: str, digits: int = 0, scale: float = 1.0) -> Column:
+    return Column(key, "", title, digits, scale, of=lambda one: getattr(one.summary, key))
+
+
+PLANNED = Columns(
+    Column("fields", "", "Fields", of=lambda one: ", ".join(one.summary.fields) or None),
+    _planned("set_octets", "Octets\nof a set"),
+    _planned("entries", "Entries of\nthe table"),
+    _planned("repeats", "Repeats\nallowed"),
+    _planned("frames_per_s", "Frames\na second", 1),
+    _planned("rate_bps", "Mb/s", 3, MEGA),
+    _planned("share", "Of the line,\n%", 3, 0.01),
+    _planned("stream_bps", "Stream to the\nprobe, Mb/s", 3, MEGA),
+)

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, REPLAY_PORT, RING_WORDS, SIGNATURE, STAMP_OFFSET, TransmitState
-from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import ReplaySession, WordSource
 from liteprobe.host.replay.streamer import Streamer, Target
 from liteprobe.host.replay.udp import Pace, UdpTarget
-from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, Run, RunDevice, is_shared
+from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, PortRun, RunDevice, is_shared
 from liteprobe.host.run.streamed_figures import Delays, FiguresT, ReplayCounts, Sent, StreamedResult
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import delays_ns, has_octets
@@ -240,7 +240,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
         """Return what the port sent."""
 
 
-class StreamedRun(Run, Generic[FiguresT]):
+class StreamedRun(PortRun, Generic[FiguresT]):
     """One start of one port or several, all in the same tick; a kind of program with more to do derives from it.
 
     Parameters
@@ -394,7 +394,7 @@ class StreamedRun(Run, Generic[FiguresT]):
         """Capture while the ports send, and until what they sent has come."""
         from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
 
-        return capture_probe(self._probe, request, remark=self._options.remark, meanwhile=self)
+        return capture_probe(self._probe, request, remark=self._options.remark, companion=self)
 
     def is_wanted(self) -> bool:
         """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
@@ -444,7 +444,7 @@ class StreamedRun(Run, Generic[FiguresT]):
     # End ------------------------------------------------------------------------------------------
 
     def stop_ports(self, probe: RunDevice) -> bool:
-        """Stop all ports, as of `Run`, and close their sessions."""
+        """Stop all ports, as of `PortRun`, and close their sessions."""
         was_running = super().stop_ports(probe)
         for job in self._jobs:
             if job.port.sends_for is self:

@@ -1,14 +1,17 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What came of ports that this host streamed to, whatever it was: typed, and as plain data."""
+"""Holds the figures of ports that this host streamed to, traces or sets: typed, and as plain data."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import LINE_RATE_BPS
+from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.analysis.rows import finite
 from liteprobe.host.capture.request import CaptureResult
 
@@ -88,32 +91,37 @@ class Delays:
     without: int
     values: NDArray[np.int64]
 
+    @cached_property
+    def figures(self) -> dict[str, float | None]:
+        """Least, mean and greatest of them, P50, P99 and P99.9; None where there are none."""
+        if not len(self.values):
+            return dict.fromkeys(("least", "mean", "most", "p50", "p99", "p99_9"))
+        ends = {"least": int(self.values.min()), "mean": float(self.values.mean()), "most": int(self.values.max())}
+        percentiles = np.percentile(self.values, PERCENTILES, method="inverted_cdf").tolist()
+        return ends | dict(zip(("p50", "p99", "p99_9"), percentiles, strict=True))
+
     @property
-    def least_ns(self) -> int | None:
+    def least_ns(self) -> float | None:
         """The least of them."""
-        return int(self.values.min()) if len(self.values) else None
+        return self.figures["least"]
 
     @property
     def mean_ns(self) -> float | None:
         """Their mean."""
-        return float(self.values.mean()) if len(self.values) else None
+        return self.figures["mean"]
 
     @property
-    def most_ns(self) -> int | None:
+    def most_ns(self) -> float | None:
         """The greatest of them."""
-        return int(self.values.max()) if len(self.values) else None
+        return self.figures["most"]
 
     def percentiles(self) -> tuple[float | None, ...]:
         """Return P50, P99 and P99.9."""
-        if not len(self.values):
-            return (None,) * len(PERCENTILES)
-        return tuple(float(one) for one in np.percentile(self.values, PERCENTILES, method="inverted_cdf"))
+        return tuple(self.figures[name] for name in ("p50", "p99", "p99_9"))
 
     def document(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
-        p50, p99, p99_9 = self.percentiles()
-        ends = {"least": self.least_ns, "mean": self.mean_ns, "most": self.most_ns}
-        return {"frames": self.frames, "without": self.without, **ends, "p50": p50, "p99": p99, "p99_9": p99_9}
+        return {"frames": self.frames, "without": self.without, **self.figures}
 
 
 @dataclass(frozen=True)
@@ -208,14 +216,37 @@ class PortFigures(ABC):
 
     def row(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
-        names = ("port", "asked", "frames", "late", "first_late", "underruns", "first_underrun", "receive")
         return {
-            **{name: getattr(self, name) for name in names},
+            **PORTS.document(self),
             "is_whole": self.is_whole,
             "sent": asdict(self.sent),
             "latency_ns": self.delays.document() if self.delays else None,
         }
 
+
+#: Of every port, in the order of JSON; then those of a page or a table alone.
+PORTS = Columns(
+    Column("port", "port", "Port"),
+    Column("asked", "of", "Frames"),
+    Column("frames", "sent", "Sent"),
+    Column("late", "late", "Late", is_fault=True),
+    Column("first_late"),
+    Column("underruns", "underruns", "Underruns", is_fault=True),
+    Column("first_underrun", "first", "First\nunderrun"),
+    Column("receive"),
+)
+STREAM = Columns(
+    Column("datagrams", "", "Datagrams", of=lambda one: one.sent.datagrams),
+    Column("resent", "resent", "Sent again", of=lambda one: one.sent.resent),
+    Column("starved", "", "Ready\ntoo late", of=lambda one: one.sent.starved),
+    Column("rate_bps", "Mb/s", "Mb/s", 3, MEGA),
+    Column("share", "of line", of=lambda one: one.rate_bps and f"{100 * one.rate_bps / LINE_RATE_BPS:.2f} %"),
+)
+DELAYS = delays(lambda one: one.known_delays and {**one.known_delays.figures, "std": None})
+CAPTURED = Columns(
+    Column("with_delay", "", "Frames", of=lambda one: one.delays.frames),
+    Column("without", "", "Without\nstamp", of=lambda one: one.delays.without),
+)
 
 FiguresT = TypeVar("FiguresT", bound=PortFigures)
 

@@ -38,7 +38,7 @@ from liteprobe.host.run.engine import (
     START_MARGIN_NS,
     ErrorWording,
     PortEnd,
-    Run,
+    PortRun,
     RunDevice,
     check_ports,
     is_shared,
@@ -573,7 +573,7 @@ class StreamSample:
     received: ReceivedStream | None = None
 
 
-class Traffic(Run):
+class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
 
     Parameters
@@ -850,7 +850,7 @@ class Traffic(Run):
     # The end ----------------------------------------------------------------------------------
 
     def halt(self, why: str = "stopped") -> None:
-        """Stop all streams, as of `Run`, and keep when."""
+        """Stop all streams, as of `PortRun`, and keep when."""
         if self.end:
             return
         with suppress(ProbeError):

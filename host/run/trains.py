@@ -17,7 +17,7 @@ from liteprobe.host.run.engine import (
     START_MARGIN_NS,
     ErrorWording,
     PortEnd,
-    Run,
+    PortRun,
     RunDevice,
     check_ports,
     noted,
@@ -113,7 +113,7 @@ class RunningTrain:
             self.drained = len(self.records[-1])
 
 
-class TrainRun(Run):
+class TrainRun(PortRun):
     """One start of one program or several, on one probe or several, all in the same tick.
 
     Parameters

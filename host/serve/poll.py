@@ -1,18 +1,23 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""One look at a probe of preset ``monitor``: what all ports measure, how full the ring is, what was lost and why."""
+"""Looks at a probe of preset ``monitor``: all ports' measurements, the ring, losses by cause, and the worst of them.
+
+A monitor looks for months, and the probe's words wrap: counts of 32 bits go on after 2^32. At the line rate of the shortest
+frames a count of frames wraps after 48 minutes, so a look may be missed for nearly as long.
+"""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
 from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
+from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.totals import Totals
 
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
@@ -29,6 +34,11 @@ PLAIN = (
 )
 FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
+
+
+WRAP = 1 << 32
+WRAPPING = ("expected", "duplicated", "reordered", "beyond_window", "damaged_bit_errors")
+UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,52 @@ class Look:
     events: list[dict[str, int]]
     channels: dict[int, ChannelState] = field(default_factory=dict)
     is_choosing: bool = False
+
+
+class Totals:
+    """Adds up what wraps, from one look to the next; begins anew where the probe did."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, int] = {}
+        self._total: dict[Hashable, int] = {}
+        self._age: dict[Hashable, int] = {}
+        # Which stream a slot has: what another host has it watch leaves nothing behind.
+        self._ids: dict[Hashable, int | None] = {}
+
+    def of_port(self, port: PortMeasurement) -> PortMeasurement:
+        """Return a measurement whose counts of streams go on behind 2^32."""
+        return replace(port, streams=[self._stream(port.port, stream) for stream in port.streams])
+
+    def of_channel(self, number: int, state: ChannelState) -> ChannelState:
+        """Return a channel whose drops go on behind 2^32, and over captures that begin."""
+        key = ("channel", number)
+        return replace(state, dropped=self._add(key, state.dropped, is_anew=state.dropped < self._last.get(key, 0) and
+                                                state.written < self._age.get(key, 0), age=state.written))  # fmt: skip
+
+    # # #
+
+    def _stream(self, port: int, stream: ReceivedStream) -> ReceivedStream:
+        values: dict[str, Any] = {}
+        key = (port, stream.slot)
+        is_other = self._ids.get(key, stream.stream_id) != stream.stream_id
+        is_anew = is_other or stream.frames < self._age.get(key, 0)  # 64 bits: less only after a clear.
+        self._age[key], self._ids[key] = stream.frames, stream.stream_id
+        for name in (*WRAPPING, *UNSTEADY):
+            count = getattr(stream, name)
+            if count is not None:
+                values[name] = self._add((*key, name), count, is_anew, name in UNSTEADY)
+        return replace(stream, **values)
+
+    def _add(self, key: Hashable, count: int, is_anew: bool, is_unsteady: bool = False, age: int | None = None) -> int:
+        if age is not None:
+            self._age[key] = age
+        if is_anew or key not in self._last:
+            self._total[key] = count
+        else:
+            step = (count - self._last[key]) % WRAP
+            self._total[key] += step - WRAP if is_unsteady and step >= WRAP // 2 else step
+        self._last[key] = count
+        return self._total[key]
 
 
 class Poller:
@@ -211,3 +267,43 @@ def histogram(found: Histogram) -> dict[str, Any]:
 def number(value: float) -> float | None:
     """Return a number that JSON can hold: None for NaN and infinity."""
     return value if math.isfinite(value) else None
+
+
+@dataclass
+class Worst:
+    """Peaks of all looks since the last `clear`.
+
+    Attributes
+    ----------
+    since : str
+        Time of day of this host.
+    rate_bps : dict of int to float
+        By port: the greatest rate on the line.
+    lost : dict of int to int
+        By port: most frames that were refused, damaged or lost from one look to the next.
+    waiting : dict of int to int
+        By channel: most blocks that waited.
+    """
+
+    since: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))
+    rate_bps: dict[int, float] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)
+    _events: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Begin anew; what was counted before is not a loss of the next look."""
+        self.since, self.rate_bps, self.lost, self.waiting = time.strftime("%H:%M:%S"), {}, {}, {}
+
+    def take(self, look: Look) -> None:
+        """Take a look in."""
+        for port, events in zip(look.ports, look.events, strict=True):
+            number, counts = port.port, losses(events)
+            if port.rate and math.isfinite(port.rate.line_bits_per_s):
+                self.rate_bps[number] = max(self.rate_bps.get(number, 0.0), port.rate.line_bits_per_s)
+            before = self._events.get(number, counts)  # What was lost before the first look isn't known to be of now.
+            came = sum((count - before.get(name, 0)) % WRAP for name, count in counts.items())
+            self.lost[number] = max(self.lost.get(number, 0), came)
+            self._events[number] = counts
+        for channel, state in look.channels.items():
+            self.waiting[channel] = max(self.waiting.get(channel, 0), state.waiting)

@@ -31,7 +31,7 @@ DAMAGE = ("fcs_errors", "length_errors", "late", "underruns", "duplicated", "reo
 
 
 class Verdict(StrEnum):
-    """What became of a check."""
+    """Verdict on a check."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -51,7 +51,7 @@ class Wrong(ProbeError):
 
 
 @dataclass(frozen=True)
-class Check:
+class BringUpCheck:
     """One part of a probe, as it was found.
 
     Parameters
@@ -72,7 +72,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is tried.
+    """Extent of what is tried.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ class BringUp:
         self._probe = probe
         self._extent = extent or Extent()
         self._progress = progress or (lambda name: None)
-        self.checks: list[Check] = []
+        self.checks: list[BringUpCheck] = []
 
-    def run(self) -> list[Check]:
+    def run(self) -> list[BringUpCheck]:
         """Try everything, and return what was seen."""
         self._try("management link", self._management)
         self._try("oscillator", self._oscillator)
@@ -124,7 +124,7 @@ class BringUp:
         if self._extent.with_eye:
             for port in range(self._probe.port_count):
                 self._try(f"eye of port {port}", partial(self._eye, port))
-        for transmit, receive in self._ways():
+        for transmit, receive in self._routes():
             self._try(f"frames {transmit} to {receive}", partial(self._frames, transmit, receive))
         self._try("SDRAM", self._ram)
         self._try("PPS", self._pps)
@@ -142,9 +142,9 @@ class BringUp:
             verdict, seen, figures = Verdict.FAILED, str(wrong), wrong.figures
         except ProbeError as error:
             verdict, seen = Verdict.FAILED, str(error)
-        self.checks.append(Check(name, verdict, seen, figures))
+        self.checks.append(BringUpCheck(name, verdict, seen, figures))
 
-    def _ways(self) -> list[tuple[int, int]]:
+    def _routes(self) -> list[tuple[int, int]]:
         count = len(self._probe.ports)
         return [(port, self._probe.link.receive_port(port, count)) for port in range(count)]
 
@@ -223,7 +223,7 @@ class BringUp:
             raise NotDone("this probe has no receive delay that can be changed")
         if probe.link.is_in_band and port == MANAGEMENT_PORT:
             raise NotDone(f"management comes through port {port}: a wrong delay would cut it off")
-        transmit = next(sender for sender, receiver in self._ways() if receiver == port)
+        transmit = next(sender for sender, receiver in self._routes() if receiver == port)
         eye = sweep(probe, port, transmit)
         return (
             f"taps {eye.first} to {eye.last} of {EYE_TAPS:.0f} by data sheets, {eye.clipped or 'no'} edge hidden; "

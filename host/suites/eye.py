@@ -18,7 +18,7 @@ MANAGEMENT_PORT = 0  # In band.
 
 
 class Eye(NamedTuple):
-    """What a sweep found.
+    """Result of a sweep.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ Take = Callable[["Sweep"], None]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What one probe measured.
+    """Measurements of one probe.
 
     Attributes
     ----------

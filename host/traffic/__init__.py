@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is sent, as pure data: headers, trains, programs."""
+"""Traffic is pure data here: headers, trains, streams, sets, traces, networks."""

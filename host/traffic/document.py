@@ -462,7 +462,7 @@ def _parts(one: TrafficClass) -> Iterator[str]:
     if isinstance(one.pattern, LossList):
         yield f"{one.pattern.count} frames lost by number"
     if one.is_lost_late and (one.loss or one.pattern):
-        yield "lost behind the queue"
+        yield "lost after the queue"
     yield from _queue(one.queue)
     if one.background:
         yield _background(one.background)

@@ -238,7 +238,7 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Headers:
-    """What every frame carries before its payload: MACs, VLAN tags, then MPLS labels, IP and a transport, or any type.
+    """Headers come before the payload of every frame: MACs, VLAN tags, then MPLS labels, IP and a transport, or any type.
 
     Addresses default to locally administered MACs and to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
 
@@ -260,7 +260,7 @@ class Headers:
     mpls_labels : tuple of MplsLabel
         Up to four labels between the VLAN tags and the IP header, outer first.
     ethertype : int or None
-        The payload follows this type (0x0600 to 0xffff), there is no IP; None: IP.
+        The payload follows this type (0x0600 to 0xffff), without IP; None: IP.
     transport : str
         ``udp``, ``tcp`` or ``none``: what follows the IP header.
     protocol : int

@@ -43,7 +43,7 @@ LENGTH_SEED, INTERVAL_SEED, MODIFIER_SEED = 0, 1, 2  # What a random state is fo
 
 @dataclass(frozen=True)
 class PortWords:
-    """What a port's memories hold, each from its word 0, as far as these streams need.
+    """Words of a port's memories, each from its word 0, as far as these streams need.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ def _length_values(stream: Stream, bases: dict[tuple[int, ...], int]) -> dict[st
 
 
 def _computed_values(stream: Stream, modified: set[int], varies: bool) -> dict[str, int]:
-    """What the gateware works out for each frame: lengths, checksums."""
+    """Return what the gateware works out for each frame: lengths, checksums."""
     headers, length = stream.headers, stream.length.least
     network, transport = headers.network_offset, headers.transport_offset
     values = {"transport_offset": transport}

@@ -132,7 +132,7 @@ STREAM_IDS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class ReceiverSettings:
-    """What the meters of a receiving port are set to, as `Monitor.watch` takes it.
+    """Settings of the meters of a receiving port, as `Monitor.watch` takes it.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def receiver_settings(streams: Iterable[Stream], stream_base: int, slots: int = 
     ------
     UsageError
         When a stream has no slot, two of one id differ, or streams without a probe header have stamps in different places:
-        these are not told from one another.
+        these look the same to it.
     """
     prbs = set()
     places: dict[int, StampPlace] = {}

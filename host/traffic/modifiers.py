@@ -165,7 +165,7 @@ FIELD_NAMES = (*FIELDS, "vlan[n].id", "vlan[n].priority", "mpls[n].label")
 
 
 def field_of(name: str | Field, headers: Headers) -> Field:
-    """Return place and mask of a field behind these headers.
+    """Return place and mask of a field of these headers.
 
     Raises
     ------

@@ -188,7 +188,7 @@ WORD = 4
 
 @dataclass(frozen=True)
 class SetSettings:
-    """What a probe must know before the first set, as its registers take it.
+    """Settings that a probe needs before the first set, as its registers take it.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class Stamp:
         return -(-self.bits // 8)
 
     def offset(self, headers: Headers) -> int:
-        """Return its first octet behind these headers; Raises UsageError where they don't have its place."""
+        """Return its first octet in frames with these headers; Raises UsageError where they don't have its place."""
         if self.place == "octet":
             assert self.octet is not None
             return self.octet

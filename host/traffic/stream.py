@@ -27,7 +27,6 @@ from liteprobe.host.document import (
     Flag,
     Key,
     OneOf,
-    RangeError,
     Section,
     Text,
     Whole,
@@ -37,7 +36,7 @@ from liteprobe.host.document import (
     keys,
     keys_of,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.errors import RangeError, UsageError
 from liteprobe.host.traffic.headers import (
     CHECKSUM_CONSTANT,
     HALFWORD,

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Packet trains: what is asked for, checked and turned into ticks, and what came back."""
+"""Packet trains are checked and turned into ticks here; a result holds what came back."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from liteprobe.host.traffic.headers import Headers
 
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
-VLAN_TAGS_OF_TRAIN = 2  # That the receiver of trains finds a payload behind.
+VLAN_TAGS_OF_TRAIN = 2  # That the receiver of trains finds a payload after.
 
 INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the increment.
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
@@ -26,7 +26,7 @@ RATE_TOLERANCE = Fraction(200, 10**6)
 
 @dataclass(frozen=True)
 class TrainProgram:
-    """What one port sends: ``repeats`` trains of ``count`` frames.
+    """A program makes one port send ``repeats`` trains of ``count`` frames.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class TrainProgram:
     stream_id : int
         Number that the frames carry, 0 to 65535.
     fill : str
-        Payload behind the probe fields: ``zero``, ``counting`` or ``prbs``.
+        Payload after the probe fields: ``zero``, ``counting`` or ``prbs``.
     headers : Headers
         Addresses, VLAN tags, TTL.
     """
@@ -74,7 +74,7 @@ class TrainProgram:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What came of a train.
+    """Holds what came of a train.
 
     Attributes
     ----------

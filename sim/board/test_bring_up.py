@@ -10,7 +10,7 @@ import pytest
 
 from liteprobe.host.cli.main import main
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.suites.bring_up import BringUp, Check, Extent, Verdict
+from liteprobe.host.suites.bring_up import BringUp, BringUpCheck, Extent, Verdict
 from liteprobe.sim.board.test_phys import probe_on
 
 FEW = Extent(frames=40, ram_bytes=4096, seconds=0.002)
@@ -67,5 +67,5 @@ def test_firmware_of_a_host_is_left_alone(train_board: Path, monkeypatch: pytest
     assert check.verdict == Verdict.SKIPPED and "firmware that a host has loaded" in check.seen
 
 
-def _named(checks: list[Check], name: str) -> Check:
+def _named(checks: list[BringUpCheck], name: str) -> BringUpCheck:
     return next(check for check in checks if check.name == name)

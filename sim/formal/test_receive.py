@@ -9,7 +9,7 @@ from migen import *
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.receive.management import FrameStore
-from liteprobe.cores.receive.wire.sfd import SFDDetector, least_sfd_spacing
+from liteprobe.cores.receive.mac import SFDDetector, least_sfd_spacing
 from liteprobe.sim.bench.tools.formal import Proof, Run, prove
 
 

@@ -3,7 +3,6 @@
 
 """Combinatorial logic of a simulation, as Verilog; what would be a loop on a board is refused."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -95,27 +94,52 @@ def block(namespace: Any, target: Any, statements: list[Any], targets_of: Callab
     return f"always_comb begin\n    {namespace.get_name(target)} = {reset};\n{body}end\n"
 
 
-def wires(fragment: Any) -> set[Any]:
-    """Return the signals that one assignment gives their value, as LiteX finds them by comparing all groups of statements."""
-    from litex.gen.fhdl import verilog
+def grouped(statements: Any) -> list[tuple[set[Any], list[Any]]]:
+    """Return what Migen's ``group_by_targets`` does, which compares each statement with all groups: 4 s of a large SoC."""
     from migen.fhdl.tools import flat_iteration, list_targets
 
-    statements = [(statement, list_targets(statement)) for statement in flat_iteration(fragment.comb)]
-    count = Counter(target for _, targets in statements for target in targets)
-    alone = [
-        targets for one, targets in statements if verilog._use_wire([one]) and all(count[each] == 1 for each in targets)
+    groups: dict[int, tuple[set[Any], list[tuple[int, Any]]]] = {}
+    owner: dict[Any, int] = {}
+    for order, statement in enumerate(flat_iteration(statements)):
+        targets = list_targets(statement)
+        met = {owner[target] for target in targets if target in owner}
+        key = max(met, key=lambda each: len(groups[each][0]), default=order)
+        found, members = groups.pop(key, (set(), []))
+        for other in met - {key}:
+            more, with_it = groups.pop(other)
+            targets |= more
+            members += with_it
+        found |= targets
+        members.append((order, statement))
+        owner |= dict.fromkeys(targets, key)
+        groups[key] = (found, members)  # At the end, as Migen has it.
+    return [
+        (found, [each for _, each in sorted(members, key=lambda one: one[0])]) for found, members in groups.values()
     ]
-    return set().union(*alone)
+
+
+@contextmanager
+def quick_groups() -> Iterator[None]:
+    """Make LiteX group statements by `grouped`."""
+    from litex.gen.fhdl import verilog
+
+    stock = verilog.group_by_targets
+    verilog.group_by_targets = grouped
+    try:
+        yield
+    finally:
+        verilog.group_by_targets = stock
 
 
 @contextmanager
 def own_combinatorial_blocks() -> Iterator[None]:
-    """Make LiteX write its combinatorial logic by `combinatorial_blocks`, and find its wires in one pass."""
+    """Make LiteX write its combinatorial logic by `combinatorial_blocks`."""
     from litex.gen.fhdl import verilog
 
-    stock = verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires
-    verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires = combinatorial_blocks, wires
+    stock = verilog._generate_combinatorial_logic_sim
+    verilog._generate_combinatorial_logic_sim = combinatorial_blocks
     try:
-        yield
+        with quick_groups():
+            yield
     finally:
-        verilog._generate_combinatorial_logic_sim, verilog._list_comb_wires = stock
+        verilog._generate_combinatorial_logic_sim = stock

@@ -194,7 +194,7 @@ def is_of(idcode: int, device: str) -> bool:
 # ECP5 sysCONFIG Usage Guide, FPGA-TN-02039: what a bitstream begins with, and the command that names its device.
 PREAMBLE = b"\xff\xff\xbd\xb3"
 VERIFY_ID = b"\xe2\x00\x00\x00"
-NEAR = 64 # Octets behind the preamble in which the command stands.
+NEAR = 64 # Octets after the preamble in which the command stands.
 
 
 def idcode_in(octets: bytes) -> int | None:

@@ -65,13 +65,12 @@ def alone(core: Any) -> Made:
 def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
     from liteprobe.cores.receive.filter import FilterTables
-    from liteprobe.cores.receive.wire.mac import ReceiveMAC
-    from liteprobe.cores.receive.monitor.path import MonitorPath
-    from liteprobe.cores.receive.path import ReceivePath
+    from liteprobe.cores.receive.mac import ReceiveMAC
+    from liteprobe.cores.receive.path import MonitorPath, RecordPath
     from liteprobe.cores.receive.stamp import ArrivalStamper
-    from liteprobe.cores.receive.monitor.toeplitz import FlowHash
-    from liteprobe.cores.receive.unified import UnifiedParser
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.receive.hashes import FlowHash
+    from liteprobe.cores.receive.unified.parser import UnifiedParser
+    from liteprobe.cores.timebase.clock import TimebaseClock
 
     def parser() -> Made:
         core = UnifiedParser()
@@ -82,8 +81,8 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core]
 
     def records() -> Made:
-        clock = ProbeClock()
-        core = ReceivePath(clock, with_csr=False)
+        clock = TimebaseClock()
+        core = RecordPath(clock)
         return core, [core, core.streams, core.records, core.tally, clock]
 
     def tables() -> Made:
@@ -91,7 +90,7 @@ def receive() -> dict[str, Callable[[], Made]]:
         return core, [core, *core.matchers]
 
     def path() -> Made:
-        tables, clock = FilterTables(1), ProbeClock()
+        tables, clock = FilterTables(1), TimebaseClock()
         core = MonitorPath(clock, tables.matchers[0], management_mac=1)
         return core, [core, core.tally, tables.matchers[0], clock]
 
@@ -115,7 +114,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
     from liteprobe.cores.capture.ring_memory import BlockRamRing
     from liteprobe.cores.measure.port import PortMeter
     from liteprobe.cores.measure.rate import RateMeter
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.timebase.clock import TimebaseClock
     from liteprobe.cores.memory.sdram import BurstPort
 
     def meter() -> Made:
@@ -123,7 +122,7 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
         return core, [core, core.streams, core.histograms]
 
     def rates() -> Made:
-        clock = ProbeClock()
+        clock = TimebaseClock()
         core = RateMeter(clock, 2, with_csr=False)
         return core, [core, clock]
 
@@ -147,17 +146,17 @@ def rest_of_monitor() -> dict[str, Callable[[], Made]]:
 
 def stages() -> dict[str, dict[str, Callable[[], Made]]]:
     """Return how to make each stage, by path and name."""
-    from liteprobe.cores.timebase.clock import ProbeClock
+    from liteprobe.cores.timebase.clock import TimebaseClock
     from liteprobe.cores.timebase.pps import PpsInput
     from liteprobe.cores.transmit.announce import Announcer
     from liteprobe.cores.transmit.build import FrameBuild
-    from liteprobe.cores.transmit.wire.mac import TransmitMAC
+    from liteprobe.cores.transmit.mac import TransmitMAC
     from liteprobe.cores.transmit.pace import TrainPacer
     from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
     from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
     from liteprobe.cores.transmit.sources.streams.streams import StreamSource
     from liteprobe.cores.transmit.sources.train import TrainSchedule
-    from liteprobe.cores.transmit.stamp import Stamp
+    from liteprobe.cores.transmit.stamp import StampInserter
 
     def scheduler() -> Made:
         core = StreamScheduler()
@@ -168,7 +167,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
         return core, [core, core.memory]
 
     return {
-        "Time": {"clock": lambda: alone(ProbeClock()), "PPS input": lambda: alone(PpsInput(ProbeClock()))},
+        "Time": {"clock": lambda: alone(TimebaseClock()), "PPS input": lambda: alone(PpsInput(TimebaseClock()))},
         "Transmit": {
             "schedule": lambda: alone(TrainSchedule()),
             "streams: scheduler and draws": scheduler,
@@ -177,7 +176,7 @@ def stages() -> dict[str, dict[str, Callable[[], Made]]]:
             "announce": lambda: alone(Announcer()),
             "build": lambda: alone(FrameBuild()),
             "pace": lambda: alone(TrainPacer()),
-            "stamp": lambda: alone(Stamp()),
+            "stamp": lambda: alone(StampInserter()),
             "MAC": lambda: alone(TransmitMAC()),
         },
         "Receive": receive(),

@@ -16,8 +16,7 @@ from liteprobe.host.measure.delay_bins import FINEST, better
 from liteprobe.host.measure.monitor import BinSetting, Histogram, Monitor, PortMeasurement
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import CHANGES, Look, Poller
-from liteprobe.host.serve.worst import Worst
+from liteprobe.host.serve.poll import CHANGES, Look, Poller, Worst
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame

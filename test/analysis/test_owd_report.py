@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.probe import Probe
-from liteprobe.host.report import files, owd_page, owd_plots
-from liteprobe.host.report.owd_page import Direction
-from liteprobe.host.report.owd_plots import Points
+from liteprobe.host.report import files, owd_page
+from liteprobe.host.report.owd_page import OneWayReport, Points
 from liteprobe.host.report.page import SIZE_MAX
 from liteprobe.host.suites import owd_figures
 from liteprobe.host.suites.owd import OneWayResult
@@ -43,7 +42,7 @@ def result(probe: Probe, length: int, delay_ns: float, lost: tuple[int, ...] = (
 
 
 @pytest.fixture
-def ways(tmp_path: Path) -> list[Direction]:
+def ways(tmp_path: Path) -> list[OneWayReport]:
     """There, with two frames lost, and back, which takes 6 ns longer."""
     model = ModelProbe(cable(), with_clock=True)
     model.values |= LOCKED
@@ -53,12 +52,12 @@ def ways(tmp_path: Path) -> list[Direction]:
         results = [result(probe, length, 1000 + more_ns, lost) for length in (60, 1514)]
         rows = [owd_figures.row(one) for one in results]
         made.append(
-            Direction(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results)
+            OneWayReport(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results)
         )
     return made
 
 
-def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[Direction]) -> None:
+def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[OneWayReport]) -> None:
     whole = ways[1].results[0]
     train = replace(whole.train, records=whole.train.records[:60], complete=False)
     partial = replace(whole, train=train, arrived=arrivals.packets(train), owd_ns=whole.owd_ns[:60])
@@ -75,14 +74,14 @@ def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe
     assert resolved["uncertainty_ns"] == 24.0 + 4 - 0.5
 
 
-def html(ways: list[Direction], folder: Path) -> str:
+def html(ways: list[OneWayReport], folder: Path) -> str:
     """Return the page."""
     path = folder / "owd.html"
     owd_page.write(path, ways, files.document([way.sweep for way in ways], ["liteprobe", "owd"]))
     return path.read_text(encoding="utf-8")
 
 
-def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[Direction], tmp_path: Path) -> None:
+def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[OneWayReport], tmp_path: Path) -> None:
     text = html(ways, tmp_path)
     cells = Cells.of(text)
     assert len(text.encode()) < SIZE_MAX and cells.open == [] and text.count("<svg") == 2
@@ -90,7 +89,7 @@ def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[Dir
     assert len(cells.ids) == len(set(cells.ids))
 
 
-def test_tables_show_the_figures_of_the_rows(ways: list[Direction], tmp_path: Path) -> None:
+def test_tables_show_the_figures_of_the_rows(ways: list[OneWayReport], tmp_path: Path) -> None:
     there, back, clocks, *_ = Cells.of(html(ways, tmp_path)).tables
     for way, table in zip(ways, (there, back), strict=True):
         for row, line in zip(way.sweep.rows, table[1:], strict=True):
@@ -103,34 +102,36 @@ def test_tables_show_the_figures_of_the_rows(ways: list[Direction], tmp_path: Pa
     }  # fmt: skip
 
 
-def test_half_of_there_less_back_is_told_with_both_ways_alone(ways: list[Direction], tmp_path: Path) -> None:
+def test_half_of_there_less_back_is_told_with_both_ways_alone(ways: list[OneWayReport], tmp_path: Path) -> None:
     assert owd_page.asymmetry_ns([way.sweep for way in ways]) == pytest.approx(-3, abs=0.3)
     assert "half of there less back" in html(ways, tmp_path)
     assert "half of there less back" not in html(ways[:1], tmp_path)
 
 
-def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[Direction]) -> None:
+def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[OneWayReport]) -> None:
     points = ways[0].points[0]
     sent_ns = points.lost_ns - ways[0].results[0].start_time_ns
     assert np.abs(sent_ns - INTERVAL_NS * np.array(LOST)).max() <= 8
     assert len(points.owd_ns) == 98
     # A stroke for each.
-    assert owd_plots.over_time([("There", [points])]).count("<path") > owd_plots.over_time(
+    assert owd_page.over_time([("There", [points])]).count("<path") > owd_page.over_time(
         [("There", [replace(points, lost_ns=points.lost_ns[:0])])]
     ).count("<path")
 
 
-def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[Direction]) -> None:
+def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[OneWayReport]) -> None:
     way = ways[0]
     row = {**way.sweep.rows[0], "calibration_ns": 100.0}
     moved = replace(way, sweep=replace(way.sweep, rows=[row, way.sweep.rows[1]]))
     assert moved.points[0].owd_ns == pytest.approx(way.points[0].owd_ns - 100)
 
 
-def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(ways: list[Direction], tmp_path: Path) -> None:
+def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(
+    ways: list[OneWayReport], tmp_path: Path
+) -> None:
     nothing = Points(60, np.zeros(0, np.int64), np.zeros(0), np.array([5, 7]), None)
-    assert "nothing to draw" in owd_plots.shares([("There", [nothing])])
-    assert "<svg" in owd_plots.over_time([("There", [nothing])])
+    assert "nothing to draw" in owd_page.shares([("There", [nothing])])
+    assert "<svg" in owd_page.over_time([("There", [nothing])])
     rows = [{**row, "uncertainty_ns": None} for row in ways[0].sweep.rows]
     assert "– ns" in html([replace(ways[0], sweep=replace(ways[0].sweep, rows=rows))], tmp_path)
 
@@ -147,15 +148,15 @@ def test_both_ways_have_one_axis_and_what_is_not_resolved_is_marked(monkeypatch:
         drawn.append(figure)
         return name
 
-    monkeypatch.setattr(owd_plots, "svg", keep)
+    monkeypatch.setattr(owd_page, "svg", keep)
     named = [("There", [points(1000.0, 0, False)]), ("Back", [points(1200.0, 700_000, True)])]
-    for draw in (owd_plots.over_time, owd_plots.shares):
+    for draw in (owd_page.over_time, owd_page.shares):
         draw(named)
         first, second = drawn.pop().axes
         assert first.get_xlim() == second.get_xlim()
         assert "not resolved within the tick, ± 4 ns: 60 octets" in first.get_title(loc="left")
         assert second.get_title(loc="left") == "Back"
-    owd_plots.over_time(named)
+    owd_page.over_time(named)
     (bars,) = drawn.pop().axes[0].containers
     ends = [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()]
     assert ends == [[996.0, 1004.0]] * 20

@@ -14,7 +14,7 @@ import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS
 from liteprobe.host.capture import session
-from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks
+from liteprobe.host.capture.decode import BlockDecoder, Blocks
 from liteprobe.host.capture.resequence import Resequencer
 from liteprobe.host.capture.session import CaptureSession, Merger
 from liteprobe.host.capture.write import parquet
@@ -22,7 +22,7 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface
 from liteprobe.host.measure.monitor import PortMeasurement
 from liteprobe.host.measure.streams import ReceivedStream
-from liteprobe.host.serve.totals import Totals
+from liteprobe.host.serve.poll import Totals
 from liteprobe.sim.bench.capture.blocks import line_rate
 
 CHUNK = 91 * 550  # Frames whose records fill whole blocks.

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.host.errors import ProbeError

@@ -16,7 +16,7 @@ from pcapng import FileScanner, blocks
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.errors import ProbeError

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
-from liteprobe.host.capture.decode.stream import Blocks, block_headers, no_blocks
+from liteprobe.host.capture.decode import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing

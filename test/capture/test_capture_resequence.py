@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.capture import resequence
-from liteprobe.host.capture.decode.stream import Blocks
+from liteprobe.host.capture.decode import Blocks
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 
 WINDOW = 256

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, NO_RECORD
-from liteprobe.host.capture.decode.batch import Batch, joined
-from liteprobe.host.capture.decode.stream import BlockDecoder, Blocks, block_headers
+from liteprobe.host.capture.decode import BlockDecoder, Blocks, block_headers
 from liteprobe.host.capture.session import Merger
 from liteprobe.host.capture.trigger import Trigger
+from liteprobe.host.packets.batch import Batch, joined
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
 
 SEED = 20261122

@@ -25,7 +25,7 @@ from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
-from liteprobe.host.cli.monitor_view import view
+from liteprobe.host.cli.commands.monitor import view
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor

@@ -11,7 +11,8 @@ import shtab
 from liteprobe.cores.formats import ClockMode
 from liteprobe.host.capture.request import Keep
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.commands import capture, clock, completion, firmware, monitor
+from liteprobe.host.cli.commands import clock, completion, firmware, monitor
+from liteprobe.host.defaults import KEEPS
 from liteprobe.host.measure.monitor import NAMES
 
 SLOW = (
@@ -79,7 +80,7 @@ def test_a_command_loads_no_other_command() -> None:
 
 
 def test_words_of_the_command_line_are_those_that_commands_know() -> None:
-    assert [Keep[word.upper()] for word in capture.KEEPS] == list(Keep)
+    assert [Keep[word.upper()] for word in KEEPS] == list(Keep)
     assert {word.replace("-", "_").upper() for word in clock.MODES} == {mode.name for mode in ClockMode}
     assert list(completion.SHELLS) == shtab.SUPPORTED_SHELLS
     assert tuple(firmware.ACTIONS) == ("build", "load", "pack", "flash", "state", "console")

@@ -163,7 +163,7 @@ def test_what_a_package_lacks_that_is_no_extra_of_ours_is_not_hidden() -> None:
 def test_a_package_that_every_command_needs_is_named_with_what_to_type(module: str) -> None:
     package = extras.NEEDED[module]
     expected = f"liteprobe: {package} is not installed: type  {extras.install(package)}\n"
-    assert answers([module], [("train", "--probe", "etherbone://127.0.0.1:1")]) == [(1, expected)]
+    assert answers([module], [("emulate", "--preset", "dsl", "--check")]) == [(1, expected)]
 
 
 def test_what_is_typed_fits_where_it_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,6 @@ def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Pa
     assert check.build(tmp_path) == []
     assert sorted(check.public_names() - check.inventory(tmp_path)) == []
     assert check.site_lab_faults(tmp_path) == []
-    assert {"liteprobe.host.probe.Probe.train", "liteprobe.host.capture.filter.fit"} <= check.inventory(tmp_path)
+    assert {"liteprobe.host.probe.Probe.train", "liteprobe.host.packets.filter.fit"} <= check.inventory(tmp_path)
     loaded = re.findall(r'(?:src=|<link[^>]*href=)"(?:https?:)?//[^"]*"', (tmp_path / "index.html").read_text())
     assert loaded == []  # Nothing comes from the web.

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
-from liteprobe.host.cli import emulate_view
+from liteprobe.host.cli.commands import emulate
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
@@ -148,7 +148,7 @@ def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: Emulato
 
 def test_the_schema_is_printed(run: Run) -> None:
     code, out, _ = run("emulate", "--schema")
-    assert code == 0 and json.loads(out)["properties"]["there"]["properties"]["delay"]["description"]
+    assert code == 0 and json.loads(out)["$defs"]["direction"]["properties"]["delay"]["description"]
 
 
 # How it ends -------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def screen(look: object, width: int, height: int, turn: int = 0) -> str:
     console = Console(
         width=width, height=height, force_terminal=True, color_system=None, record=True, file=io.StringIO()
     )
-    console.print(emulate_view.live(look, "sim://emulator", turn), height=height)  # type: ignore[arg-type]
+    console.print(emulate.live(look, "sim://emulator", turn), height=height)  # type: ignore[arg-type]
     return console.export_text()
 
 

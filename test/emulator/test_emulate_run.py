@@ -14,7 +14,7 @@ from liteprobe.host.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended, document
+from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended
 from liteprobe.host.traffic.document import read_network
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
@@ -187,7 +187,7 @@ def test_detached_it_goes_on_and_another_host_looks_and_stops_it(fake: Fake, tmp
         assert {name: one.arrived for name, one in counts.items()}.keys() == {"class 2", "rest"}
         assert counts["rest"].sent > 900 and counts["class 2"].sent > 900
         result = other.wait(0.001)
-        assert (result.network, document(result)["network"], result.end) == (None, None, "done")
+        assert (result.network, result.document()["network"], result.end) == (None, None, "done")
         assert fake[0].running[0]
         other.stop()
         assert fake[0].running == [None, None]
@@ -351,7 +351,7 @@ def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: 
             result = emulation.wait(0.1)
             assert list(emulation.counts) == ["there"]
         assert model.values["port0_tx_state"] == TransmitState.IDLE
-    assert (result.last.back, document(result)["back"], result.last.there.state) == (None, None, 1)
+    assert (result.last.back, result.document()["back"], result.last.there.state) == (None, None, 1)
     assert result.last.there.classes[0].delays.most_ns == MS
 
 

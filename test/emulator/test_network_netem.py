@@ -112,7 +112,7 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
     said = from_netem(text)[1]
     for words in (
         "netem draws the loss of a frame by the state before it moves",
-        "A duplicate leaves right behind its frame",
+        "A duplicate leaves right after its frame",
         "leaves with a good FCS",
         "The correlation of 50 % of 'reorder' is left out",
         "Jitter doesn't reorder here",
@@ -121,7 +121,7 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
         "'gap 5' is in that share",
         "Frames that overtake have the jitter, too",
         "The limit of 100 frames is of those that wait for the link",
-        "Jitter comes behind the link here",
+        "Jitter comes after the link here",
         "both lost and duplicated",
     ):
         assert sum(words in line for line in said) == 1, words

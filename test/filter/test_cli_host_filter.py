@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from liteprobe.host.capture.filter import libpcap
+from liteprobe.host.packets.filter import libpcap
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
 

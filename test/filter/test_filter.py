@@ -15,12 +15,12 @@ from liteprobe.cores.formats import (
     NO_RULE,
     UnifiedFlag,
 )
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.boxes import FilterDoesNotFit, Numbers
-from liteprobe.host.capture.filter.expression import fit_trigger, parse
-from liteprobe.host.capture.filter.fit import Filter
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, Numbers
+from liteprobe.host.packets.filter.expression import fit_trigger, parse
+from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.receive.filter import FilterModel

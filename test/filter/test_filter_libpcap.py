@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import UnifiedFlag
-from liteprobe.host.capture.decode.unified import unified_headers
-from liteprobe.host.capture.filter import differences, libpcap
-from liteprobe.host.capture.filter.differences import said
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.fit import Filter
-from liteprobe.host.capture.filter.nodes import Depth
+from liteprobe.host.packets.filter import differences, libpcap
+from liteprobe.host.packets.filter.differences import said
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.nodes import Depth
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.filter import faults
 from liteprobe.sim.bench.filter.expressions import (
     DEEP,

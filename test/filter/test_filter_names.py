@@ -13,9 +13,9 @@ from scapy.layers.l2 import Ether
 from scapy.layers.sctp import SCTP
 from scapy.utils import wrpcap
 
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.words import ALIASES, PORTS, PROTOCOLS, numbered, port_of, protocol_of
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.packets.filter.words import ALIASES, PORTS, PROTOCOLS, numbered, port_of, protocol_of
 
 LAYERS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
 
@@ -95,6 +95,6 @@ def test_a_name_that_is_not_known_is_refused_whether_libpcap_knows_it_or_not(tex
 @pytest.mark.parametrize("text", ["net loopback", "ether host nonsense", "gateway nonsense"])
 def test_names_of_networks_and_macs_are_not_asked_for(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """libpcap would take them on a machine with them in /etc/networks or /etc/ethers."""
-    monkeypatch.setattr("liteprobe.host.capture.filter.expression.refusal", lambda _: None)
+    monkeypatch.setattr("liteprobe.host.packets.filter.expression.refusal", lambda _: None)
     with pytest.raises(UsageError):
         parse(text)

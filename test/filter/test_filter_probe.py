@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from liteprobe.cores.formats import FILTER_PORTS, FILTER_ROW_WORDS, FILTER_WORDS, FilterControl
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.fit import clear_filter, read_hits, write_filter
+from liteprobe.host.capture.ring import clear_filter, read_hits, write_filter
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
+from liteprobe.host.packets.filter.expression import parse
 
 
 class RecordingLink(Link):

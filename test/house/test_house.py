@@ -37,6 +37,7 @@ MAY_IMPORT = {
 PARAMETERS = 7
 
 
+@cache
 def tracked(*patterns: str) -> list[str]:
     """Return the files of the repository, as paths from its top, that match ``patterns``."""
     listed = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -48,7 +49,8 @@ def tree_of(path: str) -> ast.Module:
     return ast.parse((ROOT / path).read_text(), path)
 
 
-def imports_of(path: str) -> set[str]:
+@cache
+def imports_of(path: str) -> frozenset[str]:
     """Return the dotted names of the modules that a file imports, in functions too; relative ones start with a dot."""
     found = set()
     for node in ast.walk(tree_of(path)):
@@ -57,7 +59,7 @@ def imports_of(path: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             found |= {f"{module}.{alias.name}" for alias in node.names} if module == "liteprobe" else {module}
-    return found
+    return frozenset(found)
 
 
 def is_within(module: str, names: tuple[str, ...]) -> bool:

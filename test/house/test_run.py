@@ -179,8 +179,7 @@ def test_only_builds_ask_for_the_library_that_loads_boards(ready: Machine) -> No
 
 def test_the_bench_of_the_clock_asks_for_what_counts_its_instructions(ready: Machine) -> None:
     (ready.clone / "bench").mkdir()
-    for name in ("clock", "train"):
-        (ready.clone / "bench" / f"{name}.py").touch()
+    (ready.clone / "bench" / "rows.py").write_text('@row("clock")\n@row("train", is_long=True)\n')
     assert ready.run("bench", "train").returncode == 0
     done = ready.run("bench", "clock")
     assert done.returncode == 1
@@ -354,7 +353,8 @@ def test_clean_keeps_caches_and_environment_and_clean_all_keeps_nothing(ready: M
 
 def test_bench_without_a_name_lists_the_benches(ready: Machine) -> None:
     (ready.clone / "bench").mkdir()
-    (ready.clone / "bench/train.py").touch()
+    (ready.clone / "bench/rows.py").write_text('@row("train")\n    @row("nested")\n')
+    assert ready.run("bench", "nested").returncode == 2
     done = ready.run("bench")
     assert done.returncode == 2
     assert done.stderr.rstrip().endswith("NAME is one of: train")

@@ -12,11 +12,10 @@ from rich.console import Console
 
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
-from liteprobe.host.cli.monitor_view import Fitting
+from liteprobe.host.cli.commands.monitor import Fitting
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.poll import Look, Poller
-from liteprobe.host.serve.worst import Worst
+from liteprobe.host.serve.poll import Look, Poller, Worst
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame

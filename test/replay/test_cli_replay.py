@@ -6,17 +6,17 @@ import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from liteprobe.host.cli import streamed_view
 from liteprobe.host.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.replay_figures import PortReplay
 from liteprobe.host.run.streamed import StreamedRun, StreamLook
-from liteprobe.host.run.streamed_figures import Delays
+from liteprobe.host.run.streamed_figures import DELAYS, Delays
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
 from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel
@@ -135,10 +135,14 @@ def test_an_interrupt_keeps_what_was_sent(
 
 
 def test_delays_are_shown_or_a_dash() -> None:
+    def shown(delays: Delays | None) -> list[str]:
+        port = SimpleNamespace(known_delays=delays)
+        return [column.text(port) for column in DELAYS.of("least mean p50 p99 p99_9 most")]
+
     delays = Delays(3, 1, np.array([1000, 2001, 3000], np.int64))
-    assert streamed_view._delays(delays) == ["1,000", "2,000.3", "2,001", "3,000", "3,000", "3,000"]
-    assert streamed_view._delays(Delays(0, 0, np.empty(0, np.int64))) == ["-"] * 6
-    assert streamed_view._delays(None) == ["-"] * 6
+    assert shown(delays) == ["1,000", "2,000.3", "2,001", "3,000", "3,000", "3,000"]
+    assert shown(Delays(0, 0, np.empty(0, np.int64))) == ["-"] * 6
+    assert shown(None) == ["-"] * 6
 
 
 def test_a_narrow_terminal_shows_two_tables(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host.capture import run as capture_run
-from liteprobe.host.capture.decode.stream import BlockDecoder, no_blocks
+from liteprobe.host.capture.decode import BlockDecoder, no_blocks
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import PortInterface

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.run.replay import ArrivalSink, ReplaySchedule, frame_keys, matched, sent_frames
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.stamps import Stamp

@@ -19,11 +19,11 @@ import pytest
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
 from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.replay import udp as flows
-from liteprobe.host.replay.slots import SLOT_OCTETS, Cell, Fault, ReplaySession, ReplayStatus, Slots, TraceWords
+from liteprobe.host.replay.slots import SLOT_OCTETS, Cell, Fault, ReplaySession, ReplayStatus, Slots
 from liteprobe.host.replay.streamer import Streamer
 from liteprobe.host.replay.udp import Flow, Pace, UdpSender, UdpTarget
 from liteprobe.host.traffic.intervals import Interval
-from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
 from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
@@ -273,7 +273,7 @@ import time
 from liteprobe.host.replay.slots import ReplaySession
 from liteprobe.host.replay.streamer import Streamer
 from liteprobe.host.replay.udp import UdpTarget
-from liteprobe.host.replay.slots import TraceWords
+from liteprobe.host.traffic.trace.trace import TraceWords
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 

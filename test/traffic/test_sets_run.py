@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted

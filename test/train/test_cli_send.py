@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.cli import tables, traffic_view
+from liteprobe.host.analysis.columns import shown as shown_figure
+from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import send
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.interrupt import Interrupted
@@ -205,7 +206,7 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
     many = ["streams:", *(f"  - {{name: stream-{n}, length: {60 + n}, pps: 2000, count: 3}}" for n in range(1, 17))]
     (tmp_path / "many.yaml").write_text("\n".join(many))
     screens: list[str] = []
-    shown = traffic_view.live
+    shown = send.live
 
     def see(look: TrafficLook, url: str, turn: int) -> RenderableType:
         for number in range(2):
@@ -217,7 +218,7 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
             screens.append(screen.getvalue())
         return shown(look, url, turn)
 
-    monkeypatch.setattr(traffic_view, "live", see)
+    monkeypatch.setattr(send, "live", see)
     monkeypatch.setattr(
         tables, "console", lambda: Console(file=io.StringIO(), force_terminal=True, width=80, height=24)
     )
@@ -252,7 +253,7 @@ def test_sixteen_streams_fit_a_terminal_of_80_columns(
     ],
 )
 def test_a_figure_is_shown_with_its_error(bounds: Bounds | None, digits: int, shown: str) -> None:
-    assert traffic_view.bounded(bounds, digits) == shown
+    assert shown_figure(bounds, digits) == shown
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -332,7 +333,7 @@ def test_a_wrong_file_is_refused_with_its_line(
         ),
         (
             ("FILE", "--detach", "--json"),
-            "detached streams have no result, so --json can't be had: leave it out, or --detach",
+            "detached streams have no result, so --json is not available with --detach: leave one of them out",
         ),
         (
             ("--detach", "--duration", "1s"),
@@ -343,7 +344,7 @@ def test_a_wrong_file_is_refused_with_its_line(
             "exponential intervals need a length of time: give an interval (ns), a rate (b/s), packets a second, a share of the "
             "line",
         ),
-        (("--share", "101"), "the streams of port 0 add up to 101 % of the line (stream 101 %): lower the rates"),
+        (("--share", "101"), "--share 101% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
         (("--pps", "nan"), "nan can't be counted with: give a finite number"),
         (("--transmit", "4"), "there is no transmit port 4: give 0 to 1"),
     ],

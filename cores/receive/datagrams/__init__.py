@@ -1,4 +1,4 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a host streams by UDP, taken out of the frames for the management stack and written to rings."""
+"""Receives what a host streams, by UDP or by DMA, and writes it to rings in the memory."""

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is counted of the datagrams to each ring, and the position up to which they came."""
+"""Counts the datagrams to each ring, and keeps the position up to which they came."""
 
 from migen import *
 

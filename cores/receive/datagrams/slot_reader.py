@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Slots in the host's memory that a host has filled, read by LitePCIe's DMA reader, and no others."""
+"""Reads the slots that a host has filled in its memory, with LitePCIe's DMA reader, and no others."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Receives what a host streams in slots of its memory, and writes it to the ring of a port: the same as by datagrams, over PCIe."""
+"""Receives what a host streams in slots of its memory, and writes it to the ring of a port: as by datagrams, over PCIe."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""The filter: tables once for all ports of a probe, and a matcher for each."""
+"""Filters frames: tables once for all ports of a probe, and a matcher for each."""
 
 from liteprobe.cores.receive.filter.matcher import FilterMatcher
 from liteprobe.cores.receive.filter.tables import FilterTables

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Hit counters of all rows and terms in one block RAM."""
+"""Counts the hits of all rows and terms in one block RAM."""
 
 from migen import *
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What goes between a port's path, its matcher and the tables."""
+"""Declares the layouts between a port's path, its matcher and the tables."""
 
 # Feed ---------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Tables that go round without end: rows of addresses, words of terms, limits of MACs."""
+"""Shows the tables round and round: rows of addresses, words of terms, limits of MACs."""
 
 from migen import *
 

@@ -1,15 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Fields of a frame that stages behind the parser want side by side: what a filter asks for, and what a probe says."""
+"""Holds fields of a frame side by side for the stages after the parser: a filter's key, and a probe's header."""
 
 from migen import *
 
 from litex.gen import *
 
 from liteprobe.cores.octets import swapped
-from liteprobe.cores.receive.unified.numbers import transport
-from liteprobe.cores.receive.unified.words import place
+from liteprobe.cores.receive.unified.walk import WalkStep, place
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -98,4 +97,4 @@ class ProbeFields(LiteXModule):
             5 : (fields.tx_stamp[:32], self.raw),
         }
         for position, (field, octets) in parts.items():
-            self.sync += If(self.take & (self.state == transport) & (self.position == position), field.eq(swapped(octets)))
+            self.sync += If(self.take & (self.state == WalkStep.TRANSPORT) & (self.position == position), field.eq(swapped(octets)))

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Says of each frame, at its end, what it is, and keeps its unified header."""
+"""Classifies each frame at its end, and keeps its unified header."""
 
 from migen import *
 
@@ -9,13 +9,12 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, UnifiedFlag
-from liteprobe.cores.last_be import bytes_of_last_be
+from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, IpProtocol, UnifiedFlag
+from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.receive.unified.key import KeyFields, ProbeFields, key_layout, probe_layout
-from liteprobe.cores.receive.unified.numbers import any_of, sctp, tcp, udp
+from liteprobe.cores.receive.unified.walk import UnifiedWalk, any_of
 from liteprobe.cores.receive.unified.store import HeaderStore, internal_layout
-from liteprobe.cores.receive.unified.walk import UnifiedWalk
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -242,7 +241,7 @@ class UnifiedParser(LiteXModule):
             key.eq(fields.key),
             key.layer3.eq(walk.layer3),
             key.protocol.eq(walk.protocol),
-            key.has_ports.eq(walk.has_transport & any_of(walk.protocol, tcp, udp, sctp)),
+            key.has_ports.eq(walk.has_transport & any_of(walk.protocol, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.SCTP)),
             key.has_tag.eq(walk.tags != 0),
             key.has_macs.eq(walk.has_link),
         ]

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Unified headers in a block RAM, each in a place of its own until it was read, or dropped."""
+"""Stores unified headers in a block RAM, each in a place of its own until it was read, or dropped."""
 
 from migen import *
 

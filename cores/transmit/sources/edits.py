@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is to be written into headers, until the frame before no longer needs what stands there."""
+"""Holds back edits of headers until the frame before no longer needs what they overwrite."""
 
 from migen import *
 
@@ -49,7 +49,7 @@ class HeaderEdits(LiteXModule):
     builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
         As of `StreamSource`.
     write : Signal(), out
-        An edit is to be written, in this cycle, if ``grant`` is 1: the rest as of `HeaderStore`.
+        An edit is to be written, in this cycle, if ``grant`` is 1: the rest as of `TemplateStore`.
     grant : Signal(), in
     adrs, writes, dat_w : list of two Signal(9), Signal(2), Signal(32), out
     """

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A block RAM of an engine that the bus may read and write too."""
+"""Gives an engine a block RAM that the bus reads and writes in the cycles left."""
 
 from migen import *
 

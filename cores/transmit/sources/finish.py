@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Lengths and checksums of a header, and the descriptor of its frame."""
+"""Writes lengths and checksums into a header, and makes the descriptor of its frame."""
 
 from migen import *
 

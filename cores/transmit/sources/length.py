@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How long the next frame of a stream is."""
+"""Draws the length of the next frame of a stream."""
 
 from migen import *
 

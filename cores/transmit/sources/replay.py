@@ -1,20 +1,99 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A source of frames that a host streams: the records of a trace."""
+"""Sends the frames of a trace that a host streams, record by record."""
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
+from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import (
-    NO_SEQUENCE, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT, TRACE_STAMP_MEND_BIT, TRACE_STAMP_NIBBLE_BIT,
-    TRACE_STAMP_OCTETS_BIT, TRACE_STAMP_OFFSET_BIT, TRACE_STAMP_SHIFT_BIT, TraceFlag,
+    MAX_LENGTH, MIN_LENGTH, NO_SEQUENCE, RING_WORDS, STAMP_OFFSET_MIN, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT,
+    TRACE_STAMP_MEND_BIT, TRACE_STAMP_NIBBLE_BIT, TRACE_STAMP_OCTETS_BIT, TRACE_STAMP_OFFSET_BIT, TRACE_STAMP_SHIFT_BIT,
+    TraceFlag, TransmitState,
 )
-from liteprobe.cores.memory.ring_reader import AHEAD_BITS, BUFFER_WORDS, POSITION_BITS
+from liteprobe.cores.memory.ring_reader import AHEAD_BITS, BUFFER_WORDS, POSITION_BITS, RingReader
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
-from liteprobe.cores.transmit.sources.record_check import RecordCheck
+from liteprobe.cores.transmit.sources.source import ProgramSource
+
+# Registers, ``port<n>_replay``.
+SETTINGS = {
+    "session": "Number of the session that open begins: datagrams of another one are strange.",
+    "prime":   "Words that must be in the ring before the first program of the session is ready: at most those of the trace; "
+               "of a trace that loops all of them, and exactly.",
+    "loops":   "How often the trace is sent: 0 until stop. Other than 1: all of it lies in the ring, from position 0 on.",
+}
+
+STROBES = {
+    "open":  "Write: begin a session: the ring is empty, counters are 0. Ignored while a trace is armed or runs.",
+    "close": "Write: take no more words of this session.",
+    "arm":   "Write: a trace is to be sent, as arm of port<n>_tx a train; ignored unless idle.",
+}
+
+COUNTERS = {
+    "frames":         "Frames of this program, or of the last one, that the pacer took.",
+    "underruns":      "Frames that were due before their words came, 65535 at most; and the one that was missing at a stop.",
+    "first_underrun": "Number of the first of them; 0xffffffff: none.",
+    "errors":         "1: the program ended at a record that no frame can be made of, that of frame number frames or a WAIT before "
+                      "it; or it began behind a stop or an error, without open.",
+}
+
+def is_above(signal, most):
+    """Return whether ``signal`` is greater than a constant, in fewer LUTs than by a carry chain."""
+    found = Constant(0, 1)
+    for n, bit in enumerate(signal):
+        found = bit & found if most >> n & 1 else bit | found
+    return found
+
+# Record Check -------------------------------------------------------------------------------------
+
+class RecordCheck(LiteXModule):
+    """Tells what a record is, and whether it breaks a rule of formats/replay.py; no latency.
+
+    Attributes
+    ----------
+    length, snap : Signal(14), in
+    flags : Signal(4), in
+        ``formats.TraceFlag``.
+    stamp_offset, stamp_octets : Signal(8), Signal(3), in
+        Octets less one; count only where ``has_stamp``.
+    has_stamp, is_wait, is_end : Signal(), out
+    is_bad : Signal(), out
+        Of a WAIT only its flags count.
+    """
+    def __init__(self):
+        self.length       = Signal(LENGTH_BITS)
+        self.snap         = Signal(LENGTH_BITS)
+        self.flags        = Signal(4)
+        self.stamp_offset = Signal(8)
+        self.stamp_octets = Signal(3)
+        self.has_stamp    = Signal()
+        self.is_wait      = Signal()
+        self.is_end       = Signal()
+        self.is_bad       = Signal()
+
+        # # #
+
+        last       = Signal(9) # Octet of the stamp.
+        is_strange = Signal()  # Flags that no record has.
+        is_off     = Signal()  # A length.
+        is_outside = Signal()  # The stamp.
+        known      = TraceFlag.WAIT | TraceFlag.STAMP | TraceFlag.END
+        self.comb += [
+            self.has_stamp.eq((self.flags & TraceFlag.STAMP) != 0),
+            self.is_wait.eq((self.flags & TraceFlag.WAIT) != 0),
+            self.is_end.eq((self.flags & TraceFlag.END) != 0),
+            is_strange.eq(((self.flags & (15 - known)) != 0) | (self.is_wait & self.has_stamp)),
+            is_off.eq(~is_above(self.length, MIN_LENGTH - 1) | is_above(self.length, MAX_LENGTH) | (self.snap > self.length)),
+            last.eq(self.stamp_offset + self.stamp_octets),
+            is_outside.eq(
+                ~is_above(self.stamp_offset, STAMP_OFFSET_MIN - 1)
+                | ((self.snap[len(last):] == 0) & (last >= self.snap[:len(last)]))),
+            self.is_bad.eq(is_strange | (~self.is_wait & (is_off | (self.has_stamp & is_outside)))),
+        ]
 
 SHOWN_BITS    = 8  # As a power of two: words of a frame's octets that are in the buffer before it is shown.
 LOOPS_BITS    = 16
@@ -23,7 +102,7 @@ UNDERRUN_BITS = 16
 
 # Replay Source ------------------------------------------------------------------------------------
 
-class ReplaySource(LiteXModule):
+class ReplaySource(ProgramSource):
     """Emits a descriptor for each frame of a trace, and gives its octets away; in ``sys``.
 
     A program goes from a record to the next one that is the END; the next program goes on behind it. A frame is due when the
@@ -32,6 +111,7 @@ class ReplaySource(LiteXModule):
 
     Attributes
     ----------
+    name, request, is_chosen, may_start : as of `ProgramSource`
     words : Endpoint([("data", 32)]), in
         From `RingReader`, as all below.
     level, fetched, written : Signal(11), Signal(32), Signal(32), in
@@ -42,8 +122,8 @@ class ReplaySource(LiteXModule):
     fetch : Endpoint([("data", 32)]), out
         Octets of the frame at ``source``, to be taken while it stands there; as many words as hold ``snap`` octets.
     open : Signal(), in
-        Level: a new session begins, from position 0 on; low once ``words`` and ``written`` are of it. ``start`` may come before.
-    start : Signal(), in
+        Level: a new session begins, from position 0 on; low once ``words`` and ``written`` are of it. ``arm`` may come before.
+    arm : Signal(), in
         Pulse: begins a program. Not while active.
     stop : Signal(), in
         Level: the next descriptor is ``empty`` and ``final``. After that, frames leave only after ``open``.
@@ -58,7 +138,7 @@ class ReplaySource(LiteXModule):
     is_loop : Signal(), out
         ``loops`` is not 1.
     is_active : Signal(), out
-        From ``start`` until the final descriptor is taken.
+        From ``arm`` until the final descriptor is taken.
     is_primed : Signal(), out
         The first descriptor is there, or was; 0 while not active.
     frames : Signal(32), out
@@ -76,7 +156,10 @@ class ReplaySource(LiteXModule):
 
     Limits: behind END nothing else may lie in a ring that loops. Some four cycles a record and two a WAIT, on top of the words.
     """
+    name = "replay"
+
     def __init__(self):
+        ProgramSource.__init__(self)
         self.words          = stream.Endpoint([("data", 32)])
         self.level          = Signal(max=BUFFER_WORDS + 1)
         self.fetched        = Signal(POSITION_BITS)
@@ -85,8 +168,6 @@ class ReplaySource(LiteXModule):
         self.source         = stream.Endpoint(descriptor_description(with_replay=True))
         self.fetch          = stream.Endpoint([("data", 32)])
         self.open           = Signal()
-        self.start          = Signal()
-        self.stop           = Signal()
         self.is_past        = Signal()
         self.prime          = Signal(AHEAD_BITS)
         self.loops          = Signal(LOOPS_BITS)
@@ -131,7 +212,7 @@ class ReplaySource(LiteXModule):
         def bits(first, count):
             return data[first:first + count]
         self.sync += [
-            If(self.start, source.due.eq(0)),
+            If(self.arm, source.due.eq(0)),
             If(self.gap_taken, source.due[:DUE_BITS].eq(source.due[:DUE_BITS] + data)),
             If(self.shape_taken,
                 source.length.eq(bits(TRACE_LENGTH_BIT, LENGTH_BITS)),
@@ -209,7 +290,7 @@ class ReplaySource(LiteXModule):
         self.restarts = Signal() # Pulse: END was sent.
         self.comb += self.is_over.eq(left == 1)
         self.sync += [
-            If(self.start, left.eq(self.loops)),
+            If(self.arm, left.eq(self.loops)),
             If(self.restarts & (left != 0), left.eq(left - 1)),
         ]
 
@@ -222,7 +303,7 @@ class ReplaySource(LiteXModule):
             self.ends.eq(fsm.ongoing("END")),
             self.is_final.eq(self.check.is_end & self.is_over),
         ]
-        fsm.act("IDLE", If(self.start, NextState("PRIME")))
+        fsm.act("IDLE", If(self.arm, NextState("PRIME")))
         fsm.act("PRIME",
             If(stop,
                 NextState("END"),
@@ -307,7 +388,7 @@ class ReplaySource(LiteXModule):
             If(self.breaks, self.is_bad.eq(1)),
             If(self.breaks | stops, self.is_sound.eq(0)),
             If(self.open, self.is_sound.eq(1)),
-            If(self.start | self.open,
+            If(self.arm | self.open,
                 self.frames.eq(0),
                 self.underruns.eq(0),
                 self.first_underrun.eq(NO_SEQUENCE),
@@ -315,3 +396,139 @@ class ReplaySource(LiteXModule):
                 self.is_bad.eq(0),
             ),
         ]
+
+    def join(self, path):
+        """Follow the programs of a path."""
+        ProgramSource.join(self, path)
+        self.comb += [
+            self.is_past.eq(path.announce.is_past),
+            self.may_start.eq(self.is_primed),
+        ]
+
+# Replay Port --------------------------------------------------------------------------------------
+
+class ReplayPort(LiteXModule):
+    """Joins a `ReplaySource`, and a `SetsSource` where there is one, to the ring in the memory and what fills it; in ``sys``.
+
+    Parameters
+    ----------
+    path : TransmitPath
+        With replay.
+    port : BurstPort
+        Of the memory.
+    address, words : int
+        As of `RingReader`.
+
+    Attributes
+    ----------
+    session, prime, loops : Signal(16), Signal(18), Signal(16), in
+    open, close, arm : Signal(), in
+        Pulses. ``arm`` may follow ``open`` at once: the program waits for the words of its session.
+    opens, closes : Signal(), out
+        Pulses, as of `DatagramReceiver`.
+    restart, is_restarted : Signal(), Signal(), in and out
+        Likewise: pulse, some time after ``opens``: ``written`` is 0 from the next cycle on. Then low until the reader has
+        begun anew.
+    written, fetched : Signal(32), in and out
+    keeps, is_running : Signal(), out
+    frames, underruns, first_underrun, errors, is_starved : Signal(32), Signal(16), Signal(32), Signal(), Signal(), out
+        As of `ReplaySource`.
+    """
+    def __init__(self, path, port, address, words=RING_WORDS):
+        source, sets = path.sources["replay"], path.sources.get("sets")
+        self.session        = Signal(16)
+        self.prime          = Signal.like(source.prime)
+        self.loops          = Signal.like(source.loops)
+        self.open           = Signal()
+        self.close          = Signal()
+        self.arm            = Signal()
+        self.opens          = Signal()
+        self.closes         = Signal()
+        self.restart        = Signal()
+        self.is_restarted   = Signal()
+        self.written        = Signal(POSITION_BITS)
+        self.fetched        = Signal(POSITION_BITS)
+        self.keeps          = Signal()
+        self.is_running     = Signal()
+        self.frames         = source.frames
+        self.underruns      = source.underruns
+        self.first_underrun = source.first_underrun
+        self.errors         = source.is_bad
+        self.is_starved     = source.is_starved
+
+        # # #
+
+        self.reader = reader = RingReader(port, address, words)
+        is_opening  = Signal() # From ``opens`` on,
+        restarts    = Signal() # and from ``restart`` on, until the reader begins anew.
+        of_ring     = source.is_chosen if sets is None else source.is_chosen | sets.is_chosen
+        self.comb += [
+            source.level.eq(reader.level),
+            source.fetched.eq(reader.fetched),
+            source.written.eq(self.written),
+            source.prime.eq(self.prime),
+            source.loops.eq(self.loops),
+            source.open.eq(is_opening),
+            reader.written.eq(self.written),
+            reader.wraps.eq(source.wraps),
+            reader.restart.eq(self.restart),
+            source.request.eq(self.arm),
+            self.opens.eq(self.open & ~(path.is_busy & of_ring)),
+            self.closes.eq(self.close),
+            self.is_restarted.eq(reader.ready),
+            self.fetched.eq(reader.fetched),
+            self.keeps.eq(source.is_loop),
+            self.is_running.eq(of_ring & (path.state == TransmitState.RUNNING)),
+        ]
+        self.sync += [
+            If(restarts & reader.ready, is_opening.eq(0), restarts.eq(0)),
+            If(self.restart, restarts.eq(1)),
+            If(self.opens, is_opening.eq(1), restarts.eq(0)),
+        ]
+        if sets is None:
+            self.comb += reader.source.connect(source.words)
+        else:
+            self.add_sets(source, sets, is_opening)
+
+    def add_sets(self, source, sets, is_opening):
+        """Give words to the program that they are for; one of sets waits for those of its session, too."""
+        words = self.reader.source
+        self.comb += [
+            If(sets.is_chosen,
+                words.connect(sets.words, omit={"valid", "ready"}),
+                sets.words.valid.eq(words.valid & ~is_opening),
+                words.ready.eq(sets.words.ready & ~is_opening),
+            ).Else(
+                words.connect(source.words),
+            ),
+            sets.prime.eq(self.prime),
+            If(~is_opening, sets.written.eq(self.written)),
+        ]
+        frames, underruns, is_starved = self.frames, self.underruns, self.is_starved
+        self.frames, self.underruns   = Signal.like(frames), Signal.like(underruns)
+        self.is_starved = Signal()
+        self.comb += [
+            self.frames.eq(Mux(sets.is_chosen, sets.sets, frames)),
+            self.underruns.eq(Mux(sets.is_chosen, sets.underruns, underruns)),
+            self.is_starved.eq(is_starved | sets.is_starved),
+        ]
+
+    def add_csr(self):
+        """Add the registers of the contract (docs/design/replay.md)."""
+        for name, description in SETTINGS.items():
+            signal   = getattr(self, name)
+            register = WriteOnlyCSR(len(signal), name=name, description=description, reset=int(name == "loops"))
+            setattr(self, f"_{name}", register)
+            self.comb += signal.eq(register.storage)
+        for name, description in STROBES.items():
+            register = CSRStorage(1, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += getattr(self, name).eq(register.re)
+
+    def add_counters(self):
+        """Add registers of what is counted, where no `DatagramReceiver` shows it."""
+        for name, description in COUNTERS.items():
+            signal   = getattr(self, name)
+            register = CSRStatus(len(signal), name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += register.status.eq(signal)

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which frames a program of trains consists of, and when each is due."""
+"""Schedules the frames of a program of trains."""
 
 from migen import *
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from liteprobe.host.agent import AgentClient, Keys
+from liteprobe.host.output import write_json
 from liteprobe.host.report.agent_files import document, write_parquet
-from liteprobe.host.report.files import write_json
 
 
 def sweep(client: AgentClient, lengths: list[int], loads: list[float]) -> list[tuple[int, float, int, int, int, float]]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import UNIFIED_PLACES, UnifiedFlag
-from liteprobe.host.capture.decode.batch import Batch
 from liteprobe.host.capture.write.output import Output
+from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import WORD_OCTETS, Index, move, put, starts
 
 SECTION, INTERFACE, PACKET, STATISTICS = 0x0A0D0D0A, 1, 6, 5

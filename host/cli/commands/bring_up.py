@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tries each part of a board that is new, and writes a report."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from liteprobe.host.cli.arguments import (
-    STDOUT,
     add_json,
     add_probe,
     duration_ns,
@@ -16,14 +21,19 @@ from liteprobe.host.cli.arguments import (
     whole,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_text
 from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.output import STDOUT, write_text
 
 with lazily():
     from liteprobe.host.cli import tables
-    from liteprobe.host.report import bring_up as report
+    from liteprobe.host.report import files
     from liteprobe.host.suites import bring_up as suite
 
+if TYPE_CHECKING:
+    from liteprobe.host.suites.bring_up import BringUpCheck
+
+FORMAT = "liteprobe-bring-up"
+FORMAT_VERSION = 1
 HELP = "try each part of a board that is new, and write a report that can be attached to an issue"
 
 
@@ -58,9 +68,9 @@ def run(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
         facts = probe.info()
         checks = suite.BringUp(probe, extent, _progress).run()
-    found = report.document(facts, checks)
+    found = document(facts, checks)
     if args.report:
-        write_text(args.report, report.as_markdown(found))
+        write_text(args.report, as_markdown(found))
     if args.json:
         write_text(args.json, json.dumps(found, indent=2) + "\n")
     if STDOUT not in (args.report, args.json):
@@ -76,3 +86,42 @@ def run(args: argparse.Namespace) -> None:
 def _progress(name: str) -> None:
     if sys.stderr.isatty():
         print(f"{name} ...", file=sys.stderr, flush=True)
+
+
+def document(facts: Mapping[str, Any], checks: Sequence[BringUpCheck]) -> dict[str, Any]:
+    """Return everything about a bring-up as plain data."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": files.environment(),
+        "probe": dict(facts),
+        "checks": [asdict(check) for check in checks],
+    }
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """Return a `document` as a page that can be attached to an issue."""
+    parts = [
+        f"# Bring-up of {found['probe']['build']}, {found['created']}",
+        "\n## Checks\n",
+        _table(("check", "result", "what was seen"), [(c["name"], c["verdict"], c["seen"]) for c in found["checks"]]),
+        "\n## Probe\n",
+        _table(("fact", "value"), list(found["probe"].items())),
+        "\n## Host\n",
+        _table(("fact", "value"), list(found["environment"].items())),
+        "\n## Figures\n",
+        "```json",
+        json.dumps({check["name"]: check["figures"] for check in found["checks"] if check["figures"]}, indent=1),
+        "```",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(content: object) -> str:
+    return " ".join(str(content).split()).replace("|", "\\|")

@@ -24,9 +24,9 @@ from liteprobe.host.cli.arguments import (
     wholes,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_text
 from liteprobe.host.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.errors import UsageError
+from liteprobe.host.output import write_text
 
 with lazily():
     from liteprobe.host.capture import request as requests

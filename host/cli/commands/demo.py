@@ -14,6 +14,7 @@ from liteprobe.host import extras
 from liteprobe.host.cli.arguments import whole
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
+from liteprobe.host.output import write_json
 
 with lazily():
     from liteprobe.cores import formats
@@ -21,7 +22,7 @@ with lazily():
     from liteprobe.host.cli import tables
     from liteprobe.host.device.link import sim
     from liteprobe.host.device.link import url as urls
-    from liteprobe.host.report import files, page, words
+    from liteprobe.host.report import files, page
     from liteprobe.host.suites import sweep
     from liteprobe.host.traffic import train
 
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
 def write(args: argparse.Namespace, measured: list[Sweep]) -> Path:
     """Write JSON, CSV and the report; return the path of the report."""
     content = files.document(measured, ["liteprobe", *sys.argv[1:]])
-    files.write_json(args.out / "trains.json", content)
+    write_json(args.out / "trains.json", content)
     with (args.out / "trains.csv").open("w", newline="", encoding="utf-8") as stream:
         files.write_csv(stream, measured)
     frames = sum(row["sent"] for found in measured[:2] for row in found.rows)
@@ -121,6 +122,6 @@ def write(args: argparse.Namespace, measured: list[Sweep]) -> Path:
     }
     path: Path = args.out / "report.html"
     page.write_report(
-        path, measured, content, page.Report(paragraphs=[words.words(text, **figures) for text in LEDE], is_paper=True)
+        path, measured, content, page.Report(paragraphs=[page.said(text, **figures) for text in LEDE], is_paper=True)
     )
     return path

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from liteprobe.host import doctor
-from liteprobe.host.cli.arguments import STDOUT, add_json
+from liteprobe.host.cli.arguments import add_json
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_json
 from liteprobe.host.doctor import Finding, State
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.output import STDOUT, write_json
 
 with lazily():
     import rich.text

@@ -9,15 +9,13 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liteprobe.host.cli.arguments import (
-    STDOUT,
     add_json,
     add_probe,
     duration_ns,
@@ -27,12 +25,18 @@ from liteprobe.host.cli.arguments import (
     read_text,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.errors import UsageError
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.output import STDOUT
 
 with lazily():
-    from liteprobe.host.cli import emulate_view, tables
+    import rich.console
+    import rich.panel
+    import rich.text
+
+    from liteprobe.host import units
+    from liteprobe.host.analysis import columns
+    from liteprobe.host.cli import results, tables
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.run import emulate_figures
@@ -41,10 +45,12 @@ with lazily():
     from liteprobe.host.traffic.network import network as networks
 
 if TYPE_CHECKING:
-    from liteprobe.host.device.link.sim_stations import Stations
-    from liteprobe.host.run.emulate import Emulation, Show
-    from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult
-    from liteprobe.host.traffic.network import Network
+    from rich.console import RenderableType
+
+    from liteprobe.host.device.link.sim_stations import Stations, StationsReport
+    from liteprobe.host.run.emulate import Emulation
+    from liteprobe.host.run.emulate_figures import ClassDelays, ClassLook, DirectionLook, EmulationLook, EmulationResult
+    from liteprobe.host.traffic.network.network import Direction, Network
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
 DEFAULT_PROBE = "sim://emulator"
@@ -85,6 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
 
 
+WAYS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
+BAR = 10  # Characters of a full queue.
 STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
 
@@ -159,7 +167,7 @@ def _show_asked(args: argparse.Namespace, network: Network) -> None:
     if args.yaml:
         print(document.write_network(network), end="")
     else:
-        tables.console().print(emulate_view.asked(network))
+        tables.console().print(asked(network))
 
 
 def _follow(
@@ -171,7 +179,7 @@ def _follow(
     """Look until the end; without a duration that is Ctrl-C, or when simulated stations have done all."""
     seconds = None if args.duration is None else args.duration / 1e9
     try:
-        with _shown(args) as show:
+        with tables.watched(args.json != STDOUT, partial(_screen, args), is_alone=True) as show:
             look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else runs.LOOK_S
             is_done = partial(emulate_figures.have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, show, look_s, is_done)
@@ -200,29 +208,153 @@ def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:
         emulation.stop()
 
 
-@contextmanager
-def _shown(args: argparse.Namespace) -> Iterator[Show | None]:
-    """Give what shows looks while a network runs; nothing where nobody looks."""
-    console = tables.console()
-    if args.json == STDOUT or not console.is_terminal:
-        yield None
-        return
-    with tables.live(screen=True) as screen:
-
-        def show(look: EmulationLook) -> None:
-            screen.update(emulate_view.live(look, args.probe, int(time.monotonic() / TURN_S)), refresh=True)
-
-        yield show
-
-
 def finish(args: argparse.Namespace, result: EmulationResult, facts: dict[str, int | float | str | bool]) -> None:
     """Print and write a result."""
-    if args.json != STDOUT:
-        tables.console().print(emulate_view.final(result))
-    content = files.emulation_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
-    if args.json:
-        write_json(args.json, content)
-    if args.report:
-        with named(args.report):
-            emulate_page.write(args.report, result, content)
-        print(f"report: {args.report}", file=sys.stderr)
+    content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.document()
+    results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain))
+
+
+def _screen(args: argparse.Namespace, look: EmulationLook) -> RenderableType:
+    return live(look, args.probe, int(time.monotonic() / TURN_S))
+
+
+# What is shown ------------------------------------------------------------------------------------
+
+
+def asked(network: Network) -> RenderableType:
+    """Return what a network does, a table a direction, and what changes when."""
+    parts: list[RenderableType] = [rich.text.Text(network.name, "bold")]
+    if network.about:
+        parts.append(rich.text.Text(network.about))
+    for way in networks.DIRECTIONS:
+        parts.append(_asked_way(way, getattr(network, way)))
+    for number, change in enumerate(network.changes, 1):
+        before, after = network.at(number - 1), network.at(number)
+        for way in networks.DIRECTIONS:
+            lines = _changed(getattr(before, way), getattr(after, way))
+            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {way}: {line}") for line in lines]
+    return rich.console.Group(*parts)
+
+
+def live(look: EmulationLook, url: str, turn: int = 0) -> RenderableType:
+    """Return a screen of a network that runs; ``turn``: which direction, where the terminal is too low for both."""
+    head = rich.text.Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
+    if look.changes:
+        head.append(f"   change {look.there.state} of {look.changes}")
+    panels = [_panel(way) for way in look.ways]
+    return rich.console.Group(head, tables.InTurn(panels, turn), rich.text.Text("Ctrl-C stops it.", "dim"))
+
+
+def final(result: EmulationResult) -> RenderableType:
+    """Return what came of a network."""
+    last = result.last
+    said = f"{columns.ended(f'{last.there.seconds:,.3f} s', result.end or 'running')}. Clock {result.clock_state}."
+    stations = [_stations(result.stations)] if result.stations else []
+    lines = map(rich.text.Text, [said, *result.notes])
+    return rich.console.Group(*(_panel(way) for way in last.ways), *stations, *lines)
+
+
+# # #
+
+
+def _stations(report: StationsReport) -> RenderableType:
+    stations = emulate_figures.STATIONS
+    shown = tables.figures([*stations.values()], emulate_figures.stations_of(report), lambda row: "bold")
+    return rich.console.Group(shown, rich.text.Text(report.sentence))
+
+
+def _asked_way(way: str, direction: Direction) -> RenderableType:
+    link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
+    if direction.trace:
+        link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
+    service = f", {direction.service}" if len(direction.numbered) > 1 else ""
+    shown = tables.table(
+        "class", "matches", "what its frames meet", title=f"{way}: {WAYS[way]}, {link}{service}", text=3
+    )
+    for one in direction.numbered.values():
+        shown.add_row(
+            rich.text.Text(one.name),
+            rich.text.Text(one.match_text or "the rest"),
+            rich.text.Text(document.treatment(one)),
+        )
+    return shown
+
+
+def _changed(before: Direction, after: Direction) -> list[str]:
+    """Return what a change of a direction names, a line each."""
+    lines = []
+    if before.rate_bps != after.rate_bps:
+        lines.append(f"rate {units.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
+    if before.service != after.service:
+        lines.append(f"service {after.service}")
+    lines += [
+        f"class '{new.name}': {document.treatment(new)}"
+        for old, new in zip(before.numbered.values(), after.numbered.values(), strict=True)
+        if old != new
+    ]
+    return lines
+
+
+def _panel(way: DirectionLook) -> RenderableType:
+    parts: list[RenderableType] = []
+    outside = {"bad FCS or length": way.damaged, "no space on the way in": way.overflows}
+    if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
+        parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
+    parts += [_fates(way.classes), _queues(way.classes)]
+    delays = [_delays(one) for one in way.classes if any(one.delays.counts)]
+    parts += delays
+    state = "" if way.is_link_up else ", its link is down"
+    state += "" if way.is_running else ", not running"
+    style = "cyan" if way.is_running and way.is_link_up else "red"
+    return rich.panel.Panel(
+        rich.console.Group(*parts), title=f"{way.way}: {WAYS[way.way]}{state}", title_align="left", border_style=style
+    )
+
+
+def _fates(classes: Sequence[ClassLook]) -> RenderableType:
+    def table(keys: str, is_tight: bool) -> RenderableType:
+        return tables.figures(emulate_figures.CLASSES.of(keys), classes, lambda row: "bold", is_tight, "dim")
+
+    keys = f"name arrived sent {' '.join(emulate_figures.DROPS)} late"
+    return tables.Either(
+        table(keys, False), tables.Either(table(keys, True), table("name arrived sent dropped late", True))
+    )
+
+
+def _queues(classes: Sequence[ClassLook]) -> RenderableType:
+    keys = "arrived_bps sent_bps frames octets most"
+    keys += " background background_dropped" * any(one.counts.background for one in classes)
+    shown = emulate_figures.CLASSES.of(keys)
+    wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
+    for one in classes:
+        full = -(-BAR * one.queue.frames // max(one.queue.most, 1))
+        bar = rich.text.Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
+        wide.add_row(rich.text.Text(one.name, "bold"), bar, *(column.text(one) for column in shown))
+    tight = tables.figures([*emulate_figures.CLASSES.of("name"), *shown], classes, lambda row: "bold", True)
+    return tables.Either(wide, tight)
+
+
+def _delays(one: ClassLook) -> RenderableType:
+    """Return the histogram of a class: a bar for each doubling of the delay."""
+    delays = one.delays
+    used = [number for number, count in enumerate(delays.counts) if count]
+    first, last = used[0], used[-1]
+    edges = delays.edges_ns
+    text = rich.text.Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ")
+    text.append_text(tables.bars(delays.counts[first : last + 1]))
+    text.append(f" {time_text(edges[last + 1])}   {span(delays)}")
+    return text
+
+
+def span(delays: ClassDelays) -> str:
+    """Return the ends of delays."""
+    if delays.least_ns is None or delays.most_ns is None:
+        return columns.NONE
+    return f"{time_text(delays.least_ns)} to {time_text(delays.most_ns)}"
+
+
+def time_text(time_ns: float) -> str:
+    """Return a time in the unit that shows it with one digit or more before the point."""
+    scale, unit = next((one for one in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if time_ns >= one[0]), (1.0, "ns"))
+    digits = 0 if unit == "ns" else 3
+    return f"{time_ns / scale:,.{digits}f} {unit}"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from liteprobe.host.cli.arguments import add_steal, duration_ns, output, time_ns, whole
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import write_text
 from liteprobe.host.errors import UsageError
+from liteprobe.host.output import write_text
 
 with lazily():
     from liteprobe.host import probe as probes
-    from liteprobe.host.analysis import calibration
+    from liteprobe.host.analysis import calibration, rows
     from liteprobe.host.cli import results as written
     from liteprobe.host.cli import tables
     from liteprobe.host.device.link import url
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
 
     def report(path: Path, sweeps: list[Sweep], content: dict[str, Any]) -> None:
         named = zip(("There", "Back"), sweeps, found, strict=False)
-        owd_page.write(path, [owd_page.Direction(*one) for one in named], content)
+        owd_page.write(path, [owd_page.OneWayReport(*one) for one in named], content)
 
     results = written.Results(args, len(request.programs) * len(found), show, report)
 
@@ -99,8 +99,8 @@ def run(args: argparse.Namespace) -> None:
         tend = _disciplined(args, sender, receiver)
         sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:
-        rows = [row for one in sweeps for row in one.rows]
-        write_text(args.save_calibration, calibration.calibrate(rows, 0.0, args.known_delay).text())
+        measured = [row for one in sweeps for row in one.rows]
+        write_text(args.save_calibration, calibration.calibrate(measured, 0.0, args.known_delay).text())
 
 
 def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None] | None:
@@ -172,5 +172,5 @@ def show(sweeps: list[Sweep]) -> None:
             "constant delays of the PHYs aside (--calibration)."
         )
         for row in one.rows:
-            for note in filter(None, [tables.incomplete(row), *row["notes"]]):
+            for note in rows.remarks(row):
                 out.print(f"length {row['length']}, count {row['count']}: {note}", soft_wrap=True)

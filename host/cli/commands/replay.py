@@ -15,7 +15,7 @@ from liteprobe.host.errors import UsageError
 
 with lazily():
     from liteprobe.host import units
-    from liteprobe.host.cli import streamed, streamed_view, tables
+    from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import replay
     from liteprobe.host.traffic import stamps
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
     asked = traces_of(args)
     if args.check:
-        tables.console().print(streamed_view.asked({port: trace.summary() for port, trace in asked.items()}))
+        tables.console().print(streamed.asked({port: trace.summary() for port, trace in asked.items()}))
         return
 
     def send(probe: Probe, show: Show) -> ReplayResult:

@@ -7,19 +7,20 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liteprobe.host.cli.arguments import (
-    STDOUT,
     add_json,
     add_probe,
     duration_ns,
     number,
+    of_options,
     open_probe,
     output,
     rate_bps,
@@ -29,19 +30,29 @@ from liteprobe.host.cli.arguments import (
 )
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.output import named, write_json
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.output import STDOUT
 
 with lazily():
-    from liteprobe.host.cli import tables, traffic_view
+    import rich.console
+    import rich.text
+
+    from liteprobe.cores import formats
+    from liteprobe.host.analysis import columns
+    from liteprobe.host.cli import results, tables
+    from liteprobe.host.clock import timebase
     from liteprobe.host.report import files, traffic_page
+    from liteprobe.host.run import figures
     from liteprobe.host.traffic import document, headers, intervals, lengths, load, stream
 
 if TYPE_CHECKING:
-    from liteprobe.host.run.figures import TrafficLook, TrafficResult
-    from liteprobe.host.run.streams import Show, Traffic
+    from rich.console import RenderableType
+
+    from liteprobe.host.analysis.columns import Column
+    from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
+    from liteprobe.host.run.streams import Traffic
     from liteprobe.host.traffic.lengths import Length
     from liteprobe.host.traffic.stream import Stream
 
@@ -160,7 +171,7 @@ def run(args: argparse.Namespace) -> None:
         return
     streams = streams_of(args)
     if args.check:
-        tables.console().print(traffic_view.asked(streams))
+        tables.console().print(asked(streams))
         return
     _check(args)
     with open_probe(args) as probe:
@@ -173,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
             return
         facts = probe.info()
         with _kept(args, traffic, facts):
-            with _shown(args) as show:
+            with tables.watched(args.json != STDOUT, partial(_screen, args), REFRESH_S) as show:
                 traffic.follow(show)
             finish(args, traffic.result(), facts)
 
@@ -203,18 +214,22 @@ def streams_of(args: argparse.Namespace) -> list[Stream]:
 
 def _stream(args: argparse.Namespace) -> Stream:
     fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
-    return stream.Stream(
-        name="stream",
-        stream_id=1 if args.stream_id is None else args.stream_id,
-        length=_length_of(args.length),
-        interval=intervals.Interval(
+    with of_options("burst"):
+        burst = None if args.burst is None else intervals.Burst(args.burst)
+    with of_options():
+        interval = intervals.Interval(
             interval_ns=args.interval,
             rate_bps=args.rate,
             pps=args.pps,
             share=None if args.share is None else args.share / 100,
             exponential=args.exponential,
-            burst=None if args.burst is None else intervals.Burst(args.burst),
-        ),
+            burst=burst,
+        )
+    return stream.Stream(
+        name="stream",
+        stream_id=1 if args.stream_id is None else args.stream_id,
+        length=_length_of(args.length),
+        interval=interval,
         count=args.count,
         port=args.transmit or 0,
         headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
@@ -233,10 +248,11 @@ def _length_of(given: tuple[int, int] | str | None) -> Length:
 
 
 def _check(args: argparse.Namespace) -> None:
-    asked = [name for name in ("json", "report", "receive", "latency_range") if getattr(args, name) is not None]
-    if args.detach and asked:
+    wanted = [name for name in ("json", "report", "receive", "latency_range") if getattr(args, name) is not None]
+    if args.detach and wanted:
         raise UsageError(
-            f"detached streams have no result, so --{asked[0].replace('_', '-')} can't be had: leave it out, or --detach"
+            f"detached streams have no result, so --{wanted[0].replace('_', '-')} is not available with --detach: "
+            "leave one of them out"
         )
 
 
@@ -256,26 +272,6 @@ def _say_detached(streams: list[Stream]) -> None:
 
 
 # What is shown ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _shown(args: argparse.Namespace) -> Iterator[Show | None]:
-    """Give what shows looks while streams run, where somebody looks."""
-    console = tables.console()
-    if not console.is_terminal or args.json == STDOUT:
-        yield None
-        return
-    with ExitStack() as stack:
-        live = stack.enter_context(tables.live(transient=True))
-        due_s = 0.0
-
-        def show(look: TrafficLook) -> None:
-            nonlocal due_s
-            if time.monotonic() >= due_s:
-                live.update(traffic_view.live(look, args.probe, int(time.monotonic() / TURN_S)), refresh=True)
-                due_s = time.monotonic() + REFRESH_S
-
-        yield show
 
 
 @contextmanager
@@ -299,16 +295,87 @@ def _kept(args: argparse.Namespace, traffic: Traffic, facts: dict[str, int | flo
 
 def finish(args: argparse.Namespace, result: TrafficResult, facts: dict[str, int | float | str | bool]) -> None:
     """Print and write a result."""
-    if args.json != STDOUT:
-        tables.console().print(traffic_view.final(result))
-    content = files.traffic_document(result, args.probe, facts, ["liteprobe", *sys.argv[1:]])
-    if args.json:
-        write_json(args.json, content)
-    if args.report:
-        _write_report(args.report, result, content)
+    content = {
+        **files.of_run(files.TRAFFIC_FORMAT, args.probe, facts, results.typed()),
+        "document": document.write_document([row.stream for row in result.rows]),
+        **result.document(),
+    }
+    results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain))
 
 
-def _write_report(path: Path, result: TrafficResult, content: dict[str, object]) -> None:
-    with named(path):
-        traffic_page.write(path, result, content)
-    print(f"report: {path}", file=sys.stderr)
+def _screen(args: argparse.Namespace, look: TrafficLook) -> RenderableType:
+    return live(look, args.probe, int(time.monotonic() / TURN_S))
+
+
+def asked(streams: Sequence[Stream]) -> RenderableType:
+    """Return what streams are, and the share of the line that each takes."""
+    shown = tables.table("stream", "id", "port", "length", "frames", "frames/s", "Mb/s", "of the line", text=1)
+    for each in streams:
+        share = load.share_of(each)
+        frames_per_s = share * 10**9 / (formats.TICK_NS * (each.length.mean + formats.OVERHEAD))
+        least, greatest = each.length.least, each.length.greatest
+        shown.add_row(
+            rich.text.Text(each.name),
+            str(each.stream_id) if each.probe else columns.NONE,
+            str(each.port),
+            str(least) if least == greatest else f"{least} to {greatest}",
+            "no end" if each.count is None else f"{each.count:,}",
+            columns.shown(float(frames_per_s), 1),
+            columns.shown(float(share * formats.LINE_RATE_BPS), 3, columns.MEGA),
+            load.percent(share),
+        )
+    sums = []
+    for port in sorted({each.port for each in streams}):
+        total = sum((load.share_of(each) for each in streams if each.port == port), Fraction(0))
+        sums.append(f"port {port}: {load.percent(total)} of the line, where all are sent at once")
+    return rich.console.Group(shown, *sums)
+
+
+def live(look: TrafficLook, url: str, turn: int = 0) -> RenderableType:
+    """Return a screen of streams that run; ``turn``: which of two tables, where the terminal is too low for both."""
+    colour = "green" if look.clock_state == "locked" else "yellow"
+    head = rich.text.Text.assemble(
+        ("liteprobe send ", "bold"),
+        url,
+        f"   {look.elapsed_s:,.1f} s   clock ",
+        (look.clock_state, colour),
+        f", {timebase.delay_words(look.uncertainty_ns)}",
+    )
+    return rich.console.Group(head, table_of(look.rows, turn), "Delays ± by the width of a bin. Ctrl-C stops.")
+
+
+def final(result: TrafficResult) -> RenderableType:
+    """Return what came of streams."""
+    said = (
+        f"{columns.ended(time_text(result.duration_s), result.end, result.is_complete)}. Clock {result.clock_state}; "
+        f"{timebase.delay_words(result.uncertainty_ns)}. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets."
+    )
+    return rich.console.Group(table_of(result.rows), *map(rich.text.Text, [said, *result.notes]))
+
+
+def table_of(rows: Sequence[StreamFigures], turn: int | None = None) -> RenderableType:
+    """Return streams in one table, or in two where that is too wide: of these only one, by ``turn``, where both are too high."""
+    name = figures.STREAMS.of("name")
+    counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
+    delays = columns.in_unit(figures.DELAYS.of("least mean p50 p99 p99_9 most"), *unit_of(rows))
+
+    def table(of: list[Column], is_tight: bool = True) -> RenderableType:
+        return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
+
+    parts = (table(counts), table(delays))
+    two = rich.console.Group(*parts) if turn is None else tables.InTurn(parts, turn)
+    return tables.Either(table([*counts, *delays], False), two)
+
+
+def unit_of(rows: Sequence[StreamFigures]) -> tuple[str, float, int]:
+    """Return the unit in which the greatest delay has few digits, its length (ns), and the digits behind the point."""
+    most = max((abs(row.latency.most_ns) for row in rows if row.latency), default=0)
+    if most < 10**6:
+        return "ns", 1.0, 0
+    return ("µs", 1e3, int(most < 10**7)) if most < 10**9 else ("ms", 1e6, int(most < 10**10))
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in the unit that shows it with three digits or more."""
+    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e3, "ms")) if seconds * scale >= 1), (1e6, "us"))
+    return f"{seconds * scale:,.3f} {unit}"

@@ -9,7 +9,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, read_text, time_ns, whole
+from liteprobe.host.cli.arguments import (
+    add_json,
+    add_probe,
+    number,
+    of_options,
+    output,
+    rate_bps,
+    read_text,
+    time_ns,
+    whole,
+)
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
 
@@ -85,7 +95,8 @@ def sets_of(args: argparse.Namespace) -> Sets:
         raise UsageError(f"--count {args.count} is out of range: give 1 to {(1 << 32) - 1}")
     given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
     pace = {name: value for name, value in given.items() if value is not None}
-    interval = intervals.Interval(**pace) if pace else None
+    with of_options():
+        interval = intervals.Interval(**pace) if pace else None
     return document.read_sets(
         read_text(args.sets, "a file of sets"), str(args.sets), interval, args.repeat, args.transmit
     )

@@ -48,7 +48,7 @@ class NetemWords:
 
     @property
     def following(self) -> str:
-        """The next word, "" behind the last."""
+        """The next word, "" after the last."""
         return self._words[self._next] if self._next < len(self._words) else ""
 
     @property
@@ -151,7 +151,7 @@ def from_netem(there: str, back: str | None = None, expected_bps: Number | None 
 
 @dataclass
 class _Found:
-    """What the words of a direction stand for."""
+    """Collects what the words of a direction stand for."""
 
     one: TrafficClass = field(default_factory=lambda: TrafficClass(overhead=0))
     rate_bps: Fraction | None = None
@@ -301,7 +301,7 @@ class _Translator:
         self._found.one = replace(self._found.one, duplicate=self._words.share("a share to duplicate"))
         self._correlation("duplicate")
         self._found.notes.append(
-            "A duplicate leaves right behind its frame; with netem it has a delay of its own, and takes time of the 'rate'."
+            "A duplicate leaves right after its frame; with netem it has a delay of its own, and takes time of the 'rate'."
         )
 
     def _reorder(self) -> None:
@@ -450,5 +450,5 @@ class _Translator:
             )
         if found.spread_ns:
             found.notes.append(
-                "Jitter comes behind the link here, and doesn't change its queue; netem has it before the link."
+                "Jitter comes after the link here, and doesn't change its queue; netem has it before the link."
             )

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
-from liteprobe.host.capture.filter.expression import parse
 from liteprobe.host.document import (
     NAME,
     ByShape,
@@ -25,13 +24,13 @@ from liteprobe.host.document import (
     Flag,
     Key,
     Made,
+    NoneWord,
     OneOf,
     Quantity,
     Section,
     Several,
     Text,
     Whole,
-    Word,
     WordOr,
     build,
     check_fields,
@@ -42,13 +41,8 @@ from liteprobe.host.document import (
     values_of,
 )
 from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.filter.expression import Expression, parse
 from liteprobe.host.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
-
-
-def _checked_match(text: str) -> str:
-    parse(text)
-    return text
-
 
 DIRECTIONS = ("there", "back")
 SERVICES = ("strict", "weighted")
@@ -86,10 +80,10 @@ LOAD = Quantity(
     "a share", "per cent of the link, like 80%, above 0%; above 100% too", PER_CENT, Fraction(1000), is_short=True
 )
 FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX), plain="")
-NONE, LEAST = Word("none"), Word("least")
+NONE, LEAST = NoneWord("none"), NoneWord("least")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
-MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", _checked_match)
+MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", parse, lambda one: one.text)
 
 # Delays ------------------------------------------------------------------------------------------------
 
@@ -101,7 +95,7 @@ SPREADS_MOST = 32767 / 8192  # Where netem's tables end.
 
 @dataclass(frozen=True)
 class Jitter:
-    """How the delays of the frames of a class differ. Frames of a class keep their order all the same.
+    """Jitter makes the delays of the frames of a class differ. Frames of a class keep their order all the same.
 
     Source: iproute2, netem/pareto.c and paretonormal.c (after NIST Net).
 
@@ -457,7 +451,7 @@ class BandwidthTrace:
         try:
             with path.open(encoding="utf-8") as file:
                 return cls.from_lines(file, str(path))
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise UsageError(f"can't read {path} ({error}): name a trace of Mahimahi, a stamp in ms a line") from None
 
     @classmethod
@@ -551,7 +545,7 @@ RED = part(Red, "RED")
 
 @dataclass(frozen=True)
 class Queue:
-    """What waits for the link."""
+    """A queue holds the frames that wait for the link."""
 
     frames: int | None = key(
         "frames", FRAMES, "That wait, background too, the one in service not.", None, "as the store has space for"
@@ -595,7 +589,9 @@ class TrafficClass:
     """
 
     name: str = keys({"name": Key(NAME, "For people: in tables and reports.", is_needed=True)}, REST)
-    match: str | None = key("match", MATCH, "Which frames. One class may have none: what no other matches.", None)
+    match: Expression | str | None = key(
+        "match", MATCH, "Which frames. One class may have none: what no other matches.", None
+    )
     discard: bool = key("discard", Flag(), "All frames are dropped.", False)
     queue: Queue = key(
         "queue", QUEUES, "What waits for the link; a number is of frames.", Queue(), "what the store holds"
@@ -645,6 +641,8 @@ class TrafficClass:
     seed: int | None = key("seed", SEED, "Of its draws.", None, "from that of the network")
 
     def __post_init__(self) -> None:
+        if isinstance(self.match, str):
+            object.__setattr__(self, "match", parse(self.match))
         check_fields(self, " of a class")
         if not self.name.strip():
             raise UsageError("a class needs a name: give one")
@@ -653,6 +651,18 @@ class TrafficClass:
                 f"a burst of {self.bucket.burst} octets lets no frame of {LONGEST_USUAL} pass: "
                 f"give {LONGEST_USUAL + self.overhead} or more"
             )
+
+    @property
+    def expression(self) -> Expression | None:
+        """What it matches; it was read when the class was made, also where its text was given."""
+        assert not isinstance(self.match, str)
+        return self.match
+
+    @property
+    def match_text(self) -> str | None:
+        """What it matches, as it is written."""
+        expression = self.expression
+        return None if expression is None else expression.text
 
 
 @dataclass(frozen=True)
@@ -703,7 +713,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Change:
-    """What holds from a time on (``at_ns``, ns since the start); frames that are in the network keep their place.
+    """A change holds from a time on (``at_ns``, ns since the start); frames that are in the network keep their place.
 
     ``there`` and ``back`` are the whole direction as it is then; None: as before.
     """
@@ -757,7 +767,7 @@ class Network:
 
 def _check_change(first: Direction, later: Direction, way: str) -> None:
     """Raise UsageError where a change names what the probe can't change while it runs."""
-    named = [[(one.name, one.match) for one in direction.numbered.values()] for direction in (first, later)]
+    named = [[(one.name, one.match_text) for one in direction.numbered.values()] for direction in (first, later)]
     if named[0] != named[1]:
         raise UsageError(
             f"a change of '{way}' has other classes: keep their names, matches and order, and change what they do"

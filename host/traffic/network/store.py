@@ -23,7 +23,7 @@ SHARE_FACTOR = 2  # Of what is drawn, so much more than its mean may come at onc
 
 @dataclass(frozen=True)
 class Limits:
-    """What a direction of a probe holds, as it was built.
+    """Limits of a direction of a probe, as it was built.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ring:
-    """Where the frames of a lane lie: 2^bits words from ``start``."""
+    """The frames of a lane lie in a ring: 2^bits words from ``start``."""
 
     start: int
     bits: int
@@ -145,8 +145,8 @@ LINE = (Fraction(LINE_RATE_BPS), OVERHEAD)
 
 
 @dataclass(frozen=True)
-class Division:
-    """Who has what of a store.
+class BufferAllocation:
+    """A store is divided into rings.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Division:
     notes: tuple[str, ...]
 
 
-def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> Division:
+def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllocation:
     """Return the division of a store.
 
     Parameters
@@ -191,7 +191,7 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> Division:
         rings[lane] = Ring(first, bits[lane])
         first += 1 << bits[lane]
     queues, notes = _queues(paths, needs, rings, limits, way)
-    return Division(rings, queues, notes)
+    return BufferAllocation(rings, queues, notes)
 
 
 # # #
@@ -269,8 +269,8 @@ def _queues(
         free = min(left, limits.most_waiting - taken) // len(open_ones)
         found[number] = min(FRAMES_MAX, QUEUE_LEAST + min(spare, free))
     notes = []
-    room = limits.entries - taken
-    shortest = int(under_way) // room + 1 - OVERHEAD if room else limits.longest
+    free = limits.entries - taken
+    shortest = int(under_way) // free + 1 - OVERHEAD if free else limits.longest
     if shortest > 60:
         notes.append(
             f"'{way}': the probe holds {limits.entries} frames, so frames shorter than {shortest} octets at the full rate may "

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The words in which a host describes a network to a probe: settings, the table of delays, patterns, the trace."""
+"""Describes a network to a probe in words: settings, the table of delays, patterns, the trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from liteprobe.host.traffic.network.network import (
     Network,
     TrafficClass,
 )
-from liteprobe.host.traffic.network.store import RING_BITS_MIN, Division, Limits, Path, Ring, divide
+from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
 from liteprobe.host.units import Number, exact
 
 WORD_MAX = 2**32 - 1
@@ -103,7 +103,7 @@ class DirectionWords:
         The pattern memory.
     trace : tuple of int
         Entries of two words; none: the link has a rate.
-    division : Division
+    division : BufferAllocation
         Of the store.
     notes : tuple of str
         What the reader must know of it.
@@ -113,7 +113,7 @@ class DirectionWords:
     delays: tuple[int, ...]
     patterns: tuple[int, ...]
     trace: tuple[int, ...]
-    division: Division
+    division: BufferAllocation
     notes: tuple[str, ...]
 
 
@@ -286,7 +286,7 @@ class _Maker:
 
     # Banks ---------------------------------------------------------------------------------------------
 
-    def _bank(self, state: Direction, place: int, division: Division) -> tuple[int, ...]:
+    def _bank(self, state: Direction, place: int, division: BufferAllocation) -> tuple[int, ...]:
         words: list[int] = []
         for number in range(CLASSES):
             one = state.numbered.get(number, TrafficClass(f"class {number}"))

@@ -35,7 +35,7 @@ TAG_TYPES = (0x8100, 0x88A8, 0x9100)
 TAGS_MOST = 4
 TYPE_OFFSET = 12
 IPV4, IPV6 = 0x0800, 0x86DD
-#: Ethertype of the frames that have a place, and its octets behind the start of their IP header.
+#: Ethertype of the frames that have a place, and its octets after the start of their IP header.
 FIELDS = {"ipv4.identification": (IPV4, 4), "ipv4.checksum": (IPV4, 10), "ipv6.flow_label": (IPV6, 1)}
 OFFSET_MOST = 255
 NOWHERE = -1
@@ -112,7 +112,7 @@ def has_octets(wanted: bytes, offset: int, octets: NDArray[np.uint8], at: Index,
 
 
 def _network(octets: NDArray[np.uint8], at: Index, kept: Index) -> tuple[Index, Index]:
-    """Return the octet of each frame that its network header begins at, behind VLAN tags, and its Ethertype; 0: cut."""
+    """Return the octet of each frame that its network header begins at, after VLAN tags, and its Ethertype; 0: cut."""
     offsets = np.full(len(at), TYPE_OFFSET, np.int64)
     kinds = _pairs(octets, at, kept, offsets)
     for _ in range(TAGS_MOST):
@@ -229,7 +229,7 @@ def _put_waits(words: Words, at: Index, waits: Index) -> None:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a trace comes to.
+    """Sums up a trace.
 
     Attributes
     ----------
@@ -299,7 +299,7 @@ def starts_of(due: Index, slots: Index, free: int) -> tuple[Index, int]:
     due : array, shape (frames,)
         Tick at which each is due, in order.
     slots : array, shape (frames,)
-        Ticks that each takes of the line, the gap behind it included.
+        Ticks that each takes of the line, the gap after it included.
     free : int
         Tick from which on the line is free.
     """

@@ -78,7 +78,7 @@ def in_order(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Fra
     Raises
     ------
     UsageError
-        When one comes more than ``SORTED_FRAMES`` frames behind its place.
+        When one comes more than ``SORTED_FRAMES`` frames after its place.
     """
     held: Frames | None = None
     last: int | None = None
@@ -243,7 +243,7 @@ PPM = 10**6
 
 
 class TraceSource(Protocol):
-    """Where the frames of a trace come from, the same ones each time."""
+    """Gives the frames of a trace, the same ones each time."""
 
     @property
     def ticks_per_unit(self) -> Fraction:
@@ -523,3 +523,25 @@ class Trace:
         if span:
             return max(round(Fraction(span, count - 1)), 1)
         return -int(-slots // ratio)
+
+
+@dataclass(frozen=True)
+class TraceWords:
+    """The words of a trace, as they go along to the process that prepares them.
+
+    Parameters
+    ----------
+    trace : Trace
+    increment : int
+        Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    first_ticks : int
+        From the start of the program to the first frame.
+    """
+
+    trace: Trace
+    increment: int = NOMINAL
+    first_ticks: int = 0
+
+    def chunks(self) -> Iterator[Words]:
+        """Yield all words, some at once."""
+        return self.trace.records(self.increment, self.first_ticks)

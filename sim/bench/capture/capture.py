@@ -26,7 +26,7 @@ from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
 from liteprobe.cores.formats import CHANNELS, RECORD_HEAD_WORDS, UNIFIED_WORDS, UnifiedFlag
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController
-from liteprobe.cores.transmit.management.to_line import ManagementTransmit
+from liteprobe.cores.transmit.management import ManagementTransmit
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 from liteprobe.sim.models.receive.capture import BrokenBlockError, CaptureRecord, Gap, decode

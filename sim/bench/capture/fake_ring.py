@@ -11,7 +11,7 @@ import numpy as np
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
 from liteprobe.host.capture.ring import ChannelState
-from liteprobe.host.capture.decode.stream import Blocks, block_headers, channels_of
+from liteprobe.host.capture.decode import Blocks, block_headers, channels_of
 
 PACE_S = 20e-6  # Between blocks: a gigabit's 12 us, and some for the machine.
 

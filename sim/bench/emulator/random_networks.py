@@ -69,7 +69,7 @@ class NetworkMaker:
         has_rate = direction.waits
         classes = []
         for one in direction.classes:
-            other = self.traffic_class(one.name, one.match, jitter, has_rate)
+            other = self.traffic_class(one.name, one.match_text, jitter, has_rate)
             fields = {**vars(other), "seed": one.seed}
             classes.append(TrafficClass(**fields))
         rate = self.random.randint(20_000, 10**9) if direction.rate_bps else None

@@ -33,8 +33,8 @@ from liteprobe.cores.formats import (
     Layer3,
     UnifiedFlag,
 )
-from liteprobe.host.capture.decode import unified as fields
-from liteprobe.host.capture.decode.unified import unified_headers
+from liteprobe.host.packets import unified as fields
+from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.models.receive import unified
 
 # Causes of differences ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.management.stack import ManagementStack
-from liteprobe.cores.receive import ManagementReceive
+from liteprobe.cores.receive.management import ManagementReceive
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 
 MAC_ADDRESS = 0x10e2d5000000

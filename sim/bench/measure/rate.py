@@ -16,7 +16,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.measure.rate import RateMeter
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 
@@ -24,11 +24,13 @@ PORTS = 2
 
 # Rate Bench ---------------------------------------------------------------------------------------
 
+
 class RateBench(PinnedBench):
     """A clock that is set and adjusted, and a rate meter, on pins of their names."""
+
     def __init__(self):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         self.meter = meter = RateMeter(clock, PORTS, with_csr=False)
         self.add_inputs(clock, ["set_time", "set", "adjust", "adjust_apply", "increment"])
         self.add_inputs(meter, ["interval", "restart"])
@@ -40,6 +42,7 @@ class RateBench(PinnedBench):
             self.add_input(f"length{n}", meter.ended[n].length)
             self.add_output(f"frames{n}", meter.frames[n])
             self.add_output(f"octets{n}", meter.octets[n])
+
 
 BENCH = CompiledBench(RateBench, Path(__file__).with_name("rate.cpp"))
 
@@ -145,7 +148,9 @@ def compare(steps: NDArray[np.void], interval_ns: int, done: RateRun) -> RateOut
         else:
             matched[int(near[-1])] = at
     missed = [int(at) for at, ago in zip(wanted, since, strict=True) if int(at) not in matched and ago > DIVISION_TICKS]
-    missed = [at for at in missed if not ((stepped >= at) & (stepped <= at + LATE[1])).any() and at + 50 < len(done.ticks)]
+    missed = [
+        at for at in missed if not ((stepped >= at) & (stepped <= at + LATE[1])).any() and at + 50 < len(done.ticks)
+    ]
     found += [f"no tick at the multiple of tick {at}" for at in missed]
     whole = 0
     for number, shown in enumerate(done.shown):
@@ -176,7 +181,9 @@ def wrong_counts(steps: NDArray[np.void], shown: NDArray[np.void]) -> list[str]:
         # Of frames up to three cycles before the new number shows.
         bounds = np.searchsorted(frames["cycle"], shown["cycle"].astype(np.int64) - 3, side="right")
         counts = np.diff(np.concatenate([[0], bounds]))
-        sums = np.diff(np.concatenate([[0], np.concatenate([[0], np.cumsum(frames["value"].astype(np.int64))])[bounds]]))
+        sums = np.diff(
+            np.concatenate([[0], np.concatenate([[0], np.cumsum(frames["value"].astype(np.int64))])[bounds]])
+        )
         for name, expected in (("frames", counts), ("octets", sums)):
             wrong = np.flatnonzero(shown[name][:, port] != expected)
             found += [f"{name} of port {port}, interval {n}: {shown[name][n, port]}, not {expected[n]}" for n in wrong]

@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
     ChannelWord,
     map_hash,
 )
-from liteprobe.host.capture.decode.stream import Blocks, block_headers, channels_of
+from liteprobe.host.capture.decode import Blocks, block_headers, channels_of
 from liteprobe.host.errors import NoProbeError
 from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
 from liteprobe.host.device.link.pcie import IOCTL_REG, REG

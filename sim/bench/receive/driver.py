@@ -21,8 +21,8 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
-from liteprobe.cores.receive import ReceivePath
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.receive.path import RecordPath
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.bench.frames.gmii import GmiiSource, on_wire, with_fcs
 from liteprobe.sim.bench.frames.gmii import probe_frame
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
@@ -40,7 +40,7 @@ class ReceiveBench(PinnedBench):
     ``is_synchronous`` runs the receive clock and the timebase from one pin, without ``eth_rx``.
 
     Pins: ``<domain>_clk``, ``<domain>_rst`` of ``sys``, ``timebase`` and ``eth_rx``; ``rx_dv``, ``rx_data``, ``rx_er``;
-    inputs of `ReceivePath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
+    inputs of `RecordPath` by their names; ``records_*`` of the ring and its bus; ``streams_*`` and ``snapshot_*`` of the
     other two; ``management_*``; ``now``; ``paired`` and ``stamp`` (each RX stamp of a frame that is classified); ``seen``
     and ``classified`` of each frame that wasn't cut.
     """
@@ -48,8 +48,8 @@ class ReceiveBench(PinnedBench):
 
     def __init__(self, with_management=True, record_depth=RECORD_DEPTH, is_synchronous=False):
         PinnedBench.__init__(self, "sys", "timebase", *([] if is_synchronous else ["eth_rx"]))
-        self.clock = clock = ProbeClock()
-        path = ReceivePath(clock, with_management, record_depth, with_csr=False)
+        self.clock = clock = TimebaseClock()
+        path = RecordPath(clock, with_management, record_depth)
         if is_synchronous:
             path = ClockDomainsRenamer({"eth_rx": "timebase"})(path)
         self.path = path

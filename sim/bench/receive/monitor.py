@@ -25,8 +25,7 @@ from liteprobe.cores.formats import (
     DAMAGE, FAULTS, GIANT_LENGTH, IFG, MIN_LENGTH, PREAMBLE_OCTET, SFD_OCTET, STREAM_SLOTS_MAX, TICK_NS, Layer3, UnifiedFlag,
 )
 from liteprobe.cores.measure.field_delay import FieldDelay
-from liteprobe.cores.receive.measure_path import MeasurePath
-from liteprobe.cores.receive.monitor.path import MonitorPath
+from liteprobe.cores.receive.path import MeasurePath, MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench, fields_of
@@ -153,7 +152,7 @@ class MonitorBench(PinnedBench):
 
     def add_measure(self, port, shared, with_fields):
         """Return the path of a port that measures streams."""
-        path = MeasurePath(self.clock, with_management=True, with_csr=False)
+        path = MeasurePath(self.clock, with_management=True)
         self.submodules += path
         self.comb += [getattr(path, name).eq(shared[name]) for name in ("clear", "latch")]
         path.skip = Signal()

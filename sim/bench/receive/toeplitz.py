@@ -13,7 +13,7 @@ from typing import Any
 from migen import run_simulation
 
 from liteprobe.cores.formats import UNIFIED_PLACES, Layer3, UnifiedFlag
-from liteprobe.cores.receive.monitor.toeplitz import FlowHash
+from liteprobe.cores.receive.hashes import FlowHash
 from liteprobe.sim.models.receive.unified import UnifiedHeader
 
 #: Source, port, destination, port, hash of the addresses, hash with ports.

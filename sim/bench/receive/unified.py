@@ -14,7 +14,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.formats import RECORD_HEAD_WORDS
-from liteprobe.cores.receive.unified import UnifiedParser
+from liteprobe.cores.receive.unified.parser import UnifiedParser
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench
 

@@ -16,8 +16,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.transmit.programs.replay_port import ReplayPort
-from liteprobe.cores.transmit.sources.replay import ReplaySource
+from liteprobe.cores.transmit.sources.replay import ReplayPort, ReplaySource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.sim.bench.replay.traces import DATAGRAM
 from liteprobe.sim.bench.tools.compiled import CompiledBench
@@ -37,7 +36,7 @@ class ReplayPortBench(PortBench):
     ``gives``, ``word``.
     """
     def __init__(self, with_streams=False):
-        PortBench.__init__(self, StreamSource() if with_streams else None, replay=ReplaySource())
+        PortBench.__init__(self, [*([StreamSource()] if with_streams else []), ReplaySource()])
         self.port   = memory = BurstPort()
         self.replay = replay = ReplayPort(self.path, memory, RING_ADDRESS, RING_WORDS)
         self.add_inputs(replay, ["open", "arm", "prime", "loops", "restart", "written"], "replay_")

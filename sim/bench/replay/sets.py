@@ -18,9 +18,7 @@ from litex.gen import *
 
 from liteprobe.cores.formats import OVERHEAD, SetError
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.transmit.sources.sets.set_table import BlockTable, SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
-from liteprobe.cores.transmit.sources.templates import FrameTemplates
+from liteprobe.cores.transmit.sources.sets import BlockTable, SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.host.traffic.sets import SetSettings
 from liteprobe.sim.bench.replay.sets_maker import Made, SetsMaker
@@ -54,8 +52,8 @@ class SetsBench(DescriptorBench, SetsPins):
     def __init__(self, with_sdram):
         DescriptorBench.__init__(self)
         self.port = port = BurstPort()
-        self.core = core = SetsSource(SdramTable(port, TABLE_ADDRESS) if with_sdram else BlockTable())
-        self.templates   = templates = FrameTemplates([core.user])
+        self.core = core = SetsSource(SdramTable(port, TABLE_ADDRESS) if with_sdram else BlockTable(), with_templates=True)
+        templates        = core.templates
         self.add_sets(core, port)
         self.add_inputs(core, ["elapsed", "arm", "stop", "template_length"])
         self.add_outputs(core, ["is_primed", "is_active", "is_starved", "sets", "repeats", "underruns", "first_underrun", "error",

@@ -13,8 +13,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.cores.transmit.sources.sets.set_table import SdramTable
-from liteprobe.cores.transmit.sources.sets.sets import SetsSource
+from liteprobe.cores.transmit.sources.sets import SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.bench.frames.gmii import with_fcs
@@ -32,13 +31,13 @@ class SetsPortBench(PortBench, SetsPins):
     """A port with sets, and with streams or without: pins as of `PortBench` and `SetsBench`, ``sets_<counter>``, ``program_*``."""
     def __init__(self, with_streams):
         port = BurstPort()
-        sets = SetsSource(SdramTable(port, TABLE_ADDRESS))
-        PortBench.__init__(self, StreamSource([sets.user]) if with_streams else None, sets)
+        sets = SetsSource(SdramTable(port, TABLE_ADDRESS), with_templates=not with_streams)
+        PortBench.__init__(self, [*([StreamSource([sets.user])] if with_streams else []), sets])
         self.add_sets(sets, port)
         self.add_outputs(sets, COUNTERS[:-1], "sets_")
         for pin, name in PROGRAM.items():
             self.add_input(f"program_{pin}", getattr(self.path.program, name))
-        self.add_inputs(self.path, ["sets_arm"])
+        self.add_input("sets_arm", sets.request)
 
 BENCH = CompiledBench(SetsPortBench, Path(__file__).with_name("sets_port.cpp"))
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS, CHANNELS, UNIFIED_DTYPE, UNIFIED_WORDS, Layer3
-from liteprobe.host.capture.decode.stream import BLOCK_OCTETS
+from liteprobe.host.capture.decode import BLOCK_OCTETS
 from liteprobe.host.capture.receive import Receiver, open_socket
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.capture.session import CaptureSession

@@ -15,9 +15,9 @@ from scapy.utils import PcapWriter
 
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture import live
-from liteprobe.host.capture.decode.batch import Batch
-from liteprobe.host.capture.filter.expression import parse
-from liteprobe.host.capture.filter.fit import write_filter
+from liteprobe.host.packets.batch import Batch
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.capture.ring import write_filter
 from liteprobe.host.capture.request import CaptureSettings, Keep, Transport
 from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.trigger import ProbeTrigger

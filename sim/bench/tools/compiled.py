@@ -30,6 +30,7 @@ from numpy.typing import DTypeLike, NDArray
 from liteprobe.sim.bench.tools.processes import run_group
 from liteprobe.sim.system import compile_once
 from liteprobe.sim.system.build import FAST, bare, cache_folder, numbered_from_zero
+from liteprobe.sim.system.combinatorial import quick_groups
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -71,7 +72,7 @@ def content_key(texts: Sequence[str]) -> str:
 
 def apart(function: Callable[..., T], *arguments: Any) -> T:
     """Return ``function(*arguments)``, called with a stack of its own: for each signal, Migen looks through all of the stack."""
-    with ThreadPoolExecutor(1) as pool:
+    with quick_groups(), ThreadPoolExecutor(1) as pool:
         return pool.submit(function, *arguments).result()
 
 

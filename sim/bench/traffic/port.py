@@ -16,10 +16,10 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.timebase.clock import ProbeClock
-from liteprobe.cores.transmit import TransmitPath
+from liteprobe.cores.timebase.clock import TimebaseClock
+from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-from liteprobe.cores.transmit.start import StartGate
 from liteprobe.host.traffic.layout import port_words
 from liteprobe.host.traffic.stream import Decrement, Increment, Random, Stream, Values
 from liteprobe.sim.bench.tools.compiled import CompiledBench, Done
@@ -31,14 +31,15 @@ from liteprobe.sim.models.traffic import streams as traffic
 class PortBench(PinnedBench):
     """A port of `TransmitPath` with the sources that are given.
 
-    Pins: inputs and outputs of the path by their names; ``start_request``; ``now``; ``tx_valid``, ``tx_data``; one bus
-    for all memories of `StreamSource`, or for the headers of sets alone (3 in bits 18..16 of ``adr``).
+    Pins: inputs and outputs of the path by their names, those of streams after ``streams_``; ``start_request``; ``now``;
+    ``tx_valid``, ``tx_data``; one bus for all memories of `StreamSource`, or for the headers of sets alone (3 in bits 18..16
+    of ``adr``).
     """
-    def __init__(self, streams=None, sets=None, replay=None):
+    def __init__(self, sources):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         self.gate  = gate  = StartGate(1)
-        self.path  = path  = TransmitPath(clock, streams=streams, sets=sets, replay=replay)
+        self.path  = path  = TransmitPath(clock, sources=sources)
         self.add_inputs(path, ["stop", "clear"])
         self.add_outputs(path, ["state", "sent", "late", "first_late", "underruns"])
         self.add_outputs(clock, ["now"])
@@ -49,18 +50,20 @@ class PortBench(PinnedBench):
             path.start_strobe.eq(gate.strobe[0]),
             gate.ready[0].eq(path.ready),
         ]
-        if streams is not None:
-            self.add_inputs(path, [f"streams_{name}" for name in ("mask", "hold", "arm", "begin", "end")])
-            self.add_outputs(path, ["streams_active"])
+        if "streams" in path.sources:
+            streams = path.streams
+            self.add_inputs(streams, ["mask", "hold", "begin", "end"], "streams_")
+            self.add_input("streams_arm", streams.request)
+            self.add_outputs(streams, ["active"], "streams_")
             buses = [streams.streams_bus, streams.modifiers_bus, streams.lists_bus, streams.headers_bus]
-            self.add_bus([*buses, path.sent_counters.bus])
-        elif sets is not None:
-            self.add_bus({3: path.headers.bus})
+            self.add_bus([*buses, streams.sent_counters.bus])
+        elif "sets" in path.sources:
+            self.add_bus({3: path.sets.headers_bus})
 
 class StreamsPortBench(PortBench):
     """A port that sends streams."""
     def __init__(self):
-        PortBench.__init__(self, StreamSource())
+        PortBench.__init__(self, [StreamSource()])
 
 BENCH = CompiledBench(StreamsPortBench, Path(__file__).with_name("port.cpp"))
 

@@ -18,10 +18,10 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import HEADER_OCTETS, TransmitState
-from liteprobe.cores.timebase.clock import ProbeClock
-from liteprobe.cores.transmit import COUNTERS, TransmitPath
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.transmit.frames import program_layout
-from liteprobe.cores.transmit.start import StartGate
+from liteprobe.cores.transmit.pace import StartGate
+from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
 from liteprobe.sim.bench.frames.gmii import GmiiSink
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.models.traffic.trains import ProbeFrame
@@ -41,7 +41,7 @@ class TransmitBench(PinnedBench):
     """
     def __init__(self, ports=2, data_width=32, with_management=True):
         PinnedBench.__init__(self, "sys", "timebase")
-        self.clock = clock = ProbeClock()
+        self.clock = clock = TimebaseClock()
         self.gate  = gate  = StartGate(ports)
         for number in range(ports):
             self.add_port(number, clock, data_width, with_management)

@@ -16,8 +16,10 @@ from litex.gen import *
 from litex.soc.interconnect.stream import Endpoint
 
 from liteprobe.cores.formats import NO_SEQUENCE, SENT_WORDS, STREAMS, Fill, TransmitState, slot_octets
-from liteprobe.cores.transmit import TransmitPath
 from liteprobe.cores.transmit.frames import descriptor_description
+from liteprobe.cores.transmit.path import TransmitPath
+from liteprobe.cores.transmit.sources.source import ProgramSource
+from liteprobe.cores.transmit.sources.streams.streams import SentCounters, StreamSource
 from liteprobe.sim.bench.tools.pins import write_bench
 from liteprobe.sim.bench.transmit.driver import TransmitBench, TransmitDriver
 from liteprobe.sim.models.traffic.trains import fill_octets, ones_sum
@@ -34,7 +36,7 @@ STREAM_INPUTS = [
 
 # Scripted Streams ---------------------------------------------------------------------------------
 
-class ScriptedStreams(LiteXModule):
+class ScriptedStreams(ProgramSource):
     """Stands in for `StreamSource`: emits the descriptors of a script, then an empty one.
 
     Attributes are those of `StreamSource`, and:
@@ -43,12 +45,16 @@ class ScriptedStreams(LiteXModule):
         Descriptors as SCRIPT_LAYOUT has them, the first field in the lowest bits.
     headers : Memory(32, 512)
     """
+    name          = "streams"
+    keeps_headers = False
+    join          = StreamSource.join
+
     def __init__(self):
-        self.source       = source = Endpoint(descriptor_description())
+        ProgramSource.__init__(self)
+        self.source        = source = Endpoint(descriptor_description())
+        self.sent_counters = SentCounters()
         self.elapsed      = Signal((64, True))
-        self.arm          = Signal()
         self.mask         = Signal(STREAMS)
-        self.stop         = Signal()
         self.hold         = Signal()
         self.begin        = Signal(STREAMS)
         self.end          = Signal(STREAMS)
@@ -111,10 +117,10 @@ class StreamsBench(TransmitBench):
     def path(self, number, clock, data_width, with_management):
         if number > 0:
             return TransmitPath(clock, data_width, with_management)
-        return TransmitPath(clock, data_width, with_management, pad_ticks=PAD_TICKS, streams=ScriptedStreams())
+        return TransmitPath(clock, data_width, with_management, pad_ticks=PAD_TICKS, sources=[ScriptedStreams()])
 
     def header_port(self, path):
-        if path.streams is None:
+        if not path.sources:
             return TransmitBench.header_port(self, path)
         self.add_stream_pins(path)
         return path.streams.headers.get_port(write_capable=True)
@@ -123,10 +129,10 @@ class StreamsBench(TransmitBench):
         """Bring out what a port with streams has beside others."""
         write = path.streams.script.get_port(write_capable=True)
         self.specials += write
-        bus     = path.sent_counters.bus
+        bus     = path.streams.sent_counters.bus
         signals = {
             "script_adr": write.adr, "script_dat": write.dat_w, "script_we": write.we, "script_count": path.streams.count,
-            "streams_arm": path.streams_arm, "streams_hold": path.streams_hold, "sent_adr": bus.adr, "sent_stb": bus.stb,
+            "streams_arm": path.streams.request, "streams_hold": path.streams.hold, "sent_adr": bus.adr, "sent_stb": bus.stb,
         }
         self.comb += bus.cyc.eq(bus.stb)
         for name, _ in STREAM_INPUTS:

@@ -13,8 +13,8 @@ import pytest
 from scapy.all import IP, UDP, Dot1Q, Ether, IPv6, Raw  # type: ignore[attr-defined]
 
 from liteprobe.host.capture import live
-from liteprobe.host.capture.filter.expression import fit_trigger, parse
-from liteprobe.host.capture.filter.fit import write_filter
+from liteprobe.host.packets.filter.expression import fit_trigger, parse
+from liteprobe.host.capture.ring import write_filter
 from liteprobe.host.capture.live import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling

@@ -15,6 +15,13 @@ from liteprobe.sim.bench.emulator.engine import (
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from collections.abc import Mapping
+from liteprobe.cores.formats import OVERHEAD
+from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag
+from liteprobe.sim.bench.tools.figures import Figure, row
 
 FRAMES = 1500
 #: All services, loss, early drops, buckets, all backgrounds, traces, ties, jumbo frames, switches, and times beyond 2^32.
@@ -124,3 +131,94 @@ def test_an_emulation_whose_clock_is_too_slow_counts_late_frames_and_keeps_their
     assert [words[ClassCounter.LATE] for words in counts] == late
     assert [words[ClassCounter.WAITED] for words in counts] == waited
     assert sum(late) > count // 2 if is_too_slow else sum(late) == 0
+
+
+# Long runs ----------------------------------------------------------------------------------------
+
+NETWORKS = 200
+LEAST_OF_AN_OUTCOME = 1000
+
+
+@row("emulator")
+def test_engine(is_full: bool) -> Iterator[Figure]:
+    """The compiled emulation of a direction against the reference, frame by frame; every outcome must come up.
+
+    The outcome of each frame, where its octets go, its tick of departure and all that is done to it, and every counter. Networks
+    have all features, ties, background beyond the link, switches, traces, jumbo frames, and times that pass 2^32 ticks.
+    """
+    count = 100_000 if is_full else 10_000
+    off = sent = frames = switches = cycles = 0
+    outcomes: Counter[Outcome] = Counter()
+    for seed in range(NETWORKS):
+        done = compare(random_plan(seed, count))
+        for found in done.found:
+            print(f"network {seed}: {found}", file=sys.stderr)
+        if is_full:  # Takes an hour: what is done is known when it is ended before.
+            line = f"network {seed} of 0 to {NETWORKS - 1}: {done.frames} frames, {done.sent} left, {done.off} off"
+            print(
+                f"{line}; all up to it: {frames + done.frames} frames, {off + done.off} off",
+                file=sys.stderr,
+                flush=True,
+            )
+        off, frames, sent = off + done.off, frames + done.frames, sent + done.sent
+        switches, cycles = switches + done.switches, cycles + done.cycles
+        outcomes.update(done.outcomes)
+    yield Figure("engine_off", off, "findings", 0)
+    yield Figure("engine_frames", frames, "frames", NETWORKS * count, is_least=True)
+    yield Figure("engine_departures", sent, "frames", NETWORKS * count / 10, is_least=True)
+    yield Figure("engine_switches", switches, "switches", NETWORKS, is_least=True)
+    for outcome in (Outcome.DISCARDED, Outcome.LOST, Outcome.FULL, Outcome.EARLY):
+        yield Figure(f"engine_{outcome.name.lower()}", outcomes[outcome], "frames", LEAST_OF_AN_OUTCOME, is_least=True)
+
+
+SPEED_FRAMES, FRAME_LENGTH = 4000, 60
+ENGINE_TICKS = 256  # As of a probe (soc/emulate.py).
+LAG_TICKS = FRAME_LENGTH + 4 + 512  # From the SFD of a frame of this length until it is classified.
+TICK_MHZ, BOARD_MHZ, LEAST_MHZ, MOST_MHZ = 125, 50, 30, 110
+
+CASES: dict[str, tuple[int, Mapping[str, int]]] = {
+    "one_class": (1, {}),
+    "eight_classes": (CLASSES, {}),
+    "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
+    "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
+    # In one class, a background frame for every four frames.
+    "ghosts": (1, {
+        "background": BackgroundKind.CONSTANT, "background_ticks": 4 * (FRAME_LENGTH + OVERHEAD), "background_length": FRAME_LENGTH,
+    }),
+}
+
+
+def plan_of(used: int, fields: Mapping[str, int], mhz: int) -> Plan:
+    """Return frames back to back, in so many classes by turns, and the pace of a clock."""
+    delay = ARRIVAL_TICKS + LEAD_TICKS + ENGINE_TICKS
+    classes = {n: {"delay": delay, "store_bits": 21, **(fields if n < used else {})} for n in range(CLASSES)}
+    arrivals = [(1000 + n * (FRAME_LENGTH + OVERHEAD), FRAME_LENGTH, n % used) for n in range(SPEED_FRAMES)]
+    settings = Settings(bank_words(classes, {"store_bits": 21}))
+    return Plan(settings, [], arrivals, arrivals[-1][0] + 20_000, 1, LAG_TICKS, 0, 256 * TICK_MHZ // mhz)
+
+
+def keeps_up(used: int, fields: Mapping[str, int], mhz: int) -> bool:
+    """Return whether every frame is handed on in time at this clock."""
+    try:
+        departures = run(plan_of(used, fields, mhz)).departures
+    except RuntimeError as error:
+        if "frames come faster than they are taken" in str(error):
+            return False
+        raise
+    behind = departures["now"].astype("int64") - departures["due"].astype("int64") + LEAD_TICKS
+    return len(departures) == SPEED_FRAMES and int(behind.max()) <= ENGINE_TICKS
+
+
+@row("emulator")
+def test_speed() -> Iterator[Figure]:
+    """The least clock (MHz) at which frames of 60 octets, back to back, never wait for the engine, beside that of the boards.
+
+    Ticks of 8 ns go on whatever it does. It keeps up where each frame is handed on in time for the least delay that a probe
+    names: its lead before it is due, or ENGINE_TICKS later.
+    """
+    for name, (used, fields) in CASES.items():
+        least, most = LEAST_MHZ, MOST_MHZ
+        while least < most:
+            middle = (least + most) // 2
+            least, most = (least, middle) if keeps_up(used, fields, middle) else (middle + 1, most)
+        yield Figure(f"speed_{name}", least, "MHz", BOARD_MHZ)

@@ -8,8 +8,8 @@ import random
 import pytest
 from migen import run_simulation
 
-from liteprobe.cores.receive.monitor.rss_table import RssTable
-from liteprobe.cores.receive.monitor.sample import Sampler
+from liteprobe.cores.receive.hashes import RssTable
+from liteprobe.cores.receive.decide import Sampler
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.models.receive.monitor import SamplerModel, crc32c, packet_hash, packet_octets
 from liteprobe.sim.models.receive.monitor import flow_hash

@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.timebase.clock import ProbeClock
+from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.sim.models.clock.timebase import FRACTION, ClockModel
 
 SET_TICKS = 2  # From the set strobe to the time set.
@@ -17,7 +17,7 @@ ADJUST_TICKS = 5  # From the apply strobe to the whole adjustment.
 
 def run_clock(stimulus, samples, increment=8 * FRACTION):
     """Return (now, fraction, ticks) of each tick; ``stimulus`` maps a tick to {signal name: value}."""
-    dut = ProbeClock()
+    dut = TimebaseClock()
     seen = []
 
     def process():

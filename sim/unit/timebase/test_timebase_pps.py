@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, ProbeClock
+from liteprobe.cores.timebase.clock import FRACTION_BITS, INCREMENT, TimebaseClock
 from liteprobe.cores.timebase.pps import EARLY_BIT, SAMPLE_TICKS, PinSamples, PpsInput, edge_numbers
 from liteprobe.sim.models.clock.pps import EARLY_TICKS, Outcome, Pulse, Settings, judge, seen as seen_in
 
@@ -22,7 +22,7 @@ class Bench(Module):
     """The input; ``pad`` is its pin, sampled as each tick ends. ``word``: of several samples, those of this tick."""
 
     def __init__(self, samples=1):
-        self.submodules.clock = self.clock = ProbeClock()
+        self.submodules.clock = self.clock = TimebaseClock()
         self.submodules.pps = self.pps = PpsInput(self.clock, samples)
         if samples == 1:
             self.pad = Signal()

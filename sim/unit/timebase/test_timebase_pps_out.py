@@ -8,7 +8,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.timebase.clock import INCREMENT, ProbeClock
+from liteprobe.cores.timebase.clock import INCREMENT, TimebaseClock
 from liteprobe.cores.timebase.pps_out import PpsOutput
 
 SET_AT = 5  # Tick in which the time is set.
@@ -17,7 +17,7 @@ ARM_AT = 20
 
 class Bench(Module):
     def __init__(self):
-        self.submodules.clock = self.clock = ProbeClock()
+        self.submodules.clock = self.clock = TimebaseClock()
         self.submodules.output = self.output = PpsOutput()
         self.comb += self.output.now.eq(self.clock.now)
 

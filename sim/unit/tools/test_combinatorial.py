@@ -3,10 +3,13 @@
 
 """A signal that is worked out from itself is refused before it is simulated: in gates it is a loop."""
 
+import random
+
 import pytest
 from migen import *
+from migen.fhdl.tools import group_by_targets
 
-from liteprobe.sim.system.combinatorial import refuse_loop
+from liteprobe.sim.system.combinatorial import grouped, refuse_loop
 
 REQUEST, OUT, OTHER = Signal(4, name="request"), Signal(4, name="out"), Signal(4, name="other")
 
@@ -37,3 +40,21 @@ def test_a_signal_that_reads_itself_is_refused(statements):
 )
 def test_others_pass(statements):
     refuse_loop(OUT, statements)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_of_statements_are_those_of_migen_in_its_order(seed):
+    """Statements of up to three of twelve targets, a few of none, nested in conditions and in lists."""
+    chance  = random.Random(seed)
+    signals = [Signal(4, name=f"signal{number}") for number in range(12)]
+
+    def statement(depth):
+        if depth and chance.random() < 0.3:
+            return If(chance.choice(signals), [statement(depth - 1) for _ in range(chance.randrange(3))])
+        if depth and chance.random() < 0.1:
+            return [statement(depth - 1) for _ in range(chance.randrange(3))]
+        chosen = chance.sample(signals, chance.choice([1, 1, 1, 2, 3]))
+        return (chosen[0] if len(chosen) == 1 else Cat(*chosen)).eq(chance.choice(signals))
+
+    statements = [statement(2) for _ in range(chance.randrange(40))]
+    assert grouped(statements) == group_by_targets(statements)

@@ -6,7 +6,7 @@
 import pytest
 from migen import *
 
-from liteprobe.cores.last_be import bytes_of_last_be, last_be_of_length, words_of_length
+from liteprobe.cores.octets import bytes_of_last_be, last_be_of_length, words_of_length
 
 class Tail(Module):
     def __init__(self, data_width):

@@ -12,8 +12,7 @@ from migen import *
 from liteprobe.cores.crossing import WordCrossing
 from liteprobe.cores.formats import HORIZON, OVERDUE_MAX
 from liteprobe.cores.transmit.announce import Announcer
-from liteprobe.cores.transmit.due import LEAD_TICKS
-from liteprobe.cores.transmit.elapsed import Elapsed
+from liteprobe.cores.transmit.due import LEAD_TICKS, Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.sim.models.traffic.trains import starts

@@ -8,15 +8,14 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.cores.transmit.line import LINE_TICKS, Line
-from liteprobe.cores.transmit.wire.mac import TransmitMAC
-from liteprobe.cores.transmit.wire.width_converter import WidthConverter
+from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
+from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 from liteprobe.sim.models.traffic.trains import wire_octets
 
 class LineAndMAC(Module):
     def __init__(self, data_width):
         self.submodules.converter = WidthConverter(data_width)
-        self.submodules.line   = Line()
+        self.submodules.line   = LineGrant()
         self.submodules.mac    = TransmitMAC()
         self.comb += [
             self.converter.source.connect(self.line.probe),

@@ -32,9 +32,9 @@ def feed(dut, words, loops, chance):
         yield getattr(dut, name).eq(value)
     yield
     yield dut.open.eq(0)
-    yield dut.start.eq(1)
+    yield dut.arm.eq(1)
     yield
-    yield dut.start.eq(0)
+    yield dut.arm.eq(0)
     while True:
         for number, word in enumerate(words):
             for _ in range(chance.randrange(3)):

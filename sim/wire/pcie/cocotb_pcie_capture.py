@@ -18,7 +18,7 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PortInterface, PcapngWriter
 from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.request import CaptureSettings
-from liteprobe.host.capture.decode.stream import BlockDecoder
+from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.pcie.host import map_of_run
 from liteprobe.sim.bench.pcie.probes import LINES, record

@@ -23,8 +23,8 @@ from liteprobe.cores.formats import (
     FilterControl,
     Layer3,
 )
-from liteprobe.host.capture.filter import libpcap
-from liteprobe.host.capture.filter.expression import parse
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.expression import parse
 from liteprobe.sim.bench.filter.filter import compare
 from liteprobe.sim.bench.filter.expressions import Frames, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words

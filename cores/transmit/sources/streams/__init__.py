@@ -1,4 +1,4 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Streams: up to 16 a port, each with lengths, intervals and modifiers."""
+"""Sends streams: up to 16 a port, each with lengths, intervals and modifiers."""

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""When each stream is due, and which one is due first."""
+"""Keeps when each stream is due, and finds the one that is due first."""
 
 from migen import *
 

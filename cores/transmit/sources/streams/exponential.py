@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Intervals of an exponential distribution."""
+"""Draws intervals of an exponential distribution."""
 
 from migen import *
 

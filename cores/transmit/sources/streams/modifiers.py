@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What changes in a header from frame to frame of a stream."""
+"""Modifies a header from frame to frame of a stream."""
 
 from migen import *
 
@@ -12,7 +12,7 @@ from liteprobe.cores.formats import LIST_WORDS, MODIFIER_FIELDS, MODIFIER_WORDS,
 from liteprobe.cores.transmit.sources.edits import HALFWORD_BITS, STREAM_BITS, edit_description, window, window_adrs
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.length import field
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+from liteprobe.cores.prbs import xorshift
 
 WORD_BITS  = 32
 INDEX_BITS = 6
@@ -44,7 +44,7 @@ class ModifierEngine(LiteXModule):
     list_read, list_adr, list_word : Signal(), Signal(9), Signal(32), out, out and in
         Reads a list; the word is there two cycles later.
     header_read, header_adrs, header_word : Signal(), list of two Signal(9), Signal(32), out, out and in
-        As of `HeaderStore`.
+        As of `TemplateStore`.
     edit : Endpoint(edit_description()), out
         To be taken at once.
     half : Signal(16), out

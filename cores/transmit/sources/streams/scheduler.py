@@ -1,21 +1,190 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which stream sends next, when, and how long its frame is."""
+"""Schedules streams: which one sends next, when, and how long its frame is."""
+
+from enum import IntEnum
 
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
-from liteprobe.cores.formats import BEGIN_TICKS, LIST_WORDS, OVERHEAD, STREAMS
+from liteprobe.cores.formats import BEGIN_TICKS, LIST_WORDS, OVERHEAD, STREAMS, STREAM_FIELDS, STREAM_WORDS
+from liteprobe.cores.prbs import xorshift
 from liteprobe.cores.transmit.frames import LENGTH_BITS
-from liteprobe.cores.transmit.sources.streams.active import ActiveStreams
+from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
+from liteprobe.cores.transmit.sources.length import LengthDraw, field
 from liteprobe.cores.transmit.sources.streams.dues import STREAM_BITS, DueSearch
 from liteprobe.cores.transmit.sources.streams.exponential import ExponentialInterval
-from liteprobe.cores.transmit.sources.length import LengthDraw, field
-from liteprobe.cores.transmit.sources.word_reader import Word, WordReader
-from liteprobe.cores.transmit.sources.streams.xorshift import xorshift
+
+# Active Streams -----------------------------------------------------------------------------------
+
+class ActiveStreams(LiteXModule):
+    """Keeps for each stream whether it is waiting for its begin, or running.
+
+    Attributes
+    ----------
+    begin, end : Signal(16), in
+        Pulses: from now on it waits; it is neither.
+    clear : Signal(), in
+        All are neither.
+    mask, is_armed : Signal(16), Signal(), in
+        Those of ``mask`` are to begin, in the place of those that wait.
+    stream : Signal(4), in
+        The one that is looked at.
+    is_next : Signal(), out
+        It is to begin.
+    begins, has_left : Signal(), in
+        Pulse: it begins, and runs if it has frames left and is still to begin.
+    ends : Signal(), in
+        Pulse: it has no more frames.
+    is_waiting : Signal(), out
+        Any stream waits.
+    running, active : Signal(16), out
+        Streams that run; those and streams that wait.
+    """
+    def __init__(self):
+        self.begin      = Signal(STREAMS)
+        self.end        = Signal(STREAMS)
+        self.clear      = Signal()
+        self.mask       = Signal(STREAMS)
+        self.is_armed   = Signal()
+        self.stream     = Signal(max=STREAMS)
+        self.is_next    = Signal()
+        self.begins     = Signal()
+        self.has_left   = Signal()
+        self.ends       = Signal()
+        self.is_waiting = Signal()
+        self.running    = Signal(STREAMS)
+        self.active     = Signal(STREAMS)
+
+        # # #
+
+        waiting = Signal(STREAMS)
+        one     = Signal(STREAMS)
+        self.comb += [
+            one.eq(1 << self.stream),
+            self.is_next.eq(Array(Mux(self.is_armed, self.mask, waiting))[self.stream]),
+            self.is_waiting.eq(waiting != 0),
+            self.active.eq(self.running | waiting),
+        ]
+        for n in range(STREAMS):
+            self.sync += [
+                If((self.begins | self.ends) & one[n], self.running[n].eq(self.begins & self.has_left & self.is_next)),
+                If(self.end[n] | self.begin[n], self.running[n].eq(0)),
+                waiting[n].eq(((waiting[n] & ~(one[n] & self.begins)) | self.begin[n]) & ~self.end[n]),
+            ]
+        self.sync += If(self.clear,
+            self.running.eq(0),
+            waiting.eq(0),
+        )
+
+WORD_NUMBER_BITS = log2_int(STREAM_WORDS)
+
+class Word(IntEnum):
+    """The words of a stream, by what is in them."""
+    CONTROL         = STREAM_FIELDS["fill"].word
+    PLACES          = STREAM_FIELDS["payload_offset"].word
+    FIELDS          = STREAM_FIELDS["network_halfword"].word
+    SUMS            = STREAM_FIELDS["ipv4_sum"].word
+    LENGTH          = STREAM_FIELDS["length_least"].word
+    LENGTH_STATE    = STREAM_FIELDS["length_next"].word
+    LENGTH_RANDOM   = STREAM_FIELDS["length_random"].word
+    INTERVAL        = STREAM_FIELDS["interval"].word
+    FRACTION        = STREAM_FIELDS["interval_fraction"].word
+    BURST           = STREAM_FIELDS["burst_frames"].word
+    INNER           = STREAM_FIELDS["burst_interval"].word
+    PHASE           = STREAM_FIELDS["phase"].word
+    DUE_FRACTION    = STREAM_FIELDS["due_fraction"].word
+    INTERVAL_RANDOM = STREAM_FIELDS["interval_random"].word
+    SEQUENCE        = STREAM_FIELDS["sequence"].word
+    LEFT            = STREAM_FIELDS["frames_left"].word
+
+WORDS_OF_FRAME = [
+    Word.CONTROL, Word.BURST, Word.INTERVAL_RANDOM, Word.INTERVAL, Word.LENGTH_RANDOM, Word.LENGTH, Word.LENGTH_STATE,
+    Word.SEQUENCE, Word.LEFT, Word.PLACES, Word.FIELDS, Word.SUMS,
+    # These wait for the interval.
+    Word.FRACTION, Word.DUE_FRACTION, Word.INNER, Word.PHASE,
+]
+WORDS_OF_BEGIN = [Word.CONTROL, Word.LEFT, Word.PHASE]
+
+# Word Reader --------------------------------------------------------------------------------------
+
+class WordReader(LiteXModule):
+    """Reads words of a stream one a cycle, in the order in which they are needed.
+
+    Attributes
+    ----------
+    memory : EngineMemory
+        Words of streams; this module uses its read port.
+    stream : Signal(4), inout
+        Must stand still while words are read.
+    reads_frame, reads_begin : Signal(), inout
+        Set one to begin with WORDS_OF_FRAME or WORDS_OF_BEGIN; it falls by itself.
+    waits : Signal(), in
+        Do not go on with WORDS_OF_FRAME from FRACTION on.
+    ends_burst : Signal(), in
+        In the place of INNER, read INTERVAL once more.
+    word, word_adr : Signal(32), Signal(8), out
+        What was read two cycles ago, and where.
+    of_frame, of_begin : dict of Signal(), out
+        Which word it is.
+    """
+    def __init__(self):
+        self.memory      = memory = EngineMemory(STREAMS*STREAM_WORDS)
+        self.stream      = Signal(STREAM_BITS)
+        self.reads_frame = Signal()
+        self.reads_begin = Signal()
+        self.waits       = Signal()
+        self.ends_burst  = Signal()
+        self.word        = memory.values[0]
+        self.word_adr    = Signal(STREAM_BITS + WORD_NUMBER_BITS, reset_less=True)
+        self.of_frame    = {word: Signal(name=f"of_frame_{word.name.lower()}") for word in WORDS_OF_FRAME}
+        self.of_begin    = {word: Signal(name=f"of_begin_{word.name.lower()}") for word in WORDS_OF_BEGIN}
+
+        # # #
+
+        step      = Signal(WORD_NUMBER_BITS)
+        which     = Signal(WORD_NUMBER_BITS)
+        goes_on   = Signal()
+        of_frame  = {int(n): which.eq(int(word)) for n, word in enumerate(WORDS_OF_FRAME)}
+        of_frame[WORDS_OF_FRAME.index(Word.INNER)] = which.eq(Mux(self.ends_burst, int(Word.INTERVAL), int(Word.INNER)))
+        of_begin  = {n: which.eq(int(word)) for n, word in enumerate(WORDS_OF_BEGIN)}
+        self.comb += [
+            If(self.reads_begin,
+                Case(step, {**of_begin, "default": which.eq(int(WORDS_OF_BEGIN[-1]))}),
+            ).Else(
+                Case(step, of_frame),
+            ),
+            goes_on.eq(self.reads_frame & ~((step == WORDS_OF_FRAME.index(Word.FRACTION)) & self.waits)),
+            memory.read.eq(goes_on | self.reads_begin),
+            memory.read_adr.eq(Cat(which, self.stream)),
+        ]
+        self.sync += [
+            If(memory.read, step.eq(step + 1)),
+            If(self.reads_frame & (step == len(WORDS_OF_FRAME) - 1), self.reads_frame.eq(0)),
+            If(self.reads_begin & (step == len(WORDS_OF_BEGIN) - 1), self.reads_begin.eq(0)),
+            If(~self.reads_frame & ~self.reads_begin, step.eq(0)),
+        ]
+        self.add_answer(step, goes_on)
+
+    def add_answer(self, step, goes_on):
+        """Say what the word is that comes two cycles later."""
+        adr, steps = Signal.like(self.word_adr), [Signal.like(step, name=f"step_{n}") for n in range(2)]
+        frames     = [Signal(name=f"was_of_frame_{n}") for n in range(2)]
+        begins     = [Signal(name=f"was_of_begin_{n}") for n in range(2)]
+        self.sync += [
+            adr.eq(self.memory.read_adr),
+            self.word_adr.eq(adr),
+            Cat(*steps).eq(Cat(step, steps[0])),
+            Cat(*frames).eq(Cat(goes_on, frames[0])),
+            Cat(*begins).eq(Cat(self.reads_begin, begins[0])),
+        ]
+        self.comb += [
+            *[self.of_frame[word].eq(frames[1] & (steps[1] == n)) for n, word in enumerate(WORDS_OF_FRAME)],
+            *[self.of_begin[word].eq(begins[1] & (steps[1] == n)) for n, word in enumerate(WORDS_OF_BEGIN)],
+        ]
 
 WORD_BITS = 32
 

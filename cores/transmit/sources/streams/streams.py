@@ -1,23 +1,161 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A source of up to 16 streams of frames."""
+"""Sends up to 16 streams of frames."""
 
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect import stream
+from litex.soc.interconnect import stream, wishbone
+from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, STREAMS
+from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
+from liteprobe.cores.transmit.sources.source import ProgramSource
 from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
 from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
 from liteprobe.cores.transmit.sources.templates import FrameTemplates, TemplateUser
 
+# Registers, in ``port<n>_tx``: their names begin with the source's.
+SETTINGS = {
+    "mask": (STREAMS, "Streams that streams_arm begins, bit n is stream n."),
+    "hold": (1, "The program goes on when no stream has frames any more, until stop."),
+}
+
+STROBES = {
+    "begin": "Write: begin these streams while the program runs.",
+    "end":   "Write: end these streams while the program runs.",
+}
+
+WORD_BITS        = 32
+LATE, FIRST_LATE = 2, 3 # Words of a stream; those before are sent, the low word first.
+
+# Sent Counters ------------------------------------------------------------------------------------
+
+class SentCounters(LiteXModule):
+    """Counts the frames of each stream that were sent, and those that were late, in a block RAM; in ``sys``.
+
+    Attributes
+    ----------
+    taken : Signal(), in
+        One pulse for each frame as the pacer takes it: ``stream`` and ``sequence`` are its own.
+    stream, sequence : Signal(4), Signal(32), in
+    late, sent : Signal(), in
+        One pulse each, as of `TransmitCounters`: for the frame that is taken at about the same time. ``sent`` comes two cycles
+        or more after both others, and 10 cycles or more before those of the next frame.
+    clear : Signal(), in
+        One pulse: all is 0. A frame that is being counted leaves no trace.
+    bus : wishbone.Interface, slave
+        SENT_WORDS words a stream, to be read only; an access may wait until a frame is counted, eight cycles.
+    """
+    def __init__(self):
+        self.taken    = Signal()
+        self.stream   = Signal(log2_int(STREAMS))
+        self.sequence = Signal(32)
+        self.late     = Signal()
+        self.sent     = Signal()
+        self.clear    = Signal()
+        self.bus      = wishbone.Interface(data_width=WORD_BITS, address_width=32, addressing="word")
+
+        # # #
+
+        self.autocsr_exclude = {"memory"}
+        words         = STREAMS*SENT_WORDS
+        self.memory   = memory = Memory(WORD_BITS, words, init=[0]*words, name="sent_memory")
+        self.port     = port   = memory.get_port(write_capable=True, mode=NO_CHANGE)
+        self.specials += memory, port
+        self.word     = Signal(2)                # Of the stream, that is counted in.
+        self.of       = Signal(len(self.stream)) # Stream of the frame.
+        self.seen     = Signal(STREAMS)          # Streams that have words in the memory.
+        self.was      = Signal(WORD_BITS)        # The word that was read, or what counts for it.
+        self.value    = Signal(WORD_BITS)        # What is written.
+        self.is_busy  = Signal()
+        self.done     = Signal()                 # The last word is written.
+        self.add_steps()
+        self.add_value()
+        self.add_bus()
+
+    def add_steps(self):
+        """Read and write each word of the stream, for each frame."""
+        is_due   = Signal()
+        is_write = Signal()
+        self.comb += [
+            self.port.we.eq(self.is_busy & is_write & ~self.clear),
+            self.done.eq(self.port.we & (self.word == SENT_WORDS - 1)),
+        ]
+        self.sync += [
+            If(self.sent, is_due.eq(1)),
+            If(self.is_busy,
+                is_write.eq(~is_write),
+                self.word.eq(self.word + is_write),
+            ).Elif(is_due,
+                self.is_busy.eq(1),
+                is_due.eq(0),
+            ),
+            If(self.done,
+                self.is_busy.eq(0),
+                self.seen.eq(self.seen | (1 << self.of)),
+            ),
+            If(self.clear,
+                self.seen.eq(0),
+                self.is_busy.eq(0),
+                self.word.eq(0),
+                is_write.eq(0),
+            ),
+        ]
+
+    def add_value(self):
+        """Keep what is known of the frame, and form each word of its stream from what it was."""
+        is_late  = Signal()
+        carry    = Signal()
+        is_first = Signal() # Late frame of its stream.
+        sequence = Signal(32, reset_less=True)
+        adds     = Signal()
+        total    = Signal(WORD_BITS + 1)
+        self.comb += [
+            Case(self.word, {0: adds.eq(1), 1: adds.eq(carry), LATE: adds.eq(is_late), FIRST_LATE: adds.eq(0)}),
+            total.eq(self.was + adds),
+            self.value.eq(total),
+            If((self.word == FIRST_LATE) & is_first, self.value.eq(sequence)),
+        ]
+        self.sync += [
+            If(self.taken,
+                self.of.eq(self.stream),
+                sequence.eq(self.sequence),
+            ),
+            # It may come before ``taken``.
+            If(self.done | (self.clear & self.is_busy), is_late.eq(0)),
+            If(self.late, is_late.eq(1)),
+            If(self.port.we,
+                carry.eq(total[-1]),
+                is_first.eq(is_late & (self.was == 0)), # Of the word before the last, where it counts.
+            ),
+        ]
+
+    def add_bus(self):
+        """Read for the bus where no frame is counted."""
+        bus, port = self.bus, self.port
+        number    = Signal(len(port.adr)) # Of the word that is read or written.
+        read      = Signal(len(port.adr)) # Likewise, a cycle ago.
+        is_seen   = Signal()
+        self.comb += [
+            number.eq(Mux(self.is_busy, Cat(self.word, self.of), bus.adr)),
+            port.adr.eq(number),
+            port.dat_w.eq(self.value),
+            self.was.eq(Mux(is_seen, port.dat_r, Mux(read[:2] == FIRST_LATE, NO_SEQUENCE, 0))),
+            bus.dat_r.eq(self.was),
+        ]
+        self.sync += [
+            read.eq(number),
+            is_seen.eq((self.seen >> number[2:]) & 1),
+            bus.ack.eq(bus.cyc & bus.stb & ~bus.ack & ~self.is_busy),
+        ]
+
 # Stream Source ------------------------------------------------------------------------------------
 
-class StreamSource(LiteXModule):
+class StreamSource(ProgramSource):
     """Emits a descriptor for each frame of up to 16 streams, in the order of their due ticks; in ``sys``.
 
     What a stream is stands in memories, in the words of formats/traffic.py; its state is kept there too. Header templates are
@@ -30,10 +168,11 @@ class StreamSource(LiteXModule):
     Parameters
     ----------
     others : list of TemplateUser
-        Other sources that have programs at other times, with the same headers, builder and ``source``.
+        Of other sources that have programs at other times, with the same headers, builder and ``source``.
 
     Attributes
     ----------
+    name, request, is_chosen, may_start : as of `ProgramSource`
     source : Endpoint(descriptor_description()), out
         A stream's due ticks may go back (bursts at exponential intervals); of two streams the one that is due first is first,
         the lower number on a tie. ``final`` and ``empty`` come together, when no stream is active any more.
@@ -42,7 +181,7 @@ class StreamSource(LiteXModule):
     arm, mask : Signal(), Signal(16), in
         Pulse: begins a program with the streams of ``mask``, which stays until ``is_primed``; ignored while active.
     stop : Signal(), in
-        While high, the next descriptor is ``empty`` and ``final``, behind those that are on their way.
+        While high, the next descriptor is ``empty`` and ``final``, after those that are on their way.
     hold : Signal(), in
         The program goes on when no stream is active, until ``stop``.
     begin, end : Signal(16), in
@@ -62,13 +201,17 @@ class StreamSource(LiteXModule):
     streams_bus, modifiers_bus, lists_bus, headers_bus : wishbone.Interface, slaves
         Words of 32 bits, read and written at any time in the cycles that the engine leaves free; ``sel`` is ignored. Words of a
         stream that is active are not for writing, and its state changes between two reads.
+    sent_counters : SentCounters
+        What the path sends of each stream; give it a bus port.
     """
+    name          = "streams"
+    keeps_headers = False
+
     def __init__(self, others=()):
+        ProgramSource.__init__(self)
         self.source    = stream.Endpoint(descriptor_description())
         self.elapsed   = Signal((64, True))
-        self.arm       = Signal()
         self.mask      = Signal(STREAMS)
-        self.stop      = Signal()
         self.hold      = Signal()
         self.begin     = Signal(STREAMS)
         self.end       = Signal(STREAMS)
@@ -89,9 +232,12 @@ class StreamSource(LiteXModule):
         self.modifiers_bus = self.modifiers.memory.bus
         self.lists_bus     = self.lists.bus
         self.headers_bus   = self.templates.bus
+        self.sent_counters = SentCounters()
 
         # # #
 
+        # Without this LiteX gives every memory in there a page of the CSR bus.
+        self.autocsr_exclude = {"scheduler", "modifiers", "lists", "templates", "sent_counters"}
         self.add_scheduler()
         self.add_modifiers()
         self.add_templates()
@@ -139,3 +285,35 @@ class StreamSource(LiteXModule):
             modifiers.header_word.eq(templates.value),
             *[getattr(templates, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
         ]
+
+    def join(self, path):
+        """Follow the programs of a path, and count what it sends of each stream."""
+        ProgramSource.join(self, path)
+        sent, pulses = self.sent_counters, path.counters.pulses
+        self.comb += [
+            self.elapsed.eq(path.elapsed.elapsed),
+            # It stays primed after a program.
+            self.may_start.eq(self.is_primed & self.is_chosen),
+            sent.taken.eq(path.announce.taken.o & ~path.descriptors.empty),
+            sent.stream.eq(path.descriptors.stream),
+            sent.sequence.eq(path.descriptors.sequence),
+            sent.late.eq(pulses["late"] & self.is_chosen),
+            sent.sent.eq(pulses["sent"] & self.is_chosen),
+            sent.clear.eq(path.clear | (path.taken & self.is_chosen)),
+        ]
+
+    def add_csr(self):
+        """Add the registers of the contract."""
+        for name, (width, description) in SETTINGS.items():
+            register = WriteOnlyCSR(width, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += getattr(self, name).eq(register.storage)
+        self._arm = CSRStorage(1, name="arm",
+            description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
+        self.comb += self.request.eq(self._arm.re)
+        for name, description in STROBES.items():
+            register = CSRStorage(STREAMS, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += If(register.re, getattr(self, name).eq(register.storage))
+        self._active = CSRStatus(STREAMS, name="active", description="Streams that have frames left, bit n is stream n.")
+        self.comb   += self._active.status.eq(self.active)

@@ -1,4 +1,0 @@
-# This file is part of LiteProbe.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""Frames of configuration sets."""

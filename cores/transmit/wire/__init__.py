@@ -1,4 +1,0 @@
-# This file is part of LiteProbe.
-# SPDX-License-Identifier: BSD-2-Clause
-
-"""From words to octets on the wire."""

@@ -1,0 +1,142 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Describes the figures of results once, for tables, pages and JSON: name, unit, digits, error, the dash of what is not known.
+
+Each kind of result lists its columns beside its rows; terminal and pages choose among them, and only word what is their own.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+NONE = "-"
+MEGA = 1e6
+#: How runs end, for tables and pages.
+ENDS = {
+    "": "not started",
+    "running": "still running",
+    "sent": "all was sent",
+    "done": "stopped after its time",
+    "finished": "stopped when its stations had done all",
+    "stopped": "stopped",
+    "interrupted": "interrupted",
+    "detached": "left running",
+}
+
+
+def ended(time: str, end: str, is_complete: bool = True) -> str:
+    """Return after which time a run ended, and how, in words; ``end``: one of `ENDS`."""
+    return f"{time}, {ENDS[end]}{'' if is_complete else ', incomplete'}"
+
+
+def shown(value: Any, digits: int = 0, scale: float = 1.0) -> str:
+    """Return a figure over ``scale``: thousands apart, with its error where it has one and the digits show it, else a dash."""
+    if value is None or isinstance(value, str):
+        return NONE if value is None else value
+    if isinstance(value, int) and not digits and scale == 1.0:
+        return f"{value:,}"
+    if isinstance(value, int | float):
+        return NONE if math.isnan(value) else _fixed(value / scale, digits)
+    middle, error = _fixed(value.middle / scale, digits), _fixed(value.error / scale, digits)
+    return middle if _is_zero(error) else f"{middle}±{error}"
+
+
+def _fixed(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    return text.lstrip("-") if _is_zero(text) else text
+
+
+def _is_zero(text: str) -> bool:
+    return not text.strip("-0.,")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Describes a figure of a row.
+
+    Attributes
+    ----------
+    key : str
+        Of JSON, and of the row's attribute unless ``of`` says how it is found.
+    head, title : str
+        Of a terminal's column, and of a page's; empty: it is in none there.
+    digits : int
+        Behind the point.
+    scale : float
+        By which the value is divided for a reader: 1e6 for Mb/s.
+    is_fault : bool
+        Anything but 0 is a fault.
+    of : callable or None
+        Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
+    """
+
+    key: str
+    head: str = ""
+    title: str = ""
+    digits: int = 0
+    scale: float = 1.0
+    is_fault: bool = False
+    of: Callable[[Any], Any] | None = None
+
+    def value(self, row: Any) -> Any:
+        """Return the value of a row."""
+        return self.of(row) if self.of else getattr(row, self.key)
+
+    def text(self, row: Any) -> str:
+        """Return the figure of a row as a reader sees it."""
+        return shown(self.value(row), self.digits, self.scale)
+
+    def plain(self, row: Any) -> Any:
+        """Return the value of a row as JSON has it: bounds as a list of two, null for what is not a number."""
+        value = self.value(row)
+        if hasattr(value, "least") and hasattr(value, "most"):
+            return [value.least, value.most]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Columns(Mapping[str, Column]):
+    """Holds the columns of a kind of row, by their keys, in the order of JSON."""
+
+    def __init__(self, *columns: Column) -> None:
+        self._columns = {column.key: column for column in columns}
+
+    def __getitem__(self, key: str) -> Column:
+        return self._columns[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def of(self, keys: str) -> list[Column]:
+        """Return the columns of these keys."""
+        return [self._columns[key] for key in keys.split()]
+
+    def document(self, row: Any, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the values of a row as what JSON can hold."""
+        return {key: self._columns[key].plain(row) for key in keys or self}
+
+
+def delays(of: Callable[[Any], Mapping[str, Any] | None]) -> Columns:
+    """Return the columns of a sample of delays (ns); ``of``: what a row has of these, by key, None where it has none."""
+
+    def column(key: str, head: str, title: str, digits: int = 0) -> Column:
+        return Column(key, head, title, digits, of=lambda row: None if (found := of(row)) is None else found[key])
+
+    return Columns(
+        column("least", "least", "Least"),
+        column("mean", "mean", "Mean", 1),
+        column("std", "std", "Std", 1),
+        column("p50", "P50", "p50"),
+        column("p99", "P99", "p99"),
+        column("p99_9", "P99.9", "p99.9"),
+        column("most", "most", "Greatest"),
+    )
+
+
+def in_unit(columns: Sequence[Column], unit: str, scale: float, digits: int) -> list[Column]:
+    """Return columns of times in another unit than ns, which the first one names; a mean keeps a digit more than none."""
+    made = [replace(one, scale=scale, digits=digits or one.digits) for one in columns]
+    return [replace(made[0], head=f"{made[0].head}\n{unit}"), *made[1:]]

@@ -1,0 +1,206 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Parses a filter expression, once: tables of the probe, headers and this host are asked through the object that comes of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
+from liteprobe.host.errors import UsageError
+from liteprobe.host.packets.batch import Batch
+from liteprobe.host.packets.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.packets.filter.differences import Difference, differences, said
+from liteprobe.host.packets.filter.fit import ALL_PROBE_PORTS, Filter, fit
+from liteprobe.host.packets.filter.libpcap import FrameFilter, compiled, refusal
+from liteprobe.host.packets.filter.nodes import Headers, Node, Octets, Truth
+from liteprobe.host.packets.filter.syntax import ExpressionParser
+from liteprobe.host.packets.filter.words import MeaninglessError
+
+Matches = Callable[[Headers], Truth]  # From unified headers to which of them match.
+Passes = Callable[[Batch], Truth]  # The same from records.
+
+LOOK_HERE = "let this host look for the trigger (--host-trigger)"
+
+
+def matching(batch: Batch, matches: Matches) -> Truth:
+    """Return which records match; gaps don't.
+
+    Raises
+    ------
+    UsageError
+        When frames came without their unified headers.
+    """
+    if not (batch.has_header | batch.is_gap).all():
+        raise UsageError(
+            "a filter and a trigger on this host look at unified headers, which these frames came without: capture "
+            "with --keep both, or give --host-filter for the filter to look at octets"
+        )
+    found = np.zeros(len(batch), bool)
+    has_header = batch.has_header
+    found[has_header] = matches(batch.headers())
+    return found
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Knows what a filter expression means: in the probe's tables, for unified headers, for records on this host.
+
+    Parameters
+    ----------
+    text : str
+        As it was written.
+    tree : Node
+    instructions : bytes or None
+        What libpcap made of it, where this host is to filter whole frames by it; None: headers and tables do.
+    """
+
+    text: str
+    tree: Node
+    instructions: bytes | None = None
+
+    def matches(self, headers: Headers) -> Truth:
+        """Return which unified headers it holds for.
+
+        Raises
+        ------
+        UsageError
+            If it looks at octets that these don't have.
+        """
+        return self.tree.matches(headers)
+
+    def check_headers(self) -> None:
+        """Raise UsageError if unified headers can't tell whether it holds."""
+        self.matches(np.empty(0, UNIFIED_DTYPE))
+
+    def passes(self) -> Passes:
+        """Return what tells on this host which records pass: libpcap where it compiled the expression, else their headers."""
+        return partial(matching, matches=self.matches) if self.instructions is None else FrameFilter(self.instructions)
+
+    def differences(self) -> Sequence[Difference]:
+        """Return where it may hold for other frames than in tcpdump."""
+        return differences(self.tree)
+
+    def remark(self, is_trigger: bool = False) -> str:
+        """Return one line that says for which frames it is other than tcpdump's; "" where it is the same."""
+        return said(self.differences(), is_trigger) if self.instructions is None else ""
+
+    def fit(self, drop: bool = False, channel: int | None = None, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
+        """Return the expression as tables of the probe.
+
+        Parameters
+        ----------
+        drop : bool
+            What matches is dropped; else what doesn't.
+        channel : int or None
+            To which what matches goes; None: as its flow hash says.
+        probe_ports : int
+            Bit n: frames of port n may match.
+
+        Raises
+        ------
+        FilterDoesNotFit
+            If they can't hold it; names the part and the reason.
+        UsageError
+            If there is no such channel, or no such port.
+        """
+        if channel is not None and not 0 <= channel < CHANNELS:
+            raise UsageError(f"there is no channel {channel}: give 0 to {CHANNELS - 1}")
+        if not 0 < probe_ports <= ALL_PROBE_PORTS:
+            raise UsageError(f"{probe_ports} is not a set of ports: give 1, 2 or 3")
+        tables = fit(boxes_of(self.tree), self.text)
+        return Filter(self.text, tables, [(channel, probe_ports)] * len(tables.conditions), drop)
+
+
+def parse(text: str, by_libpcap: bool = False) -> Expression:
+    """Read a filter expression; an empty one holds for every frame.
+
+    Parameters
+    ----------
+    text : str
+    by_libpcap : bool
+        Have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that libpcap knows.
+
+    Raises
+    ------
+    UsageError
+        If neither this nor libpcap understands it: says what, and what to write instead; or libpcap is to filter, and
+        isn't installed.
+    """
+    if by_libpcap:
+        return Expression(text, Octets(text), compiled(text))
+    try:
+        return Expression(text, ExpressionParser(text).whole())
+    except MeaninglessError:
+        raise
+    except UsageError as error:
+        reason = refusal(text)
+        if reason is None:
+            return Expression(text, Octets(text))
+        raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
+
+
+def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:
+    """Return tables that pass what ``wanted`` does; what of it ``trigger`` matches goes to a channel of its own.
+
+    Raises
+    ------
+    FilterDoesNotFit
+        If they can't hold both; names the part and the reason.
+    UsageError
+        If no frame can fire it.
+    """
+    text = " and ".join(f"({one.text})" for one in (wanted, trigger) if one.text)
+    try:
+        passing = boxes_of(wanted.tree)
+        if firing := intersection(passing, boxes_of(trigger.tree)):
+            marks = [(channel, ALL_PROBE_PORTS)] * len(firing) + [(None, ALL_PROBE_PORTS)] * len(passing)
+            return Filter(text, fit((*firing, *passing), text), marks)
+        raise UsageError(f"no frame can be both '{wanted.text}' and '{trigger.text}': give another --trigger")
+    except FilterDoesNotFit as error:
+        raise FilterDoesNotFit(error.part, error.reason, LOOK_HERE) from None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Names the channel that frames go to which an expression holds for.
+
+    Parameters
+    ----------
+    match : Expression
+    channel : int
+    probe_ports : int
+        Bit n: frames of port n may match.
+    """
+
+    match: Expression
+    channel: int
+    probe_ports: int
+
+
+def fit_rules(rules: Sequence[Rule]) -> Filter:
+    """Return the tables of rules: of those that hold for a frame, the first one names its channel.
+
+    Raises
+    ------
+    FilterDoesNotFit
+        When they can't hold all of them; names the part and the reason.
+    UsageError
+        When no frame can match one.
+    """
+    boxes: list[Box] = []
+    marks: list[tuple[int | None, int]] = []
+    for rule in rules:
+        found = boxes_of(rule.match.tree)
+        if not found:
+            raise UsageError(f"no frame can be '{rule.match.text}': give another 'match'")
+        boxes += found
+        marks += [(rule.channel, rule.probe_ports)] * len(found)
+    text = "; ".join(rule.match.text for rule in rules)
+    try:
+        return Filter(text, fit(tuple(boxes), text), marks)
+    except FilterDoesNotFit as error:
+        advice = "match by what one set of each can say, or use fewer classes"
+        raise FilterDoesNotFit(error.part, error.reason, advice) from None
