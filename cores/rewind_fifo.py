@@ -10,7 +10,7 @@ from litex.gen import *
 # Rewind FIFO --------------------------------------------------------------------------------------
 
 class RewindFIFO(LiteXModule):
-    """Holds words in block RAM, and gives those that were kept; what was written behind them can be taken back.
+    """Holds words in block RAM, and gives those that were kept; what was written after them can be taken back.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RewindFIFO(LiteXModule):
         read_port  = memory.get_port(mode=READ_FIRST)
         written      = Signal(max=depth)
         next_written = Signal(max=depth)
-        kept         = Signal(max=depth)
+        committed    = Signal(max=depth)
         read         = Signal(max=depth)
         next_read    = Signal(max=depth)
         self.autocsr_exclude = {"memory"}
@@ -66,8 +66,8 @@ class RewindFIFO(LiteXModule):
         ]
         self.sync += [
             written.eq(next_written),
-            If(self.rewind, written.eq(kept)),
-            If(self.keep, kept.eq(next_written)),
+            If(self.rewind, written.eq(committed)),
+            If(self.keep, committed.eq(next_written)),
             read.eq(next_read),
-            self.is_there.eq(next_read != kept),
+            self.is_there.eq(next_read != committed),
         ]

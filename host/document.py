@@ -520,6 +520,12 @@ class Made(Plain):
         """How it is written."""
         return self.kind.written
 
+    @property
+    def section(self) -> "Section":
+        """The section that it is made of."""
+        assert isinstance(self.kind, Section)
+        return self.kind
+
     def takes(self, value: Any) -> bool:
         """Whether this kind can write a value."""
         return self.holds(value)

@@ -1,11 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Joins what fills the rings of ports that replay: a receiver of datagrams, between management port and stack, or of slots."""
+"""Adds what fills the rings of ports that replay: a receiver of datagrams, between management port and stack, or of slots.
 
-from migen import *
+Stands alone: a test adds it to a stand-in of a probe.
+"""
 
-from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import STATUS_PERIOD_S
 from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
 from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
@@ -15,13 +15,13 @@ from liteprobe.soc.main_ram import burst_port, ring_address
 
 #: Words of a ring's counts that are registers of its port.
 REGISTERS = ("accepted", "datagrams", "repeated", "early", "full")
-#: Words behind the counts of two rings that are registers of its port, too.
+#: Words after the counts of two rings that are registers of its port, too.
 SHOWN     = {
     "underruns": UNDERRUNS_WORD, "frames": FRAMES_WORD, "first_underrun": FIRST_UNDERRUN_WORD, "errors": ERRORS_WORD,
 }
 SHOWN_BASE = 2*COUNTS
 
-def add_datagrams(soc, receive, transmit, has_room):
+def add_datagrams(soc, receive, transmit, has_space):
     """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return what the stack has in their place.
 
     Registers ``port<n>_replay_accepted``, ``_datagrams``, ``_repeated``, ``_early``, ``_full`` and ``_strange``, and of the
@@ -30,38 +30,23 @@ def add_datagrams(soc, receive, transmit, has_room):
     Parameters
     ----------
     soc : ProbeSoC
-        With ``replay_ports``, of each test port: ``session``, ``opens``, ``closes``, ``restart``, ``is_restarted``, ``written``,
-        ``fetched``, ``keeps``, ``frames``, ``underruns``, ``first_underrun``, ``errors``, ``is_running``, ``is_starved``.
-    receive, transmit, has_room
+        With ``replay_ports``, a `RingReaderPort` of each test port.
+    receive, transmit, has_space
         As of `ProbeSoC.add_management`.
     """
-    config = soc.probe_config
-    soc.datagrams = datagrams = DatagramReceiver(config.ports, burst_port(soc), ring_address(soc), config.mac_address,
-        config.ip_address, int(STATUS_PERIOD_S*soc.sys_clk_freq))
-    soc.datagrams_arbiter = arbiter = FrameArbiter(is_quiet=False)
-    soc.comb += [
-        receive.connect(datagrams.sink),
-        datagrams.status.connect(arbiter.first),
-        arbiter.source.connect(transmit),
-        arbiter.has_room.eq(has_room),
-    ]
-    join_lease(soc, datagrams)
-    for number, port in enumerate(soc.replay_ports):
-        join_ring(soc, port, datagrams, number)
-        soc.comb += [
-            datagrams.frames[number].eq(port.frames),
-            datagrams.underruns[number].eq(port.underruns),
-            datagrams.first_underrun[number].eq(port.first_underrun),
-            datagrams.is_bad[number].eq(port.errors),
-            datagrams.is_running[number].eq(port.is_running),
-            datagrams.is_starved[number].eq(port.is_starved),
-        ]
+    config    = soc.probe_config
+    datagrams = DatagramReceiver(config.ports, burst_port(soc), ring_address(soc), config.mac_address, config.ip_address,
+        int(STATUS_PERIOD_S*soc.sys_clk_freq))
+    soc.add_module(name="datagrams", module=datagrams)
+    sink = datagrams.join_link(receive, transmit, has_space)
+    datagrams.join_lease(soc.probe.lease)
     soc.add_memory("datagrams", datagrams.bus, SHOWN_BASE + SHOWN_WORDS*config.ports)
     soc.words_as_registers["datagrams"] = {}
-    for number in range(config.ports):
+    for number, port in enumerate(soc.replay_ports):
+        datagrams.join_ring(number, port)
         shown = {f"port{number}_replay_{name}": SHOWN_BASE + SHOWN_WORDS*number + place for name, place in SHOWN.items()}
         soc.words_as_registers["datagrams"] |= count_registers(number, COUNTS*number) | shown
-    return datagrams.source, arbiter.second, 1
+    return datagrams.source, sink, 1
 
 def add_slots(soc):
     """Fill the ring of each port that replays from slots in the host's memory, by the DMA reader of its channel.
@@ -69,47 +54,19 @@ def add_slots(soc):
     Registers as of `add_datagrams`, and ``replay_dma_filled<n>``, ``replay_dma_taken<n>``.
     """
     from liteprobe.cores.receive.datagrams.slot_reader import SlotRegisters # LitePCIe is only needed here.
-    soc.replay_dma = dma = SlotRegisters()
+    dma = SlotRegisters()
+    soc.add_module(name="replay_dma", module=dma)
     for number, port in enumerate(soc.replay_ports):
         reader   = soc.capture_dma.channels[number].reader
         receiver = SlotReceiver(number, burst_port(soc), ring_address(soc, number))
         soc.add_module(name=f"port{number}_slots", module=receiver)
         dma.add_csr(number, reader)
         port.add_counters()
-        join_reader(soc, reader, receiver)
-        join_ring(soc, port, receiver, 0)
-        join_lease(soc, receiver)
+        receiver.join_reader(reader)
+        receiver.join_ring(0, port)
+        receiver.join_lease(soc.probe.lease)
         soc.add_memory(f"port{number}_slots", receiver.bus, 2*COUNTS) # As large as its LUT RAM, or addresses would be others.
         soc.words_as_registers[f"port{number}_slots"] = count_registers(number)
-
-def join_reader(soc, reader, receiver):
-    """Give the slots of a `SlotReader` to a `SlotReceiver`."""
-    soc.comb += [
-        receiver.sink.valid.eq(reader.source.valid),
-        receiver.sink.data.eq(reader.source.data),
-        reader.source.ready.eq(receiver.sink.ready),
-        receiver.is_running.eq(reader.enable),
-    ]
-
-def join_ring(soc, port, receiver, ring):
-    """Join a port that replays with ring ``ring`` of what fills it."""
-    soc.comb += [
-        receiver.session[ring].eq(port.session),
-        receiver.open[ring].eq(port.opens),
-        receiver.close[ring].eq(port.closes),
-        port.restart.eq(receiver.restart[ring]),
-        receiver.is_restarted[ring].eq(port.is_restarted),
-        port.written.eq(receiver.written[ring]),
-        receiver.fetched[ring].eq(port.fetched),
-        receiver.keeps[ring].eq(port.keeps),
-    ]
-
-def join_lease(soc, receiver):
-    """Tell what fills rings under which lease."""
-    soc.comb += [
-        receiver.lease.eq(soc.probe.lease.number),
-        receiver.is_held.eq(soc.probe.lease.is_held),
-    ]
 
 def count_registers(number, first=0):
     """Return the registers that the counts of a port's ring are: where each is in its memory, from word ``first`` on."""

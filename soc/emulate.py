@@ -12,7 +12,7 @@ from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.direction import EmulatedDirection, DirectionSizes, Origin
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
-from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.path import ForwardTransmit
 from liteprobe.cores.transmit.pace import START_TO_SFD

@@ -26,7 +26,7 @@ from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
-from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
@@ -431,7 +431,7 @@ class ProbeSoC(SoCCore):
         self.add_memory("capture_ring", memory.bus, memory.words)
         return memory, self.bus.regions["capture_ring"].origin
 
-    def add_export(self, transmit, has_room):
+    def add_export(self, transmit, has_space):
         """Send blocks beside the answers of the management stack on ``transmit``, to whoever asked for them."""
         config, request = self.probe_config, self.management.request
         self.export = export = BlockExport(config.mac_address, config.ip_address)
@@ -445,7 +445,7 @@ class ProbeSoC(SoCCore):
             self.management.source.connect(arbiter.first),
             export.source.connect(arbiter.second),
             arbiter.source.connect(transmit),
-            arbiter.has_room.eq(has_room),
+            arbiter.has_space.eq(has_space),
         ]
 
     def add_channel_table(self, bus):
@@ -454,11 +454,11 @@ class ProbeSoC(SoCCore):
 
     # Management link ------------------------------------------------------------------------------
 
-    def add_management(self, receive, transmit, has_room=1):
-        """Answer frames of ``receive`` on ``transmit``, where ``has_room`` says whether one fits; give Etherbone the bus."""
+    def add_management(self, receive, transmit, has_space=1):
+        """Answer frames of ``receive`` on ``transmit``, where ``has_space`` says whether one fits; give Etherbone the bus."""
         config = self.probe_config
         if config.replays:
-            receive, transmit, has_room = add_datagrams(self, receive, transmit, has_room)
+            receive, transmit, has_space = add_datagrams(self, receive, transmit, has_space)
         self.management = stack = ManagementStack(config.mac_address, config.ip_address)
         lease, skipped  = self.probe.lease, self.probe.writes_skipped.status
         self.comb += [
@@ -470,7 +470,7 @@ class ProbeSoC(SoCCore):
         ]
         self.sync += skipped.eq(skipped + stack.skipped)
         if config.monitors:
-            self.add_export(transmit, has_room)
+            self.add_export(transmit, has_space)
             self.add_channel_table(self.capture.bus)
         else:
             self.comb += self.management.source.connect(transmit)
@@ -502,17 +502,17 @@ class ProbeSoC(SoCCore):
         # Where sites are scarce the counters are short: they wrap sooner.
         count_bits = 16 if self.probe_config.replays else 32
         self.management_port = port = ManagementPort(phy, number, count_bits)
-        self.add_management(port.source, port.sink, port.transmit.has_room)
+        self.add_management(port.source, port.sink, port.transmit.has_space)
 
     def add_link_shared(self):
         """Reach the bus by Etherbone in band, on test port 0."""
         config  = self.probe_config
         receive = self.port0_arrive if config.emulates else self.port0_monitor if config.monitors else self.port0_rx
         if self.probe_config.generates:
-            sink, has_room = self.port0_tx.management_sink, self.port0_tx.management_has_room
+            sink, has_space = self.port0_tx.management_sink, self.port0_tx.management_has_space
         else:
-            sink, has_room = self.port0_transmit.sink, self.port0_transmit.has_room
-        self.add_management(receive.management_source, sink, has_room)
+            sink, has_space = self.port0_transmit.sink, self.port0_transmit.has_space
+        self.add_management(receive.management_source, sink, has_space)
 
     # Identity -------------------------------------------------------------------------------------
 

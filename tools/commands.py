@@ -19,9 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import command_desk
-import page_scripts
-from command_runs import QUICK, SLOW
+import transcripts
 
 ROOT = Path(__file__).resolve().parent.parent
 SHELL = ("", "console", "sh", "bash")
@@ -271,12 +269,14 @@ def fate_of(command: Command) -> Fate:
         return Fate("compared", "transcript")
     if is_demo(command.text):
         return Fate("compared", "test_cli_demo.py")
-    if command.text in QUICK or command.text in SLOW or command.text in transcripts():
-        return Fate(
-            "compared", "run" if command.text in QUICK else "run, --full" if command.text in SLOW else "transcript"
-        )
-    if how := command_desk.how(command.text):
-        return Fate("compared", how)
+    if command.text in transcripts.QUICK:
+        return Fate("compared", "run")
+    if command.text in transcripts.SLOW:
+        return Fate("compared", "run, --full")
+    if command.text in in_consoles():
+        return Fate("compared", "transcript")
+    if step := transcripts.AT_DESK.get(transcripts.normal(command.text)):
+        return Fate("compared", transcripts.HOW[step.how])
     if command.block and in_script(command):
         return Fate("run", "its block as a script: ./run bench first-hour commands --full")
     text = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command.text)
@@ -307,7 +307,7 @@ def in_script(command: Command) -> bool:
 @cache
 def scripted(page: str) -> set[str]:
     """Return the lines of a page that are run in a script."""
-    return page_scripts.lines_of(page)
+    return transcripts.lines_of(page)
 
 
 def need_of(command: Command, arguments: list[str]) -> str:
@@ -327,7 +327,7 @@ def need_of(command: Command, arguments: list[str]) -> str:
 
 
 @cache
-def transcripts() -> set[str]:
+def in_consoles() -> set[str]:
     """Return the commands whose transcript is on a page."""
     return {command.text for command in all_commands() if command.is_compared}
 

@@ -37,12 +37,12 @@ class DescriptorQueue(LiteXModule):
     Attributes
     ----------
     put : Signal(), in
-        Queue one; from 8 cycles apart, and only where ``has_room``.
+        Queue one; from 8 cycles apart, and only where ``has_space``.
     given, given_place : Record(descriptor_layout()), Signal(4), in
         The descriptor, but for ``words``, and where its header is: from ``put`` on for 7 cycles.
     given_words, given_start : Signal(14), Signal(15), in
         How many words, and where they are: with ``put``.
-    has_room : Signal(), out
+    has_space : Signal(), out
     source : Endpoint(descriptor_layout()), out
         In order; from 10 cycles apart.
     start, place : Signal(15), Signal(4), out
@@ -56,7 +56,7 @@ class DescriptorQueue(LiteXModule):
         self.given_words = Signal(words_bits)
         self.given_start = Signal(words_bits + 1)
         self.given_place = Signal(4)
-        self.has_room    = Signal()
+        self.has_space    = Signal()
         self.source      = stream.Endpoint(descriptor_layout())
         self.start       = Signal(words_bits + 1, reset_less=True)
         self.place       = Signal(4, reset_less=True)
@@ -104,7 +104,7 @@ class DescriptorQueue(LiteXModule):
         self.sync += [
             If(self.put & ~leaves, count.eq(count + 1)),
             If(leaves & ~self.put, count.eq(count - 1)),
-            self.has_room.eq(count < slots - 1),
+            self.has_space.eq(count < slots - 1),
             self.is_empty.eq((count == 0) & ~self.put | (count == 1) & leaves & ~self.put),
         ]
         self.add_read(reader, written, last)

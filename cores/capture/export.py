@@ -181,21 +181,21 @@ class FrameArbiter(LiteXModule):
     first, second : Endpoint(eth_phy_description(32)), in
         Answers, and what may wait.
     source : Endpoint(eth_phy_description(32)), out
-    has_room : Signal(), in
+    has_space : Signal(), in
         A whole frame finds space after ``source``. Else nothing begins.
     """
     def __init__(self, is_quiet=True):
         self.first    = stream.Endpoint(eth_phy_description(32))
         self.second   = stream.Endpoint(eth_phy_description(32))
         self.source   = stream.Endpoint(eth_phy_description(32))
-        self.has_room = Signal()
+        self.has_space = Signal()
 
         # # #
 
         ends = self.source.valid & self.source.ready & self.source.last
         self.fsm = fsm = FSM(reset_state="CHOOSE")
         fsm.act("CHOOSE",
-            If(self.has_room,
+            If(self.has_space,
                 If(self.first.valid, NextState("FIRST")).Elif(self.second.valid, NextState("SECOND")),
             )
         )
@@ -208,7 +208,7 @@ class FrameArbiter(LiteXModule):
             ).Else(
                 self.first.connect(self.source, omit={"valid", "ready"}),
             )
-        fsm.act("AGAIN",  NextState("SETTLE")) # Until ``has_room`` knows of the last frame.
+        fsm.act("AGAIN",  NextState("SETTLE")) # Until ``has_space`` knows of the last frame.
         fsm.act("SETTLE", NextState("CHOOSE"))
 
 # Block Export -------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ class Staging(LiteXModule):
         words = Signal(words_bits)
         self.comb += [
             words.eq((self.given_octets + 3)[2:]),
-            self.is_placed.eq(self.decide & self.keep & queue.has_room),
+            self.is_placed.eq(self.decide & self.keep & queue.has_space),
             queue.put.eq(self.is_placed),
             queue.given.eq(self.given),
             queue.given_words.eq(words),

@@ -112,7 +112,7 @@ class ReverseBypass(LiteXModule):
         Of that one.
     state, sent, damaged, full, management_sent, management_dropped, link_up : Signal(), out, ``sys``
         As the registers of these names.
-    management_sink, management_has_room : as of `TransmitPath`
+    management_sink, management_has_space : as of `TransmitPath`
         With management.
 
     Limits: ``sys`` from 48 MHz for gigabit.
@@ -187,7 +187,7 @@ class ReverseBypass(LiteXModule):
         """Send management before all else."""
         self.management = management = ManagementQueue(STORE_WORDS)
         self.started    = started    = PulseCrossing("timebase", "sys")
-        self.management_sink, self.management_has_room = management.sink, management.has_room
+        self.management_sink, self.management_has_space = management.sink, management.has_space
         self.comb += [
             management.source.connect(self.line.first),
             self.line.is_waiting.eq(management.waiting),

@@ -19,7 +19,7 @@ from liteprobe.cores.measure.slots import SlotFinder
 NIBBLE     = 4
 NIBBLES    = 64//NIBBLE         # Of a stamp.
 HEAD_WORDS = HEAD_OCTETS//4
-HEADS_END  = HEADS*HEAD_WORDS   # In the memory; the places are behind it.
+HEADS_END  = HEADS*HEAD_WORDS   # In the memory; the places follow.
 LOOK, LOAD, FETCH = 2, 3, 4     # Cycles after ``valid``: the place is read, taken, and the field's last octet is read.
 BEGIN      = FETCH + 1          # The lowest nibble of the stamp.
 DONE       = BEGIN + NIBBLES

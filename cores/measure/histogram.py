@@ -230,11 +230,11 @@ class Histograms(LiteXModule):
         total   = Signal(count_bits, reset_less=True)
         carry   = Signal()
         current = Signal(GENERATION_BITS)
-        kept    = Signal(GENERATION_BITS)
+        of_word    = Signal(GENERATION_BITS)
         self.comb += [
             reader.value.eq(count),
             write.adr.eq(stage[3][2]),
-            write.dat_w.eq(Cat(total, kept)),
+            write.dat_w.eq(Cat(total, of_word)),
             write.we.eq(stage[3][1] & ~carry),
         ]
         self.sync += [
@@ -242,7 +242,7 @@ class Histograms(LiteXModule):
             If(read.dat_r[count_bits:] != generation, count.eq(0)),
             current.eq(generation),
             Cat(total, carry).eq(count + stage[2][0]),
-            kept.eq(current),
-            If(stage[3][0] & carry & (kept == generation), self.saturated.eq(1)),
+            of_word.eq(current),
+            If(stage[3][0] & carry & (of_word == generation), self.saturated.eq(1)),
             If(self.clear, self.saturated.eq(0)),
         ]

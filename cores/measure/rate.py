@@ -37,7 +37,7 @@ class IntervalTicker(LiteXModule):
         One cycle: ``interval`` is another one.
     tick : Signal(), out
         One cycle, five to seven ticks after the first one in which ``now`` has reached a multiple. A multiple that comes
-        within 220 ticks of a step may have its tick when they are over; the interval behind it is not whole, either.
+        within 220 ticks of a step may have its tick when they are over; the interval after it is not whole, either.
     is_whole : Signal(), out
         The interval that ended at the last ``tick`` lasted from the multiple before, with no step in it. From ``tick`` on.
     """

@@ -23,7 +23,7 @@ class SharedReader(LiteXModule):
     take : Signal(), out
         It has it: the port's address is ``bus.adr``.
     value : Signal(32), in
-        What was read, two cycles after ``take``: the memory's output behind a register.
+        What was read, two cycles after ``take``: the memory's output after a register.
     """
     def __init__(self):
         self.bus     = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")

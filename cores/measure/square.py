@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Squares a delay with one multiplier. Stands alone: an arithmetic unit, proved over all widths by a test of its own."""
+"""Squares a delay with one multiplier.
+
+Stands alone: arithmetic without a frame, which a test of its own compares over all widths.
+"""
 
 from migen import *
 

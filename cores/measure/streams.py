@@ -46,7 +46,7 @@ class StepOrder(LiteXModule):
     Parameters
     ----------
     is_tight : bool
-        All words of a slot are steps, for frames that write any; others end behind the port's words. A frame may then start in
+        All words of a slot are steps, for frames that write any; others end after the port's words. A frame may then start in
         the cycle of the last step of the one before, so there may be no cycle between them: the port's bank changes while a
         frame does the words of its stream, and the streams' change before the next one has done the port's.
 
@@ -303,7 +303,7 @@ class StreamMeter(LiteXModule):
         frame; in the slot of a stream the same. Values of a slot and kind come 32 cycles apart, others two.
     bus : wishbone.Interface, slave
         The snapshot: ``STREAM_SLOT_WORDS`` words a slot, the lowest word of each accumulator first; 0 before the first
-        ``latch``. A read waits up to 32 cycles, and up to 70 behind a latch; ``with_fields``, where good probe frames follow
+        ``latch``. A read waits up to 32 cycles, and up to 70 after a latch; ``with_fields``, where good probe frames follow
         each other by 32 cycles and no more, until one is farther. ``bus_words`` words in all.
     ordered : Signal(), out
         One cycle for each frame (``with_fields``: of a stream), 14 cycles after ``measured.valid``; from then on for six cycles:
@@ -489,7 +489,7 @@ class StreamMeter(LiteXModule):
         least, most = steps_of("delay_min"), steps_of("delay_max")
         fresh_2   = late(self, self.fresh, 2)
         keeps     = Signal()
-        kept      = Signal()
+        keeps_d      = Signal()
         expected  = steps_of("expected")
         is_behind = words.difference[-1]
         in_order  = Signal()  # The sequence number says something.
@@ -504,10 +504,10 @@ class StreamMeter(LiteXModule):
             in_order.eq(~self.is_bare),
             keeps.eq(~fresh_2 & (words.is_less ^ self.at(2, least[1:]))),
             words.keeps.eq(
-                (self.at(3, [least[0], most[0]]) & keeps) | (self.at(3, [least[1], most[1]]) & kept) |
+                (self.at(3, [least[0], most[0]]) & keeps) | (self.at(3, [least[1], most[1]]) & keeps_d) |
                 (self.at(3, expected) & (is_behind | ~in_order)) | self.at(3, DELAY_STEPS) | keeps_all),
         ]
-        self.sync += kept.eq(keeps)
+        self.sync += keeps_d.eq(keeps)
 
         # What a frame is, known a cycle after its difference.
         place_bits = log2_int(window)

@@ -27,7 +27,7 @@ class WordAdder(LiteXModule):
     """Reads a word in each cycle, adds a value to it or puts the value in its place, and writes it five cycles later.
 
     What is added is A - B and a carry. A is a value; B is 0, or the word itself: then the sum is A, and A - B says what came
-    since the word was written. Longer numbers have their words one behind the other, the lowest first.
+    since the word was written. Longer numbers have their words one after the other, the lowest first.
 
     Parameters
     ----------

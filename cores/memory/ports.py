@@ -196,7 +196,7 @@ class MemoryCrossing(LiteXModule):
         self.requests = queue = StreamCrossing(layout, "sys", "memory", REQUESTS)
         self.writes   = Signal() # Words of a request are queued.
         self.fills    = Signal() # One in this cycle.
-        self.has_room = Signal()
+        self.has_space = Signal()
         self.begins   = Signal()
         self.ends     = Signal()
         address = Signal.like(request.address, reset_less=True)
@@ -204,7 +204,7 @@ class MemoryCrossing(LiteXModule):
         rest    = Signal.like(request.rest,    reset_less=True) # Words to come after this one.
         self.comb += [
             self.ends.eq(self.fills & (rest == 0)),
-            request.ready.eq(~self.writes & self.has_room),
+            request.ready.eq(~self.writes & self.has_space),
             self.begins.eq(request.valid & request.ready),
             # Never full: there are fewer requests than places.
             queue.sink.valid.eq((self.begins & ~request.write) | self.ends),
@@ -255,7 +255,7 @@ class MemoryCrossing(LiteXModule):
             burst.through.eq(through.o),
             under_way.eq(burst.last - burst.through),
             burst.busy.eq(under_way != 0),
-            self.has_room.eq(under_way < REQUESTS),
+            self.has_space.eq(under_way < REQUESTS),
         ]
         self.sync += burst.last.eq(burst.last + self.begins)
 

@@ -94,12 +94,12 @@ class RingReader(LiteXModule):
         rest     = request.rest
         is_below = Signal() # What is written goes beyond the line.
         is_there = Signal() # A word to read.
-        has_room = Signal()
+        has_space = Signal()
         unused   = Signal()
         self.comb += [
             is_below.eq(position[line:] != written[line:]),
             is_there.eq(is_below | (position[:line] != written[:line])),
-            has_room.eq(~self.held[-1] & (self.held[line:-1] != BUFFER_WORDS//BURST_WORDS - 1)),
+            has_space.eq(~self.held[-1] & (self.held[line:-1] != BUFFER_WORDS//BURST_WORDS - 1)),
             request.valid.eq(self.asks),
             request.write.eq(0),
             request.address.eq(address + position[:log2_int(words)]),
@@ -111,7 +111,7 @@ class RingReader(LiteXModule):
                 self.asks.eq(0),
             ),
             If(~self.asks,
-                self.asks.eq(is_there & has_room & ~self.restarts),
+                self.asks.eq(is_there & has_space & ~self.restarts),
                 rest.eq(Mux(is_below, BURST_WORDS - 1, written[:line] - 1) - position[:line]),
                 If(self.wraps & ~is_there, position.eq(0)),
             ),

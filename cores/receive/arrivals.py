@@ -25,7 +25,7 @@ from liteprobe.cores.receive.unified.walk import WalkStep
 class FillCheck(LiteXModule):
     """Counts the bits of a frame's fill that are not those of PRBS-31, which starts anew in each frame.
 
-    The fill begins with the word behind ``starts`` and ends with the frame, whatever its IP header says; with ``is_ipv6`` two
+    The fill begins with the word after ``starts`` and ends with the frame, whatever its IP header says; with ``is_ipv6`` two
     octets before that, which mend the UDP checksum.
 
     Attributes
@@ -134,7 +134,7 @@ class Arrivals(LiteXModule):
     sink : Endpoint(eth_phy_description(8)), in, eth_rx
         The PHY's source.
     management_source : Endpoint(eth_phy_description(32)), out
-        Whole good frames; what finds no room is dropped and counted.
+        Whole good frames; what finds no space is dropped and counted.
     for_management : Signal(), in
         In the cycle after a frame's last word (``parser.asks``, where it is classified): it is for management.
     mac, stamper, parser : ReceiveMAC, ArrivalStamper, UnifiedParser

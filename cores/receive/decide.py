@@ -61,7 +61,7 @@ class Sampler(LiteXModule):
 # Layouts ------------------------------------------------------------------------------------------
 
 def finding_layout():
-    """What the stages found of a frame."""
+    """Return the fields that the stages found of a frame."""
     return [
         ("length",    16),
         ("flags",     16), # Up to PROBE.
@@ -70,8 +70,8 @@ def finding_layout():
         ("is_probe",   1), # It has all of a probe's fields.
         *probe_layout(),
         ("is_own",     1), # For the probe itself.
-        ("snapped",   16), # Octets of it that were kept so far.
-        ("is_lost",    1), # Or they found no room.
+        ("snapped",   16), # Octets of it that are stored so far.
+        ("is_lost",    1), # Or they found no space.
         ("place",      4), # Of its unified header.
         ("has_place",  1),
         ("bit_errors", ERROR_BITS), # As of `measured_layout`, as the next one.
@@ -79,11 +79,11 @@ def finding_layout():
     ]
 
 def answer_layout():
-    """What the filter says of a frame."""
+    """Return the fields of the filter's answer about a frame."""
     return [("matched", 1), ("passed", 1), ("rule", 8), ("names_channel", 1), ("channel", 3)]
 
 def verdict_layout():
-    """What is kept of a frame, and where it goes."""
+    """Return the fields that say what is recorded of a frame, and where it goes."""
     return [
         ("keep",       1), # A record of it.
         ("has_header", 1), # With all of its unified header.
@@ -119,7 +119,7 @@ class Decision(LiteXModule):
     takes, found : Signal(), Record(finding_layout()), in
         One cycle, ``wait_cycles`` after a frame's ``ended``, in which ``found`` is of this frame. From 32 cycles apart.
     answered, answer : Signal(), Record(answer_layout()), in
-        One cycle, up to 54 cycles after ``ended`` and 31 or more behind the last one; ``answer`` is held until the next one.
+        One cycle, up to 54 cycles after ``ended`` and 31 or more after the last one; ``answer`` is held until the next one.
     flow, flow_channel : Signal(32), Signal(3), out and in
         A hash for the channel table, and what it says two cycles later.
     measured : Endpoint(measured_layout), out

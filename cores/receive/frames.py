@@ -7,7 +7,7 @@
 number_bits = 4
 
 def verdict_layout():
-    """What the end of a frame says about it; valid with ``last``."""
+    """Return the fields of a verdict on a frame, at its end; valid with ``last``."""
     return [
         ("fcs_error",    1),           # FCS wrong, or fewer than four octets.
         ("symbol_error", 1),           # RX_ER in the frame or its preamble.

@@ -164,7 +164,7 @@ class FlowHash(LiteXModule):
 
 polynomial = 0x82f63b78 # CRC-32C, the lowest bit first.
 
-# Of the octets, four a word: two words of IP, four behind it, then the flow hash, once it is there.
+# Of the octets, four a word: two words of IP, four after it, then the flow hash, once it is there.
 step_behind = 4*2
 step_rest   = 4*6
 step_flow   = 28
@@ -173,7 +173,7 @@ steps       = 32
 # Octet CRC ----------------------------------------------------------------------------------------
 
 def crc_step(crc, octet):
-    """Return the expressions of the bits of a CRC-32C, the lowest first, behind one octet more."""
+    """Return the expressions of the bits of a CRC-32C, the lowest first, after one octet more."""
     bits = [[crc[n]] for n in range(32)]
     for n in range(8):
         bits[n] = [crc[n], octet[n]]
@@ -193,7 +193,7 @@ def once(column):
 # Packet Hash --------------------------------------------------------------------------------------
 
 class PacketHash(LiteXModule):
-    """CRC-32C of the IP id (IPv6: flow label) and length, the first words behind the IP header, and the flow hash.
+    """CRC-32C of the IP id (IPv6: flow label) and length, the first words after the IP header, and the flow hash.
 
     An octet a cycle, 33 cycles after ``start`` it is done; it may start each 32 cycles.
 
@@ -201,13 +201,13 @@ class PacketHash(LiteXModule):
     ----------
     write, address : Signal(), Signal(5), in
         A word passes that goes there in the unified header.
-    write_behind : Signal(), in
-        A word behind the IP header passes.
+    write_after_ip : Signal(), in
+        A word after the IP header passes.
     aligned : Signal(32), in
         That word.
     start : Signal(), in
         They are all there. One cycle.
-    layer3, behind : Signal(2), Signal(3), in
+    layer3, after_ip : Signal(2), Signal(3), in
         As of the parser, held from ``start`` on for 32 cycles.
     flow_hash : Signal(32), in
         There from 29 cycles after ``start`` to 32 after it.
@@ -221,11 +221,11 @@ class PacketHash(LiteXModule):
     def __init__(self):
         self.write        = Signal()
         self.address      = Signal(5)
-        self.write_behind = Signal()
+        self.write_after_ip = Signal()
         self.aligned      = Signal(32)
         self.start        = Signal()
         self.layer3       = Signal(2)
-        self.behind       = Signal(3)
+        self.after_ip       = Signal(3)
         self.flow_hash    = Signal(32)
         self.seed         = Signal(32)
         self.hash         = Signal(32, reset_less=True)
@@ -244,16 +244,16 @@ class PacketHash(LiteXModule):
         is_first, is_second = self.write & (self.address == place("ip")), self.write & (self.address == place("ip", 1))
         writes_ip = Signal()
         self.comb += [
-            # Words of IP come alone, or with what is behind IP in no cycle.
+            # Words of IP come alone, or with what is after IP in no cycle.
             writes_ip.eq(is_first | is_second),
-            writer.we.eq(writes_ip | self.write_behind),
+            writer.we.eq(writes_ip | self.write_after_ip),
             writer.adr.eq(Mux(writes_ip, Cat(is_second, Constant(0, 2), bank), Cat(number, Constant(1, 1), bank))),
             writer.dat_w.eq(self.aligned),
             number_read.eq(Cat(step[2], ~step[3])),
             reader.adr.eq(Mux(step < step_behind, Cat(step[2], Constant(0, 2), ~bank), Cat(number_read, Constant(1, 1), ~bank))),
         ]
         self.sync += [
-            If(writes_ip, number.eq(0)).Elif(self.write_behind, number.eq(number + 1)),
+            If(writes_ip, number.eq(0)).Elif(self.write_after_ip, number.eq(number + 1)),
             If(self.start, bank.eq(~bank)),
         ]
 
@@ -293,7 +293,7 @@ class PacketHash(LiteXModule):
             ).Elif(~self.layer3[1],
                 holds.eq(0)
             ).Elif(step >= step_behind,
-                If(number < self.behind, holds.eq(0xff))
+                If(number < self.after_ip, holds.eq(0xff))
             ).Elif(step[2],
                 If(~step[1], holds.eq(0xff))
             ).Else(
@@ -341,11 +341,11 @@ class FrameHashes(LiteXModule):
             self.flow.eq(flow.hash),
             packet.write.eq(walk.sink.valid),
             packet.address.eq(walk.address),
-            packet.write_behind.eq(walk.is_behind),
+            packet.write_after_ip.eq(walk.is_after_ip),
             packet.aligned.eq(walk.aligned),
             packet.start.eq(parser.ended),
             packet.layer3.eq(parser.layer3),
-            packet.behind.eq(parser.behind),
+            packet.after_ip.eq(parser.after_ip),
             packet.flow_hash.eq(flow.hash),
             packet.seed.eq(self.seed),
             self.packet.eq(packet.hash),

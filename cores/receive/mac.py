@@ -246,7 +246,7 @@ class ReceiveMAC(LiteXModule):
     sink : Endpoint(eth_phy_description(8)), in, eth_rx
         The PHY's source.
     source : Endpoint(frame_layout(data_width)), out, sys
-        Frames without preamble and FCS, bad ones too. Should always be ready: there are 16 words of room.
+        Frames without preamble and FCS, bad ones too. Should always be ready: there are 16 words of space.
     sfd : Signal(), out, eth_rx
         One tick for each SFD accepted, one tick after it stood on ``sink``.
     preamble_errors, overflows : Signal(4), out, sys

@@ -38,7 +38,7 @@ class FrameStore(LiteXModule):
     source : Endpoint(eth_phy_description(32)), out
         Whole good frames.
     stored, dropped : Signal(), out
-        One cycle for each good frame that was kept, or that found too little room.
+        One cycle for each good frame that was kept, or that found too little space.
     """
     def __init__(self, data_width=32, octets=4096, is_packed=False):
         self.sink    = sink   = stream.Endpoint(frame_layout(data_width))
@@ -73,7 +73,7 @@ class FrameStore(LiteXModule):
         read      = Signal(bits + 1)
         level     = Signal(bits + 1)
         fits      = Signal()
-        is_cut    = Signal() # The present frame found too little room.
+        is_cut    = Signal() # The present frame found too little space.
         self.comb += [
             level.eq(written - read),
             fits.eq((level != memory.depth) & ~is_cut),
@@ -162,7 +162,7 @@ class ManagementReceive(LiteXModule):
     sink : Endpoint(eth_phy_description(8)), in, eth_rx
         The PHY's source.
     source : Endpoint(eth_phy_description(32)), out, sys
-        Whole good frames. What finds no room is dropped.
+        Whole good frames. What finds no space is dropped.
     stored, dropped : Signal(), out, sys
         As of FrameStore.
     refused, cut : Signal(4), out, sys

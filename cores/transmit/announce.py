@@ -58,37 +58,37 @@ class Announcer(LiteXModule):
 
         # # #
 
-        told     = Record(pace_description(with_stamps).payload_layout)
-        stream.set_reset_less(told)
-        is_open  = Signal() # It is due soon; ``told`` is of this descriptor and stands still.
+        shown     = Record(pace_description(with_stamps).payload_layout)
+        stream.set_reset_less(shown)
+        is_open  = Signal() # It is due soon; ``shown`` is of this descriptor and stands still.
         is_built = Signal()
         is_taken = Signal()
-        is_told  = Signal()
-        self.crossing = crossing = StillCrossing(len(told), "sys", "timebase")
+        is_shown  = Signal()
+        self.crossing = crossing = StillCrossing(len(shown), "sys", "timebase")
         self.taken    = taken    = PulseCrossing("timebase", "sys")
         self.add_due()
         self.comb += [
             sink.connect(build, omit={"valid", "ready"}),
             build.valid.eq(is_open & ~is_built & ~sink.empty),
             sink.ready.eq(is_open & (is_built | sink.empty) & is_taken),
-            crossing.i.eq(told.raw_bits()),
-            crossing.take.eq(is_open & ~is_told),
+            crossing.i.eq(shown.raw_bits()),
+            crossing.take.eq(is_open & ~is_shown),
             source.payload.raw_bits().eq(crossing.o),
             taken.i.eq(source.valid & source.ready),
         ]
         self.sync += [
             If(~is_open,
-                told.hold.eq(sink.length + OVERHEAD - LINE_TICKS),
-                told.due.eq(self.due),
-                *[getattr(told, name).eq(getattr(sink, name)) for name, _ in told.layout if name not in ("hold", "due")],
+                shown.hold.eq(sink.length + OVERHEAD - LINE_TICKS),
+                shown.due.eq(self.due),
+                *[getattr(shown, name).eq(getattr(sink, name)) for name, _ in shown.layout if name not in ("hold", "due")],
             ),
             If(sink.valid & (self.is_near | self.stop | sink.empty), is_open.eq(1)),
-            If(crossing.take, is_told.eq(1)),
+            If(crossing.take, is_shown.eq(1)),
             If(build.valid & build.ready, is_built.eq(1)),
             If(taken.o, is_taken.eq(1)),
             If(sink.ready,
                 is_open.eq(0),
-                is_told.eq(0),
+                is_shown.eq(0),
                 is_built.eq(0),
                 is_taken.eq(0),
             ),

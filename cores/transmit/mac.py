@@ -98,7 +98,7 @@ class WidthConverter(LiteXModule):
 class TransmitMAC(LiteXModule):
     """Adds preamble, SFD, padding to 60 octets and FCS at a fixed latency; in ``timebase``.
 
-    The gap between frames is kept by whoever starts them (``line.py``): the MAC never makes one wait, so
+    The gap between frames is left by whoever starts them (``line.py``): the MAC never makes one wait, so
     that the start of a frame fixes the tick of its SFD.
 
     Attributes

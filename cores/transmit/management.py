@@ -33,7 +33,7 @@ class ManagementStore(LiteXModule):
         That it holds; a power of two, more than those of the longest frame.
 
     Never stalls its sink: while a train keeps the line busy, requests must still be obeyed (``stop``!), so a
-    reply that finds no room is dropped whole and counted.
+    reply that finds no space is dropped whole and counted.
 
     Attributes
     ----------
@@ -45,15 +45,15 @@ class ManagementStore(LiteXModule):
         For each frame that is whole: ticks that it takes on the line, padding and gap included, less LINE_TICKS.
     dropped : Signal(), out
         One pulse for each frame dropped: store full or frame above 1536 octets.
-    has_room : Signal(), out
-        A frame of 1536 octets finds room, if it begins now; two cycles late.
+    has_space : Signal(), out
+        A frame of 1536 octets finds space, if it begins now; two cycles late.
     """
     def __init__(self, words=STORE_WORDS):
         self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
         self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
         self.holds   = stream.Endpoint([("hold", 11)])
         self.dropped  = Signal()
-        self.has_room = Signal()
+        self.has_space = Signal()
 
         # # #
 
@@ -94,7 +94,7 @@ class ManagementStore(LiteXModule):
         ]
         level = Signal(bits)
         self.comb += level.eq(write - self.read)
-        self.sync += self.has_room.eq((level < 2**bits - FRAME_WORDS) & self.lengths.sink.ready)
+        self.sync += self.has_space.eq((level < 2**bits - FRAME_WORDS) & self.lengths.sink.ready)
         self.sync += If(sink.valid,
             write.eq(write + 1),
             words.eq(words + 1),
@@ -165,8 +165,8 @@ class ManagementQueue(LiteXModule):
     start : Signal(), in, ``timebase``
         One pulse as it starts.
     dropped : Signal(), out, ``sys``
-        One pulse for each frame that found no room.
-    has_room : Signal(), out, ``sys``
+        One pulse for each frame that found no space.
+    has_space : Signal(), out, ``sys``
         As of ManagementStore.
     """
     def __init__(self, words=STORE_WORDS):
@@ -176,7 +176,7 @@ class ManagementQueue(LiteXModule):
         self.hold    = Signal(11)
         self.start   = Signal()
         self.dropped  = Signal()
-        self.has_room = Signal()
+        self.has_space = Signal()
 
         # # #
 
@@ -196,7 +196,7 @@ class ManagementQueue(LiteXModule):
             self.hold.eq(holds.source.hold),
             holds.source.ready.eq(started),
             self.dropped.eq(store.dropped),
-            self.has_room.eq(store.has_room),
+            self.has_space.eq(store.has_space),
         ]
 
 # Management Transmit ------------------------------------------------------------------------------
@@ -211,15 +211,15 @@ class ManagementTransmit(LiteXModule):
     source : Endpoint(eth_phy_description(8)), out, ``timebase``
         To the PHY, registered.
     dropped : Signal(), out, ``sys``
-        One pulse for each frame that found no room.
-    has_room : Signal(), out, ``sys``
+        One pulse for each frame that found no space.
+    has_space : Signal(), out, ``sys``
         As of ManagementStore.
     """
     def __init__(self):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(eth_phy_description(8))
         self.dropped  = Signal()
-        self.has_room = Signal()
+        self.has_space = Signal()
 
         # # #
 
@@ -236,5 +236,5 @@ class ManagementTransmit(LiteXModule):
             line.management_hold.eq(queue.hold),
             queue.start.eq(line.start),
             self.dropped.eq(queue.dropped),
-            self.has_room.eq(queue.has_room),
+            self.has_space.eq(queue.has_space),
         ]

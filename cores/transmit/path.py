@@ -55,7 +55,7 @@ STATUS = {
     "underruns":          "Frames cut because an octet was not there in time.",
     "management_sent":    "Management frames that started.",
     "management_held":    "Of these, frames that had to wait for a program.",
-    "management_dropped": "Management frames that found no room while waiting.",
+    "management_dropped": "Management frames that found no space while waiting.",
     "link_up":            "The PHY's link is up.",
     "disturbed":          "Writes to the program or its header while it ran: what it sent is not to be trusted.",
 }
@@ -157,7 +157,7 @@ class ProgramPath(LiteXModule):
         To the PHY, registered; ``ready`` is not looked at.
     management_sink : Endpoint(eth_phy_description(32)), in, ``sys``
         With management: frames without preamble, padding and FCS. Never stalls.
-    management_has_room : Signal(), out, ``sys``
+    management_has_space : Signal(), out, ``sys``
         With management: as of ManagementStore.
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
@@ -269,7 +269,7 @@ class ProgramPath(LiteXModule):
         """Bring management frames to the line, where the pacer arbitrates."""
         self.management      = management = ManagementQueue()
         self.management_sink = management.sink
-        self.management_has_room = management.has_room
+        self.management_has_space = management.has_space
         self.comb += [
             management.source.connect(self.pace.management),
             self.pace.management_waiting.eq(management.waiting),

@@ -213,24 +213,24 @@ class StampInserter(LiteXModule):
         ]
 
     def add_late(self):
-        """Put a stamp that is in no sum in as the frame leaves, and mend the checksum of IPv4 behind it."""
+        """Put a stamp that is in no sum in as the frame leaves, and mend the checksum of IPv4 after it."""
         last     = self.stages[3]
         written  = Signal(16, reset_less=True) # The last two octets of the stamp.
         total    = Signal(17, reset_less=True)
         mended   = Signal(16, reset_less=True)
         low      = Signal(8, reset_less=True) # Octet of it, a tick later.
-        behind   = Signal(MEND_OFFSET + 1) # Octets from the first one of the stamp to ``last``, one-hot, less one.
+        since   = Signal(MEND_OFFSET + 1) # Octets from the first one of the stamp to ``last``, one-hot, less one.
         checksum = Cat(self.stages[0].data, self.stages[1].data)
         self.sync.timebase += [
-            behind.eq(Cat(self.is_first & self.is_late & self.mend, behind)),
+            since.eq(Cat(self.is_first & self.is_late & self.mend, since)),
             If(self.is_stamp, written.eq(Cat(self.octet, written))),
             # The checksum is the inverted sum.
             total.eq((checksum ^ 0xffff) + written),
             mended.eq((total[:16] + total[16]) ^ 0xffff),
             low.eq(mended),
             If(self.is_stamp & self.is_late, self.source.data.eq(self.stamped(last.data))),
-            If(behind[-2], self.source.data.eq(mended[8:])),
-            If(behind[-1], self.source.data.eq(low)),
+            If(since[-2], self.source.data.eq(mended[8:])),
+            If(since[-1], self.source.data.eq(low)),
         ]
 
     def forward(self, sink, source):

@@ -5,23 +5,21 @@
 import contextlib
 import ctypes
 import errno
-import mmap
 import multiprocessing
 import os
 import select
 import socket
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing import reduction
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
-from liteprobe.host import interrupt
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.machine import interrupt
+from liteprobe.host.machine.shared_memory import SharedMemory
 
 
 class _Place(ctypes.Structure):
@@ -165,38 +163,6 @@ def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0
             if port:
                 raise
     raise ProbeError("there is no row of free UDP ports: give the first one of eight, like --udp-port 40000")
-
-
-class SharedMemory:
-    """Shares memory with a process that is started; it has no name, so it ends with those who have it, however they end.
-
-    Parameters
-    ----------
-    size : int
-        Octets.
-    number : int or None
-        File descriptor, of a process that was given it; None: it is made.
-    """
-
-    def __init__(self, size: int, number: int | None = None) -> None:
-        self._size = size
-        self._number = os.memfd_create("liteprobe-blocks") if number is None else number
-        if number is None:
-            os.ftruncate(self._number, size)
-        self.buffer = mmap.mmap(self._number, size)
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return how the process that is started gets it."""
-        return _joined, (self._size, reduction.DupFd(self._number))
-
-    def close(self) -> None:
-        """Give it back."""
-        self.buffer.close()
-        os.close(self._number)
-
-
-def _joined(size: int, duplicate: Any) -> SharedMemory:
-    return SharedMemory(size, duplicate.detach())
 
 
 class Receiver:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from liteprobe.host import extras, interrupt
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
@@ -21,6 +20,7 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.clock.clock import ClockWatch
 from liteprobe.host.errors import UsageError
+from liteprobe.host.machine import extras, interrupt
 from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
 from liteprobe.host.packets.filter.libpcap import FrameFilter
 

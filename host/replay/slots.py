@@ -27,9 +27,9 @@ from liteprobe.cores.formats import (
     DatagramFlag,
     StatusFlag,
 )
-from liteprobe.host import interrupt
-from liteprobe.host.capture.receive import SharedMemory
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.machine import interrupt
+from liteprobe.host.machine.shared_memory import SharedMemory
 
 
 @dataclass(frozen=True)

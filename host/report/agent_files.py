@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host import extras
 from liteprobe.host.agent.client import AgentClient, Event, row
 from liteprobe.host.agent.message import Scalar, type_of
+from liteprobe.host.machine import extras
 from liteprobe.host.report.files import head
 
 with extras.named():

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host import extras
 from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run, wander
 from liteprobe.host.clock.log import ClockLog
 from liteprobe.host.errors import UsageError
+from liteprobe.host.machine import extras
 
 with extras.named():
     import matplotlib

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host import extras
 from liteprobe.host.analysis.columns import MEGA, Column, ended
 from liteprobe.host.device.link.sim_stations import StationsReport
+from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Part, count, heading, listed, said_of, table
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
@@ -22,7 +22,7 @@ from liteprobe.host.run.emulate_figures import (
     EmulationResult,
     stations_of,
 )
-from liteprobe.host.traffic.document import treatment, write_network
+from liteprobe.host.traffic.network.document import treatment, write_network
 
 with extras.named():
     import matplotlib

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals
-from liteprobe.host.analysis.rows import count_of
+from liteprobe.host.analysis.rows import DELAYS, TRAINS
+from liteprobe.host.machine import extras
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Part, heading, number, said, said_of, table
+from liteprobe.host.report.page import Part, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
@@ -29,7 +29,6 @@ with extras.named():
 BINS = 40
 TITLE = "One-way delay, measured"
 DEFINED = ("Frame length", "Time stamps", "One-way delay", "IPDV, PDV", "Lost, duplicated, reordered", "Late")
-COUNTS = ("lost", "duplicated", "reordered", "late")
 SENT = """
     {frames} frames were sent from probe to probe, {names}. The first of each program left at a whole period of the PPS.
     Every figure below is computed from all of them, or left out."""
@@ -184,17 +183,10 @@ def _figures(ways: Sequence[OneWayReport]) -> list[Part]:
 
 
 def _delays(way: OneWayReport) -> list[Part]:
-    heads = ["Length", "Trains", "Mean", "Std", "Least", "Greatest", "p99", "p99.9", "IPDV std", "Bound (95 %)"]
-    heads.append("Lost, doubled,\nreordered, late")
-    rows = []
-    for row in way.sweep.rows:
-        delay = row["owd_ns"]
-        cells = [str(row["length"]), f"{row['repeat']} × {row['count']}"]
-        cells += [number(delay[name], 2) for name in ("mean", "std", "min", "max", "p99", "p99_9")]
-        cells += [number(row["ipdv_ns"]["std"], 2), number(row["uncertainty_ns"], 1)]
-        rows.append([*cells, " · ".join(page.count(count_of(row, name)) for name in COUNTS)])
+    delays = [replace(one, digits=2) for one in DELAYS.of("mean std least most p99 p99_9")]
+    ends = [replace(TRAINS["ipdv_std"], digits=2), *TRAINS.of("bound counts")]
     head = [heading(way.name), Part("address", text=way.ends), heading("One-way delay, ns", 3)]
-    return [*head, table(heads, rows)]
+    return [*head, listed([*TRAINS.of("length trains"), *delays, *ends], way.sweep.rows)]
 
 
 def _clocks(ways: Sequence[OneWayReport]) -> list[Part]:

@@ -10,10 +10,19 @@ from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, interval_of, remarks, worst_bound_ns
+from liteprobe.host.analysis.rows import (
+    DELAYS,
+    TRAINS,
+    Row,
+    count_of,
+    ends_of,
+    interval_of,
+    remarks,
+    worst_bound_ns,
+)
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
-from liteprobe.host.extras import named
+from liteprobe.host.machine.extras import named
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
 
@@ -317,9 +326,6 @@ def _marks(sweeps: Sequence[Sweep]) -> str:
     )
 
 
-COUNTS = ("lost", "duplicated", "reordered", "late")
-
-
 LOCAL = re.compile(r"[?&](?:build|truth|pcap)=[^&\s]*")
 
 
@@ -330,21 +336,20 @@ def address(text: str) -> str:
 
 def _tables(sweep: Sweep) -> list[Part]:
     """Return a sweep's rows in two tables, rates and delays, each beside theory, the wire and the times at the pins."""
-    has_wire, has_theory = _has(sweep, "wire"), _has(sweep, "theory_owd_ns")
-    rates = ["Dispersion rate", "± 95 %", "Std", "Theory", *["At the pins"] * has_wire, "One tick, ppm"]
-    rates += ["Capacity", *["Of the wire"] * has_wire, "Pairs near"]
-    delays = ["Mean", "Std", "Least", "p50", "p99", "p99.9", "Greatest", *["Theory"] * has_theory]
-    delays += [*["On the wire", "Stamps\noff pins"] * has_wire, "IPDV std", "Lost, doubled,\nreordered, late"]
-    delays += ["Lost on\nthe wire"] * has_wire
-    shown = {
-        "Rates, Mb/s on the wire": (rates, [_rate_cells(row, has_wire) for row in sweep.rows]),
-        "One-way delay, ns": (delays, [_delay_cells(row, has_wire, has_theory) for row in sweep.rows]),
-    }
-    found = [heading(sweep.name[:1].upper() + sweep.name[1:]), Part("address", text=address(sweep.url))]
-    for name, (heads, lines) in shown.items():
-        cells = [[*_kind(row), *line] for row, line in zip(sweep.rows, lines, strict=True)]
-        found += [heading(name, 3), table(["Length", "Trains", *heads], cells)]
-    return found + _without_capacity(sweep)
+    has_wire, has_theory = (any(key in row for row in sweep.rows) for key in ("wire", "theory_owd_ns"))
+    rates = ["length trains rate half_width rate_std theory", "pins_rate" * has_wire, "tick capacity"]
+    rates += ["wire_capacity" * has_wire, "pairs"]
+    ends = ["theory_delay" * has_theory, "wire_delay off_pins" * has_wire, "ipdv_std counts", "wire_lost" * has_wire]
+    delays = TRAINS.of("length trains") + DELAYS.of("mean std least p50 p99 p99_9 most") + TRAINS.of(" ".join(ends))
+    return [
+        heading(sweep.name[:1].upper() + sweep.name[1:]),
+        Part("address", text=address(sweep.url)),
+        heading("Rates, Mb/s on the wire", 3),
+        listed(TRAINS.of(" ".join(rates)), sweep.rows),
+        heading("One-way delay, ns", 3),
+        listed(delays, sweep.rows),
+        *_without_capacity(sweep),
+    ]
 
 
 def _without_capacity(sweep: Sweep) -> list[Part]:
@@ -355,36 +360,6 @@ def _without_capacity(sweep: Sweep) -> list[Part]:
         if row["capacity"]["reason"]
     ]
     return [*said_of(["No capacity:"]), Part("items", entries=reasons)] if reasons else []
-
-
-def _has(sweep: Sweep, key: str) -> bool:
-    return any(key in row for row in sweep.rows)
-
-
-def _kind(row: Row) -> list[str]:
-    return [str(row["length"]), f"{row['repeat']} × {row['count']}"]
-
-
-def _rate_cells(row: Row, has_wire: bool) -> list[str]:
-    rates, capacity = row["dispersion_rate_bps"], row["capacity"]
-    cells = [megabits(value) for value in (rates["mean"], half_width(row), rates["std"], row["theory_bps"])]
-    cells += [megabits(row.get("pins", {}).get("dispersion_rate_bps"))] * has_wire
-    cells += [number(row["resolution_ppm"], 2), megabits(capacity["bps"])]
-    cells += [megabits(row.get("wire", {}).get("capacity_bps"))] * has_wire
-    return [*cells, f"{capacity['near']} of {capacity['pairs']}"]
-
-
-def _delay_cells(row: Row, has_wire: bool, has_theory: bool) -> list[str]:
-    delay = row["owd_ns"]
-    least, most = ends_of(row)
-    cells = [number(delay["mean"], 1), number(delay["std"], 1)]
-    cells += [number(one, 0) for one in (delay["min"], delay["p50"], delay["p99"], delay["p99_9"], delay["max"])]
-    cells += [number(row.get("theory_owd_ns"), 1)] * has_theory
-    if has_wire:
-        off = number(least, 0) if least == most else f"{least} to {most}"
-        cells += [number(row.get("wire", {}).get("owd_ns"), 1), off]
-    cells += [number(row["ipdv_ns"]["std"], 1), " · ".join(count(count_of(row, name)) for name in COUNTS)]
-    return cells + [count(row.get("wire", {}).get("lost"))] * has_wire
 
 
 def _paper(sweeps: Sequence[Sweep]) -> list[Part]:

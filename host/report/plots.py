@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
-from liteprobe.host import extras
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.analysis.rows import Row, half_width
 from liteprobe.host.errors import UsageError
+from liteprobe.host.machine import extras
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainResult
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from liteprobe.host import extras
 from liteprobe.host.analysis.columns import Column, ended
 from liteprobe.host.clock.timebase import delay_words
+from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Part, heading, listed, number, said, said_of
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, INK, MUTED, PLAIN, SERIES, axes_of, svg

@@ -12,7 +12,7 @@ from liteprobe.cores.formats.emulate import BANK_WORDS, CLASSES, COUNTER_WORDS, 
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.packets.filter.expression import Rule, fit_rules
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.emulate_figures import (

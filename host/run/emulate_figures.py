@@ -17,7 +17,7 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
-from liteprobe.host.traffic.document import network_document
+from liteprobe.host.traffic.network.document import network_document
 from liteprobe.host.traffic.network.network import Network
 
 WRAP = 1 << 32

@@ -28,7 +28,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, roomy
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Bounds, Cells

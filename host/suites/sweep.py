@@ -10,11 +10,11 @@ from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from liteprobe.host import interrupt
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.machine import interrupt
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import (
     INCREMENT_ONE,

@@ -103,7 +103,7 @@ class PacerProof(Proof):
         return total
 
     def add_line(self):
-        """How long the line is taken, by the lengths of the slots."""
+        """Count how long the line is taken, by the lengths of the slots."""
         line = self.dut.line
         self.taken = taken = Signal(HOLD_BITS + 1) # Ticks until it is free.
         hold, last_hold = Signal(HOLD_BITS), Signal(HOLD_BITS)

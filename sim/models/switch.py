@@ -3,7 +3,7 @@
 
 """The simulated wires in plain Python: when each frame arrives, and what befell it. All times in ticks of 8 ns.
 
-Written apart from sim/system/wire.cpp, from the same page (docs/simulation.md): exact fractions instead of scaled
+Written apart from sim/system/harness/wire/wire.cpp, from the same page (docs/simulation.md): exact fractions instead of scaled
 integers, and whole traffic at once instead of event by event.
 """
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.folders import VARIABLE, build_folder, check_here
+from liteprobe.host.machine.folders import VARIABLE, build_folder, check_here
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
@@ -39,8 +39,10 @@ from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, har
 TOP = "liteprobe_sim"
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MODEL = HERE / "model.cpp"  # The one source that depends on what Verilator wrote.
-HARNESS = sorted(path for path in HERE.glob("*.cpp") if path != MODEL)
+HARNESS_FOLDERS = [HERE / "harness", HERE / "harness" / "pins", HERE / "harness" / "wire"]
+INCLUDE = [f"-I{folder}" for folder in HARNESS_FOLDERS]
+MODEL = HERE / "harness" / "model.cpp"  # The one source that depends on what Verilator wrote.
+HARNESS = sorted(path for folder in HARNESS_FOLDERS for path in folder.glob("*.cpp") if path != MODEL)
 # Each was measured on the whole SoC: docs/simulation.md.
 VERILATOR_FLAGS = [
     "--cc", "--no-timing", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
@@ -179,7 +181,7 @@ def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
     if is_of_verilator(unit):
         return str(object_of(objects, command, unit, lambda words: run(words, folder, log)))
     key = [tools(), *command, *(path.read_bytes() for path in harness_files())]
-    words = [*command, f"-I{HERE}", str(unit), "-o"]
+    words = [*command, *INCLUDE, str(unit), "-o"]
     return str(kept_object(objects, unit.stem, key, lambda new: run([*words, str(new)], folder, log)))
 
 
@@ -195,7 +197,8 @@ def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
     include = root / "include"
     harness = including(folder / "harness.cpp", HARNESS)
     shared = [harness, include / "verilated.cpp", include / "verilated_threads.cpp"]
-    of_verilator = [f"-I{verilated}", f"-I{folder}", f"-I{HERE}", f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
+    libraries = [f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
+    of_verilator = [f"-I{verilated}", f"-I{folder}", *INCLUDE, *libraries]
 
     def compile_unit(unit: Path) -> str:
         warnings = WARNINGS if unit == harness else ["-w"]
@@ -305,7 +308,8 @@ def tools() -> str:
 def harness_files() -> list[Path]:
     """Return the sources that every simulated probe is made of."""
     own = [HERE / f"{name}.py" for name in ("board", "build", "combinatorial", "variant")]
-    return [*HARNESS, MODEL, *sorted(HERE.glob("*.h")), *own]
+    headers = sorted(path for folder in HARNESS_FOLDERS for path in folder.glob("*.h"))
+    return [*HARNESS, MODEL, *headers, *own]
 
 
 def build_probe(

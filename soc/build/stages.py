@@ -64,7 +64,7 @@ def alone(core: Any) -> Made:
 
 def receive() -> dict[str, Callable[[], Made]]:
     """Return how to make the stages of the receive path."""
-    from liteprobe.cores.receive.filter import FilterTables
+    from liteprobe.cores.receive.filter.tables import FilterTables
     from liteprobe.cores.receive.mac import ReceiveMAC
     from liteprobe.cores.receive.path import MonitorPath, RecordPath
     from liteprobe.cores.receive.stamp import ArrivalStamper

@@ -51,7 +51,7 @@ def test_the_table_of_listeners_has_the_addresses_and_ports_of_the_code() -> Non
     assert rows["host"][0] == default["capture"] == default["captures"]
     assert rows["host: metrics of `monitor --metrics PORT`"][0].split(",")[0] == default["metrics"] == monitor.LOCAL
     assert rows["agent: requests"] == (agent_host, f"TCP {agent_port}")
-    assert "INADDR_LOOPBACK" in (ROOT / "sim/system/management.cpp").read_text()
+    assert "INADDR_LOOPBACK" in (ROOT / "sim/system/harness/management.cpp").read_text()
     assert rows["simulated probe"][0] == "127.0.0.1"
 
 
@@ -67,7 +67,7 @@ def test_whatever_listens_is_in_the_table() -> None:
         "host/capture/receive.py",
         "host/device/networks.py",  # ARP, of a raw socket.
         "host/serve/metrics.py",
-        "sim/system/management.cpp",
+        "sim/system/harness/management.cpp",
     }
 
 

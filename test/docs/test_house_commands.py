@@ -2,31 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Each command that README or a page shows is run and compared, or is taken by the parsers, or has its reason."""
 
-import doctest
-import importlib.util
 import re
-import sys
-import textwrap
 from pathlib import Path
-from types import ModuleType
 
+import commands as tool
 import pytest
+import transcripts
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
-def load_tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec and spec.loader
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-transcripts = load_tool("transcripts")
-runs = load_tool("command_runs")
-tool = load_tool("commands")
-desk = sys.modules["command_desk"]
 
 PAGE = """\
 # A page
@@ -127,38 +111,38 @@ def test_no_page_shows_a_command_that_can_not_be_right() -> None:
 
 def test_what_is_run_is_on_a_page() -> None:
     shown = {command.text for command in tool.all_commands()}
-    assert {*runs.QUICK, *runs.SLOW} <= shown
-    assert {*desk.HOW} - desk.ELSEWHERE <= {desk.normal(text) for text in shown}
+    assert {*transcripts.QUICK, *transcripts.SLOW} <= shown
+    assert {*transcripts.AT_DESK} - transcripts.ELSEWHERE <= {transcripts.normal(text) for text in shown}
 
 
-@pytest.mark.parametrize("page", [name for name in desk.SESSIONS if name.startswith("docs/boards/")])
+@pytest.mark.parametrize("page", [name for name in transcripts.SESSIONS if name.startswith("docs/boards/")])
 def test_the_desk_follows_a_board_page_in_its_order(page: str) -> None:
     """Only commands that need what no desk has are left out."""
     shown = [
         command for command in tool.all_commands() if command.page == page and command.block and not command.is_compared
     ]
-    typed = [desk.normal(one.text) for one in shown if one.text.startswith("./run")]
-    assert [step.command for step in desk.SESSIONS[page]] == [
+    typed = [transcripts.normal(one.text) for one in shown if one.text.startswith("./run")]
+    assert [step.command for step in transcripts.SESSIONS[page]] == [
         text for text in typed if not re.search("bring-up|firmware build", text)
     ]
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"), [*runs.QUICK.items(), *(pytest.param(*item, marks=pytest.mark.full) for item in runs.SLOW.items())]
-)  # fmt: skip
-def test_a_command_prints_what_it_is_known_to_print(command: str, expected: str, tmp_path: Path) -> None:
-    runs.prepare(tmp_path)
-    real = transcripts.plain(runs.printed(command, tmp_path))
-    shown = transcripts.plain(textwrap.dedent(expected))
-    assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"it prints:\n{real}"
+    "command",
+    [*transcripts.QUICK, *(pytest.param(command, marks=pytest.mark.full) for command in transcripts.SLOW)],
+)
+def test_a_command_prints_what_it_is_known_to_print(command: str, tmp_path: Path) -> None:
+    step = {**transcripts.QUICK, **transcripts.SLOW}[command]
+    printed = transcripts.run(step, tmp_path)
+    assert step.is_said(printed), f"it prints:\n{printed}"
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("session", desk.SESSIONS)
+@pytest.mark.parametrize("session", transcripts.SESSIONS)
 def test_a_session_at_the_desk_prints_what_it_is_known_to_print(session: str, tmp_path: Path) -> None:
     others = [
         f"$ {step.command}\n{printed}"
-        for step, printed in desk.said(session, tmp_path)
-        if not desk.is_said(step, printed)
+        for step, printed in transcripts.session(session, tmp_path)
+        if not step.is_said(printed)
     ]
     assert others == [], "\n".join(others)

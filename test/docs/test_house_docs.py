@@ -7,7 +7,6 @@ import doctest
 import importlib.util
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -95,9 +94,7 @@ def test_python_on_a_page_names_only_what_liteprobe_has(page: Path) -> None:
     for block in blocks(ROOT / page, "python"):
         imports = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom) and node.module]
         for node in imports:
-            names = ", ".join(alias.name for alias in node.names)
-            done = subprocess.run([sys.executable, "-c", f"from {node.module} import {names}"], check=False)
-            assert done.returncode == 0, f"from {node.module} import {names}"
+            exec(compile(ast.Module([node], []), str(page), "exec"), {})  # An import that fails says its name.
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/cores").glob("*.md")), ids=lambda page: page.stem)

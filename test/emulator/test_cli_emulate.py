@@ -12,10 +12,10 @@ from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.cli.commands import emulate
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe

@@ -14,7 +14,6 @@ import yaml
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.errors import UsageError
 from liteprobe.host.run.emulate import filter_of
-from liteprobe.host.traffic.document import read_network, write_network
 from liteprobe.host.traffic.network import (
     Background,
     Bernoulli,
@@ -30,6 +29,7 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.network.document import read_network, write_network
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import switch_ticks, words_of
 from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator

@@ -11,11 +11,10 @@ from liteprobe.cores.formats import Part, PhyStatus, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended
-from liteprobe.host.traffic.document import read_network
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
     Bernoulli,
@@ -28,6 +27,7 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe

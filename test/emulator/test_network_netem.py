@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.errors import UsageError
-from liteprobe.host.traffic.document import read_network, write_network
 from liteprobe.host.traffic.network import (
     Bernoulli,
     Direction,
@@ -18,6 +17,7 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.network.document import read_network, write_network
 from liteprobe.host.traffic.network.netem import from_netem
 
 MS = 10**6

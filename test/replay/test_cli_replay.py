@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.replay_figures import PortReplay
 from liteprobe.host.run.streamed import StreamedRun, StreamLook

@@ -11,7 +11,7 @@ import pytest
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.replay import ReplayOptions
 from liteprobe.host.run.streamed import StreamLook

@@ -12,7 +12,7 @@ from rich.console import Console
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.run.sets_figures import PortSets

@@ -10,6 +10,7 @@ import pytest
 
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import demo
+from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.device.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
 
@@ -36,7 +37,11 @@ def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, pytest.param(2, marks=pytest.mark.full, id="as it is shown")])
-def test_demo_agrees_with_truth_and_theory(repeats: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_agrees_with_truth_and_theory(
+    repeats: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = PAPER_COUNTS if repeats > 1 else (100, 400)  # The paper's trains of 1000 are simulated by --full.
+    monkeypatch.setattr(demo, "PAPER_COUNTS", counts)
     assert cli.main(["demo", "--out", str(tmp_path), "--repeat", str(repeats)]) == 0
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
     assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (14, 14, 1)
@@ -56,7 +61,7 @@ def test_demo_agrees_with_truth_and_theory(repeats: int, tmp_path: Path, capsys:
     assert row["capacity"]["bps"] == 1e9 and row["capacity"]["near"] >= 2
     assert (tmp_path / "report.html").stat().st_size < SIZE_MAX
     out = capsys.readouterr().out
-    assert f"{15400 * repeats + 2500} frames in" in out
+    assert f"{2 * len(PAPER_LENGTHS) * sum(counts) * repeats + 2500} frames in" in out
     shown = re.search(r"^```\n(switch \(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert shown and (repeats == 1 or _plain(shown[1]) in _plain(out))
     assert len([line for line in out.splitlines() if line.strip().startswith("1514")]) == 5

@@ -12,10 +12,12 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_MAGIC, REPLAY_PORT, RING_WORDS, DatagramFlag
 from liteprobe.cores.memory.ring_writer import RingWriter
 from liteprobe.cores.octets import number, swapped
 from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.ring import RingFiller
 from liteprobe.cores.receive.datagrams.status import DatagramStatus
 from liteprobe.cores.rewind_fifo import RewindFIFO
 
@@ -57,7 +59,7 @@ class DatagramHead(LiteXModule):
         It is of the present session of its ring, and of the present lease; or of none, with the number 0.
     asks : Signal(), out
     ring, words : Signal, Signal(9), out
-        Words behind the header, fewer than MOST_WORDS. The ring is known with word POSITION_LINE, which is the position.
+        Words after the header, fewer than MOST_WORDS. The ring is known with word POSITION_LINE, which is the position.
 
     Source: RFC 791, 3.1; RFC 768; `cores/formats/replay.py`. Limits: as of `DatagramReceiver`.
     """
@@ -122,7 +124,7 @@ class DatagramHead(LiteXModule):
 # Management Bypass -----------------------------------------------------------------------------------
 
 PASS_WORDS = 512 # One block RAM.
-HEAD_WORDS = 16  # More than the words of a frame by which it is known whose it is: they always find room.
+HEAD_WORDS = 16  # More than the words of a frame by which it is known whose it is: they always find space.
 
 class ManagementBypass(LiteXModule):
     """Keeps the frames that go on to the management stack, and the first words of each frame until it is known whose it is.
@@ -130,7 +132,7 @@ class ManagementBypass(LiteXModule):
     Attributes
     ----------
     sink : Endpoint(eth_phy_description(32)), in
-        It is never stalled for less than HEAD_WORDS words behind a frame that went on.
+        It is never stalled for less than HEAD_WORDS words after a frame that went on.
     is_head : Signal(), in
         These are the first words of a frame.
     keep, rewind : Signal(), in
@@ -164,12 +166,12 @@ class ManagementBypass(LiteXModule):
 
 # Receiver -----------------------------------------------------------------------------------------
 
-class DatagramReceiver(LiteXModule):
+class DatagramReceiver(RingFiller):
     """Takes the datagrams to UDP port REPLAY_PORT out of received frames, and writes what they carry into rings.
 
     A datagram says with which word of its session it begins. It is accepted if that is the one that the ring waits for, and
-    all of it finds room; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
-    was accepted and up to where there is room is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
+    all of it finds space; else it changes nothing. So loss, duplication and reordering can't put a wrong word anywhere. What
+    was accepted and up to where there is space is reported to the host: each STATUS_DATAGRAMS datagrams, whenever the ring
     is free up to another 1/STATUS_SHARES of it, at once when a datagram comes ahead (once, until one is accepted) or asks, and
     once in a period while the session is open and has sent anything. Whoever sends for another session or lease is
     answered that it is a stranger, once in a period.
@@ -181,7 +183,7 @@ class DatagramReceiver(LiteXModule):
     port : BurstPort
         Of the memory.
     address : int
-        Of ring 0 in the memory (words, a multiple of 64); ring 1 lies behind it.
+        Of ring 0 in the memory (words, a multiple of 64); ring 1 follows.
     mac_address : int, 48 bits
     ip_address : str, dotted
         Of the probe.
@@ -222,7 +224,7 @@ class DatagramReceiver(LiteXModule):
     first_underrun, is_bad : list of Signal(32), Signal(rings), in
         For the bus.
     bus : wishbone.Interface, slave
-        Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no room), and
+        Of each ring, 8 words: ``accepted``, ``datagrams``, ``repeated`` (behind), ``early`` (ahead), ``full`` (no space), and
         ``refused`` (these three). Word 6: ``strange``: datagrams whose lengths, magic, port, session or lease is wrong; it
         is never set to 0. From word 16 on, as of `DatagramStatus`, what is ``frames``, ``underruns`` and so on of each ring.
 
@@ -350,22 +352,22 @@ class DatagramReceiver(LiteXModule):
         )
 
     def add_judgement(self, words):
-        """Decide what becomes of a datagram: compare its position with the ring's, then the ring's room with its words."""
+        """Decide what becomes of a datagram: compare its position with the ring's, then the ring's space with its words."""
         fsm, sink, head, counts, line = self.fsm, self.sink, self.head, self.counts, self.line
         bits     = log2_int(words) + 1
         sum_     = Signal(32, reset_less=True)
         is_next  = Signal(reset_less=True)
         is_ahead = Signal(reset_less=True)
-        has_room = Signal(reset_less=True)
+        has_space = Signal(reset_less=True)
         is_whole = Signal(reset_less=True) # All of the header was there.
         is_there = Signal()                # Its last word is: the position.
-        room     = Signal(bits)            # What is left, or a little below 0.
+        space     = Signal(bits)            # What is left, or a little below 0.
         limit    = Signal(bits)
         self.comb += [
             is_there.eq(line == POSITION_LINE + 1),
             counts.position.eq(head.word),
             limit.eq(Array(self.released)[head.ring][:bits] ^ words),
-            room.eq(limit - sum_[:bits]),
+            space.eq(limit - sum_[:bits]),
         ]
         fsm.act("HEADER",
             sink.ready.eq(1),
@@ -389,7 +391,7 @@ class DatagramReceiver(LiteXModule):
             NextState("SUBTRACT"),
         )
         fsm.act("SUBTRACT",
-            NextValue(has_room, room[-2:] != 0b11),
+            NextValue(has_space, space[-2:] != 0b11),
             NextState("JUDGE"),
         )
         fsm.act("JUDGE",
@@ -400,7 +402,7 @@ class DatagramReceiver(LiteXModule):
             ).Elif(~is_next,
                 NextValue(self.kind, REPEATED),
                 If(is_ahead, NextValue(self.kind, EARLY)),
-            ).Elif(~has_room,
+            ).Elif(~has_space,
                 NextValue(self.kind, FULL),
             ).Else(
                 NextValue(self.kind, DATAGRAMS),
@@ -531,3 +533,26 @@ class DatagramReceiver(LiteXModule):
                 answers.underruns[n].eq(self.underruns[n]),
                 answers.first_underrun[n].eq(self.first_underrun[n]),
             ]
+
+    def join_ring(self, ring, port):
+        """Join ring number ``ring`` to a `RingReaderPort`, whose counts are in answers."""
+        RingFiller.join_ring(self, ring, port)
+        self.comb += [
+            self.frames[ring].eq(port.frames),
+            self.underruns[ring].eq(port.underruns),
+            self.first_underrun[ring].eq(port.first_underrun),
+            self.is_bad[ring].eq(port.errors),
+            self.is_running[ring].eq(port.is_running),
+            self.is_starved[ring].eq(port.is_starved),
+        ]
+
+    def join_link(self, receive, transmit, has_space):
+        """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return the sink for theirs."""
+        self.arbiter = arbiter = FrameArbiter(is_quiet=False)
+        self.comb += [
+            receive.connect(self.sink),
+            self.status.connect(arbiter.first),
+            arbiter.source.connect(transmit),
+            arbiter.has_space.eq(has_space),
+        ]
+        return arbiter.second

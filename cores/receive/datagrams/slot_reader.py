@@ -31,7 +31,7 @@ class SlotReader(LitePCIeDMAReader):
     Attributes
     ----------
     source : Endpoint(dma_layout(64)), out
-        Words of slots, BEATS of each. May be stalled for ever: no more is asked for than the reader has room for, so that
+        Words of slots, BEATS of each. May be stalled for ever: no more is asked for than the reader has space for, so that
         others of the endpoint go on.
     filled : Signal(32), in
         Slots that the host has filled since the start. A slot is asked for once it is among them.

@@ -12,19 +12,20 @@ from liteprobe.cores.formats import DATAGRAM_MAGIC, DMA_SLOT_BYTES, RING_WORDS, 
 from liteprobe.cores.memory.ring_writer import RingWriter
 from liteprobe.cores.memory.sdram import BURST_WORDS
 from liteprobe.cores.receive.datagrams.counts import *
+from liteprobe.cores.receive.datagrams.ring import RingFiller
 
 LINE_BITS = log2_int(BURST_WORDS)
 LEFT_BITS = bits_for(SLOT_WORDS)
 
 # Slot Receiver ------------------------------------------------------------------------------------
 
-class SlotReceiver(LiteXModule):
+class SlotReceiver(RingFiller):
     """Writes what the slots of a `SlotReader` carry into the ring of a port, as `DatagramReceiver` does with datagrams.
 
     A slot begins with the header of a datagram, and says how many words follow. It is accepted if it is of the present session
     and lease, and begins with the word that the ring waits for; else it changes nothing, and is counted. Words of a slot go into
-    the ring by lines of 64 as there is room: until then the stream stands still, and with it the host. So nothing is refused
-    for want of room, and no credit is sent.
+    the ring by lines of 64 as there is space: until then the stream stands still, and with it the host. So nothing is refused
+    for want of space, and no credit is sent.
 
     Where the reader is stopped, or the session ends within a slot, the line that is under way isn't written; ``accepted`` says
     up to where words are in the ring, and a host may go on from there.
@@ -183,16 +184,16 @@ class SlotReceiver(LiteXModule):
         )
 
     def add_lines(self, words):
-        """Give the words of a slot to the writer, up to the next multiple of 64 at once, when there is room for them."""
+        """Give the words of a slot to the writer, up to the next multiple of 64 at once, when there is space for them."""
         fsm, writer, line = self.fsm, self.writer, self.line
         bits     = log2_int(words) + 1
         to_line  = Signal(LINE_BITS + 1)
         used     = Signal(bits) # Of the ring, with the line.
-        has_room = Signal()
+        has_space = Signal()
         self.comb += [
             to_line.eq(BURST_WORDS - self.position[:LINE_BITS]),
             used.eq(self.position[:bits] + line - self.released[:bits]),
-            has_room.eq(used <= words),
+            has_space.eq(used <= words),
             writer.count.eq(line),
             writer.sink.data.eq(Mux(fsm.ongoing("ENTER"), writer.piece, self.word)),
             # A line that is cut is taken back.
@@ -206,7 +207,7 @@ class SlotReceiver(LiteXModule):
             NextValue(self.size, line),
             If(~self.is_ours,
                 NextState("COUNT"),
-            ).Elif(has_room,
+            ).Elif(has_space,
                 NextState("ENTER"),
             ),
         )
@@ -313,3 +314,12 @@ class SlotReceiver(LiteXModule):
             answers.eq(bus.cyc & bus.stb & ~bus.ack & counts.can_read),
         ]
         self.sync += bus.ack.eq(answers), bus.dat_r.eq(counts.data)
+
+    def join_reader(self, reader):
+        """Take the slots of a `SlotReader`."""
+        self.comb += [
+            self.sink.valid.eq(reader.source.valid),
+            self.sink.data.eq(reader.source.data),
+            reader.source.ready.eq(self.sink.ready),
+            self.is_running.eq(reader.enable),
+        ]

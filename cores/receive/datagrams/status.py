@@ -74,7 +74,7 @@ class DatagramPeers(LiteXModule):
             ),
         ]
 
-# Words that can be shown of a ring: first those of an answer, then two more. The bus has them behind the counts of two rings.
+# Words that can be shown of a ring: first those of an answer, then two more. The bus has them after the counts of two rings.
 COUNT_WORD, UNDERRUNS_WORD, FRAMES_WORD, FIRST_UNDERRUN_WORD, ERRORS_WORD = 2, 4, 5, 6, 7
 SHOWN_WORDS = 8
 

@@ -17,7 +17,7 @@ def row_layout():
     ]
 
 def feed_layout():
-    """What the tables tell all matchers, a part of it a cycle."""
+    """Return the fields that the tables show to all matchers, a part of them a cycle."""
     return [
         ("source",      row_layout()),
         ("destination", row_layout()),

@@ -68,19 +68,19 @@ class AddressMatch(LiteXModule):
         # --------
         # Rows go round: those of the second lap, from row 0 on, are lower than all of the first.
         is_fresh = Signal()
-        kept     = Signal()
+        stays     = Signal()
         self.comb += [
             is_fresh.eq(self.begins | (number == 0)),
-            kept.eq(~self.begins),
+            stays.eq(~self.begins),
         ]
-        self.sync += self.seen.eq((Replicate(kept, 8) & self.seen) | (Replicate(self.match, 8) & row.terms))
+        self.sync += self.seen.eq((Replicate(stays, 8) & self.seen) | (Replicate(self.match, 8) & row.terms))
         for takes, found, to, value in [
             (self.match,             self.found, self.first,   number),
             (self.match & row.names, self.names, self.channel, row.channel),
         ]:
             in_lap = Signal(reset_less=True) # One was found in this lap.
             self.sync += [
-                found.eq((kept & found) | takes),
+                found.eq((stays & found) | takes),
                 in_lap.eq((~is_fresh & in_lap) | takes),
                 If(takes & (is_fresh | ~in_lap), to.eq(value)),
             ]

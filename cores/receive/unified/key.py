@@ -13,7 +13,7 @@ from liteprobe.cores.receive.unified.walk import WalkStep, place
 # Layouts ------------------------------------------------------------------------------------------
 
 def key_layout():
-    """What a filter asks for. What the frame hasn't may be anything."""
+    """Return the fields that a filter asks for. Those that a frame lacks may be anything."""
     return [
         ("source",           128), # Four words as in the unified header; IPv4 (and ARP's) is the first.
         ("destination",      128),
@@ -30,7 +30,7 @@ def key_layout():
     ]
 
 def probe_layout():
-    """What the header of a probe says."""
+    """Return the fields of a probe's header."""
     return [("stream_id", 16), ("sequence", 32), ("tx_stamp", 64)]
 
 # Key Fields ---------------------------------------------------------------------------------------

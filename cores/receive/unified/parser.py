@@ -25,7 +25,7 @@ passing_cycles = 14
 # Layout -------------------------------------------------------------------------------------------
 
 def seen_layout():
-    """What is known of every frame."""
+    """Return the fields that are known of every frame."""
     return [
         ("number",       number_bits), # Which SFD.
         ("length",       16),          # Bytes without FCS; saturates.
@@ -47,7 +47,7 @@ class UnifiedParser(LiteXModule):
     Parameters
     ----------
     with_headers : bool
-        With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``behind`` and ``headers``.
+        With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``after_ip`` and ``headers``.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class UnifiedParser(LiteXModule):
         so far.
     probe : Record(probe_layout()), out
         The same, held.
-    behind : Signal(3), out
+    after_ip : Signal(3), out
         As of `UnifiedWalk`.
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
@@ -232,7 +232,7 @@ class UnifiedParser(LiteXModule):
         self.probe     = Record(probe_layout(), reset_less=True)
         self.key       = key = Record(key_layout())
         self.is_hashed = Signal(reset_less=True)
-        self.behind    = Signal(3, reset_less=True)
+        self.after_ip    = Signal(3, reset_less=True)
         self.fields    = fields = KeyFields()
         self.comb += [
             fields.write.eq(walk.sink.valid),
@@ -248,5 +248,5 @@ class UnifiedParser(LiteXModule):
         self.sync += If(classified,
             self.probe.eq(self.passing),
             self.is_hashed.eq(key.has_ports & ~walk.is_fragment),
-            self.behind.eq(walk.behind),
+            self.after_ip.eq(walk.after_ip),
         )

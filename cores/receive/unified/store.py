@@ -19,7 +19,7 @@ status_word = UNIFIED_PLACES["ethertype"][0] # This one and the next are known a
 hash_word   = UNIFIED_PLACES["hash"][0]
 
 def internal_layout():
-    """What the store must know of a frame to hide words that came to nothing: in the place of ``reserved``."""
+    """Return the fields of a frame by which the store hides words that came to nothing: in the place of ``reserved``."""
     return [("has_link", 1), ("has_fragment", 1), ("has_transport", 1), ("is_tcp", 1), ("is_probe", 1)]
 
 # Free Places --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class HeaderStore(LiteXModule):
     busy : Signal(), out
         They wait for cycles without a word.
     place, has_place : Signal(4), Signal(), out
-        Where that header is, from the cycle after ``close`` to the next one; or there was no room for it.
+        Where that header is, from the cycle after ``close`` to the next one; or there was no space for it.
     drop, dropped : Signal(), Signal(4), in
         Nobody wants the header at this place.
     open, skip : Signal(), in

@@ -122,11 +122,11 @@ class PacketBound(LiteXModule):
     Attributes
     ----------
     count : Signal(), in
-        A whole word passes that is behind the one with the length and, for IPv6, behind the fixed header.
+        A whole word passes that is after the one with the length and, for IPv6, after the fixed header.
     load_ipv4, load_ipv6 : Signal(), in
         The first word of an IPv4 packet passes with its ``length``, or the second of an IPv6 packet.
     length : Signal(16), in
-        Octets: of the whole packet (IPv4), or of what is behind its fixed header (IPv6).
+        Octets: of the whole packet (IPv4), or of what is after its fixed header (IPv6).
     is_jumbogram : Signal(), in
         With ``load_ipv6``: a length of 0 is none.
     finish, last_be : Signal(), Signal(4), in
@@ -134,7 +134,7 @@ class PacketBound(LiteXModule):
     is_inside : Signal(), out
         A whole word of the packet is left. Always, where the length of an IPv4 packet is 0.
     has_half_more : Signal(), out
-        With ``is_inside``: half a word is left behind that word.
+        With ``is_inside``: half a word is left after that word.
     is_long : Signal(), out
         The packet is longer than the frame, or says 0 in IPv4; of the frame before, from the cycle after its last word to the
         next load.
@@ -154,8 +154,8 @@ class PacketBound(LiteXModule):
         # # #
 
         left         = Signal(14, reset_less=True) # Whole words.
-        odd          = Signal(2,  reset_less=True) # Octets behind them.
-        tail         = Signal(2,  reset_less=True) # Octets of the frame behind its last whole word.
+        odd          = Signal(2,  reset_less=True) # Octets after them.
+        tail         = Signal(2,  reset_less=True) # Octets of the frame after its last whole word.
         is_unbounded = Signal(reset_less=True)
         is_zero_ipv4 = Signal(reset_less=True)
 
@@ -203,9 +203,9 @@ class UnifiedWalk(LiteXModule):
     address, data : Signal(5), Signal(32), out
         With ``sink.valid``, a word of the unified header; none at address 0.
         Words that come to nothing are there, too: what holds is said by the signals below.
-    is_behind, aligned : Signal(), Signal(32), out
-        ``aligned`` is one of the first four whole words behind the IP header (IPv6: the fixed one), within the packet.
-    behind : Signal(3), out
+    is_after_ip, aligned : Signal(), Signal(32), out
+        ``aligned`` is one of the first four whole words after the IP header (IPv6: the fixed one), within the packet.
+    after_ip : Signal(3), out
         How many there were.
     is_cut, is_unparsed, is_bad_length : Signal(), out
         How the walk ended. Like all below, of the last frame until the cycle after the next one's first word.
@@ -224,9 +224,9 @@ class UnifiedWalk(LiteXModule):
         self.sink              = sink = stream.Endpoint(frame_layout(32))
         self.address           = Signal(5)
         self.data              = Signal(32)
-        self.is_behind         = Signal()
+        self.is_after_ip         = Signal()
         self.aligned           = Signal(32)
-        self.behind            = Signal(3)
+        self.after_ip            = Signal(3)
         self.is_cut            = Signal()
         self.is_unparsed       = Signal()
         self.is_bad_length     = Signal()
@@ -335,13 +335,13 @@ class UnifiedWalk(LiteXModule):
         ]
 
     def add_behind(self, starts):
-        """Tell the first words behind the IP header, whatever they are."""
+        """Tell the first words after the IP header, whatever they are."""
         is_more = any_of(self.state, WalkStep.EXTENSION, WalkStep.SKIP)
         is_body = any_of(self.state, WalkStep.TRANSPORT, WalkStep.DONE) | (self.is_ipv6 & is_more)
-        self.comb += self.is_behind.eq(self.take & self.layer3[1] & is_body & self.bound.is_inside & ~self.behind[2])
+        self.comb += self.is_after_ip.eq(self.take & self.layer3[1] & is_body & self.bound.is_inside & ~self.after_ip[2])
         self.sync += [
-            If(self.is_behind, self.behind.eq(self.behind + 1)),
-            If(starts, self.behind.eq(0)),
+            If(self.is_after_ip, self.after_ip.eq(self.after_ip + 1)),
+            If(starts, self.after_ip.eq(0)),
         ]
 
     def add_verdict(self):
@@ -364,7 +364,7 @@ class UnifiedWalk(LiteXModule):
         return [self.state.eq(state), self.position.eq(0)]
 
     def stop(self):
-        """What follows is not parsed."""
+        """Parse nothing of what follows."""
         return [*self.leave(WalkStep.DONE), self.stopped.eq(1)]
 
     def within(self, step):
@@ -402,7 +402,7 @@ class UnifiedWalk(LiteXModule):
         ]
 
     def walk_label(self):
-        """A label; IP may be behind the last."""
+        """A label; IP may be after the last."""
         return [
             self.labels.eq(self.labels + 1),
             If(self.octets[2][0], *self.leave(WalkStep.IP)).Elif(self.labels == LABELS_MAX - 1, *self.stop()),
@@ -416,7 +416,7 @@ class UnifiedWalk(LiteXModule):
             6 : [self.layer3.eq(int(Layer3.ARP)), *self.leave(WalkStep.DONE)],
         })]
 
-    # IP, and what is behind it.
+    # IP, and what is after it.
     # --------------------------
     def walk_ip(self):
         """The first word of IP: which version, and how long."""
@@ -473,7 +473,7 @@ class UnifiedWalk(LiteXModule):
         })]
 
     def walk_next(self):
-        """Whole headers lie behind: ``walked`` says what comes."""
+        """Whole headers follow: ``walked`` says what comes."""
         is_extension = self.is_ipv6 & any_of(self.walked, *EXTENSION_HEADERS)
         return [
             *self.leave(WalkStep.DONE),
@@ -513,7 +513,7 @@ class UnifiedWalk(LiteXModule):
         ]
 
     def walk_transport(self):
-        """What is behind IP: ports, and some of what is behind them."""
+        """Walk through ports, and some of what is after them."""
         is_tcp, is_udp, signature = self.walked == IpProtocol.TCP, self.walked == IpProtocol.UDP, Cat(self.low, self.high)
         # Of SCTP the last.
         last = [self.walked == IpProtocol.ICMPV6, self.walked == IpProtocol.ICMP, ~is_tcp & ~(is_udp & (signature == SIGNATURE))]
@@ -527,6 +527,6 @@ class UnifiedWalk(LiteXModule):
                 If(self.octets[0][4:] < 5, *self.stop()).Else(self.has_tcp.eq(1), *self.leave(WalkStep.DONE))
             ),
             4 : self.has_probe.eq(1),
-            # The stamp ends half a word behind this one.
+            # The stamp ends half a word after this one.
             5 : [self.has_stamp.eq(self.bound.has_half_more & self.is_raw_whole), *self.leave(WalkStep.DONE)],
         })]

@@ -36,7 +36,7 @@ class HeaderEdits(LiteXModule):
     """Holds back each edit of a header until the words that it touches are read for the frame before.
 
     The frame before is the one at ``source``, if it is of the same stream: it may be built there, word by word, or be built
-    and wait. At any time, there are edits of one frame only, the next one behind that at ``source``.
+    and wait. At any time, there are edits of one frame only, the next one after that at ``source``.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from liteprobe.cores.transmit.sources.streams.scheduler import frame_layout
 
 HALF_BITS = 16
 
-KEPT = ["stream", "sequence", "length", "due", "final", "empty"]
+PASSED_ON = ["stream", "sequence", "length", "due", "final", "empty"]
 
 # Where the settings of a descriptor come from; its checksum seed is worked out.
 SETTINGS = {name: {"stamp_octets": "stamp_octets_less_1"}.get(name, name)
@@ -138,7 +138,7 @@ class FrameFinish(LiteXModule):
             If(source.ready, source.valid.eq(0)),
             If(fsm.ongoing("PASS") & (~source.valid | source.ready),
                 source.valid.eq(1),
-                *[getattr(source, name).eq(getattr(frame, name)) for name in KEPT],
+                *[getattr(source, name).eq(getattr(frame, name)) for name in PASSED_ON],
                 *[getattr(source, name).eq(setting(origin)) for name, origin in SETTINGS.items()],
                 source.checksum_seed.eq(self.seed.sum),
             ),

@@ -38,7 +38,7 @@ COUNTERS = {
     "underruns":      "Frames that were due before their words came, 65535 at most; and the one that was missing at a stop.",
     "first_underrun": "Number of the first of them; 0xffffffff: none.",
     "errors":         "1: the program ended at a record that no frame can be made of, that of frame number frames or a WAIT before "
-                      "it; or it began behind a stop or an error, without open.",
+                      "it; or it began after a stop or an error, without open.",
 }
 
 def is_above(signal, most):
@@ -105,7 +105,7 @@ UNDERRUN_BITS = 16
 class ReplaySource(ProgramSource):
     """Emits a descriptor for each frame of a trace, and gives its octets away; in ``sys``.
 
-    A program goes from a record to the next one that is the END; the next program goes on behind it. A frame is due when the
+    A program goes from a record to the next one that is the END; the next program goes on after it. A frame is due when the
     gaps of all records up to its own are over, in 56 bits. It is shown once all of its record is in the ring, and the first
     256 words of its octets are in the buffer: what comes too late makes a late frame, not a broken one.
 
@@ -154,7 +154,7 @@ class ReplaySource(ProgramSource):
     is_starved : Signal(), out
         There was an underrun.
 
-    Limits: behind END nothing else may lie in a ring that loops. Some four cycles a record and two a WAIT, on top of the words.
+    Limits: after END nothing else may lie in a ring that loops. Some four cycles a record and two a WAIT, on top of the words.
     """
     name = "replay"
 
@@ -272,7 +272,7 @@ class ReplaySource(ProgramSource):
         is_there = Signal()
         self.comb += [
             missing.eq(self.prime - self.written[:AHEAD_BITS] - 1),
-            # A loop starts over behind what is written: that must be its end.
+            # A loop starts over after what is written: that must be its end.
             is_there.eq(missing[-1] & (~self.is_loop | (missing[:-1] == 2**AHEAD_BITS - 1))),
         ]
         self.has_enough = Signal()

@@ -46,21 +46,21 @@ class SetParser(LiteXModule):
         Pulse: nothing is taken any more.
     fields : Signal(6), in
         `SetField`: those that sets may have, and that the first one has.
-    has_room : Signal(), in
+    has_space : Signal(), in
         One more set may begin.
     write, slot, half : Signal(), Signal(4), Signal(16), out
         A halfword of the set that is coming, by SLOTS; each second cycle at most.
     push, control : Signal(), Signal(8), out
-        It is complete, behind ``write`` or with it; it began with this octet. An error is a SET_END.
+        It is complete, after ``write`` or with it; it began with this octet. An error is a SET_END.
     error, is_ended : Signal(3), Signal(), out
-        `SetError`; the end was there. Both behind ``push`` and until ``clear``.
+        `SetError`; the end was there. Both after ``push`` and until ``clear``.
     """
     def __init__(self, entries):
         self.sink     = sink = stream.Endpoint([("data", 32)])
         self.clear    = Signal()
         self.stop     = Signal()
         self.fields   = Signal(len(FIELDS))
-        self.has_room = Signal()
+        self.has_space = Signal()
         self.write    = Signal()
         self.slot     = Signal(SLOT_BITS, reset_less=True)
         self.half     = Signal(HALF_BITS)
@@ -88,7 +88,7 @@ class SetParser(LiteXModule):
         self.comb += [
             Case(place, {n: self.octet.eq(sink.data[8*n:8*n + 8]) for n in range(4)}),
             self.is_inside.eq((self.todo != 0) | self.number),
-            self.takes.eq(sink.valid & is_open & ((self.is_inside & ~self.is_next) | self.has_room)),
+            self.takes.eq(sink.valid & is_open & ((self.is_inside & ~self.is_next) | self.has_space)),
             self.half.eq(Cat(self.octet, self.high)),
             self.ends.eq(self.takes & ((self.wrong != 0) | (~self.is_inside & (self.octet == SET_END)))),
             sink.ready.eq((self.takes & (place == 3)) | self.ends),
@@ -116,13 +116,13 @@ class SetParser(LiteXModule):
 
     def add_fields(self):
         """Walk the halfwords of the fields that a control octet names."""
-        kept    = Signal(8, reset_less=True) # Control octet.
-        rest    = Signal(3, reset_less=True) # Halfwords of the field behind this one.
+        named    = Signal(8, reset_less=True) # Control octet.
+        rest    = Signal(3, reset_less=True) # Halfwords of the field after this one.
         is_low  = Signal()                   # The second octet of the halfword comes.
         is_set  = Signal()
         is_done = Signal()                   # The field is through,
         is_last = Signal()                   # and it is the last one of a set.
-        after   = Signal(len(FIELDS))        # Fields behind this octet,
+        after   = Signal(len(FIELDS))        # Fields after this octet,
         todo    = Signal(len(FIELDS))        # with those of the next set of a run.
         self.comb += [
             is_set.eq(~self.octet[6] & ~self.octet[7]),
@@ -130,22 +130,22 @@ class SetParser(LiteXModule):
             is_done.eq(self.half_done & (rest == 0)),
             If(self.is_inside,
                 after.eq(self.todo & (self.todo - 1)),
-                self.control.eq(kept),
+                self.control.eq(named),
             ).Else(
                 after.eq(Mux(is_set, self.octet, 0)),
                 self.control.eq(self.octet),
             ),
             is_last.eq(is_done & ~self.number & (after == 0)),
-            todo.eq(Mux(is_last & (self.run != 0), kept, after)),
+            todo.eq(Mux(is_last & (self.run != 0), named, after)),
             If(self.ends, self.control.eq(SET_END)),
             self.write.eq(self.takes & self.half_done),
             self.push.eq(self.ends | (self.takes & Mux(self.is_inside,
-                is_last | (is_done & self.number & (kept == SET_REPEAT)),
+                is_last | (is_done & self.number & (named == SET_REPEAT)),
                 is_set & (after == 0)))),
         ]
-        self.add_walk(kept, rest, is_low, is_done, is_last, todo)
+        self.add_walk(named, rest, is_low, is_done, is_last, todo)
 
-    def add_walk(self, kept, rest, is_low, is_done, is_last, todo):
+    def add_walk(self, named, rest, is_low, is_done, is_last, todo):
         """Go on with each octet, to the next field and the next set of a run."""
         is_set = ~self.octet[6] & ~self.octet[7]
         begin  = self.begin(SetField.LENGTH, rest) # Of a number, too.
@@ -160,7 +160,7 @@ class SetParser(LiteXModule):
                         rest.eq(rest - 1),
                     ),
                 ).Else(
-                    kept.eq(self.octet),
+                    named.eq(self.octet),
                     self.number.eq((self.octet == SET_REPEAT) | (self.octet == SET_RUN)),
                     If(is_set, self.is_first.eq(0)),
                 ),
@@ -169,7 +169,7 @@ class SetParser(LiteXModule):
                 If(is_last & (self.run != 0), self.run.eq(self.run - 1)),
                 If(is_done & self.number,
                     self.number.eq(0),
-                    If(kept == SET_RUN, self.run.eq(self.half)),
+                    If(named == SET_RUN, self.run.eq(self.half)),
                 ),
             ),
             If(self.clear,

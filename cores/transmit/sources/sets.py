@@ -119,7 +119,7 @@ class SetQueue(LiteXModule):
 
     Attributes
     ----------
-    write, slot, half, push, control, has_room
+    write, slot, half, push, control, has_space
         As of `SetParser`, in, and the last one out.
     clear : Signal(), in
         Pulse, while ``is_idle``: it is empty.
@@ -138,7 +138,7 @@ class SetQueue(LiteXModule):
         self.half      = Signal(HALF_BITS)
         self.push      = Signal()
         self.control   = Signal(8)
-        self.has_room  = Signal()
+        self.has_space  = Signal()
         self.clear     = Signal()
         self.is_idle   = Signal()
         self.is_there  = Signal()
@@ -164,7 +164,7 @@ class SetQueue(LiteXModule):
         first = controls.get_port(async_read=True)
         self.specials += memory, write, read, controls, begun, first
         self.comb += [
-            self.has_room.eq(self.put - self.taken != SETS_AHEAD),
+            self.has_space.eq(self.put - self.taken != SETS_AHEAD),
             self.is_there.eq(self.known != self.taken),
             begun.adr.eq(self.put),
             begun.we.eq(self.push),
@@ -238,7 +238,7 @@ class SetsSource(ProgramSource):
     cycles, and its set one cycle an octet, beside the one before.
 
     A set that isn't there SET_LEAD_TICKS before its frame is due is not there in time: the last frame is repeated in its slot,
-    if there was one, up to ``repeats_allowed`` times in a row. Then the program waits, and the slots behind keep their due ticks:
+    if there was one, up to ``repeats_allowed`` times in a row. Then the program waits, and the slots after it keep their due ticks:
     frames that come after them are late, and are repeated likewise.
 
     Parameters
@@ -362,7 +362,7 @@ class SetsSource(ProgramSource):
             self.words.connect(parser.sink),
             parser.clear.eq(self.begins),
             parser.stop.eq(self.ends),
-            parser.has_room.eq(queue.has_room),
+            parser.has_space.eq(queue.has_space),
             queue.clear.eq(self.begins),
             *[getattr(queue, name).eq(getattr(parser, name)) for name in ("write", "slot", "half", "push", "control")],
             queue.read_slot.eq(edits.read_slot),

@@ -85,7 +85,7 @@ class TemplateStore(LiteXModule):
 # Template User ------------------------------------------------------------------------------------
 
 class TemplateUser:
-    """What a source gives to `FrameTemplates`.
+    """Carries the frame and the edits of one source to `FrameTemplates`.
 
     Attributes
     ----------

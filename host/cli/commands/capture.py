@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from liteprobe.host import interrupt
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
@@ -26,6 +25,7 @@ from liteprobe.host.cli.arguments import (
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.errors import UsageError
+from liteprobe.host.machine import interrupt
 from liteprobe.host.output import write_text
 
 with lazily():

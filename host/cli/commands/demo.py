@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from liteprobe.host import extras
 from liteprobe.host.cli.arguments import whole
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
+from liteprobe.host.machine import extras
 from liteprobe.host.output import write_json
 
 with lazily():

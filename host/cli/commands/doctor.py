@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from liteprobe.host import doctor
 from liteprobe.host.cli.arguments import add_json
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.doctor import Finding, State
 from liteprobe.host.errors import ProbeError
+from liteprobe.host.machine import doctor
+from liteprobe.host.machine.doctor import Finding, State
 from liteprobe.host.output import STDOUT, write_json
 
 with lazily():

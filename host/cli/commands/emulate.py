@@ -26,7 +26,7 @@ from liteprobe.host.cli.arguments import (
 )
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.output import STDOUT
 
 with lazily():
@@ -40,8 +40,8 @@ with lazily():
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.run import emulate_figures
-    from liteprobe.host.traffic import document, presets
-    from liteprobe.host.traffic.network import netem
+    from liteprobe.host.traffic import presets
+    from liteprobe.host.traffic.network import document, netem
     from liteprobe.host.traffic.network import network as networks
 
 if TYPE_CHECKING:

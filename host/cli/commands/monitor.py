@@ -28,6 +28,7 @@ with lazily():
     import rich.text
 
     from liteprobe.cores import formats
+    from liteprobe.host.analysis import columns
     from liteprobe.host.cli import tables
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
@@ -413,46 +414,23 @@ def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
 
 
 def _bar(total: float, completed: float, width: int, style: str) -> RenderableType:
-    made = rich.progress_bar.ProgressBar(total, completed, width, complete_style=style, finished_style=style)
-    return made
+    return rich.progress_bar.ProgressBar(total, completed, width, complete_style=style, finished_style=style)
 
 
 def _streams(streams: list[ReceivedStream]) -> RenderableType:
+    name = poll.RECEIVED.of("stream_id")
     with_errors = any(stream.bit_errors is not None for stream in streams)
-    counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
-    delays = ["delay min", "mean", "max", "std ns"]
-    wide = tables.table("stream", *counts, *delays, text=0)
+    counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
+    delays = poll.RECEIVED.of(poll.DELAYS)
+    wide = tables.figures([*name, *counts, *delays], streams, text=0)
+    narrow = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
     lines = []
-    narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
-    for name, found in _rows(streams, with_errors):
-        wide.add_row(name, *found)
-        narrow[0].add_row(name, *found[: len(counts)])
-        narrow[1].add_row(name, *found[len(counts) :])
-        words = [f"{value} {head}" for head, value in zip(counts, found, strict=False) if value != "-"]
-        least, mean, most, std = found[len(counts) :]
-        lines.append(f"[bold]{name}:[/bold] {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}")
-    return tables.Either(wide, tables.Either(rich.console.Group(*narrow), rich.console.Group(*lines)))
-
-
-def _rows(streams: list[ReceivedStream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
     for stream in streams:
-        name = "others" if stream.stream_id is None else str(stream.stream_id)
-        counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
-        if stream.stream_id is None:
-            order, ratio = ["-"] * 4, "-"  # Of many streams at once, numbers say nothing.
-        else:
-            order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
-            ratio = f"{100 * stream.loss_ratio:.3f}"
-        if with_errors:
-            bits = [stream.bit_errors, stream.damaged_bit_errors]
-            order += ["-" if count is None else f"[red]{count:,}[/red]" if count else "0" for count in bits]
-        delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
-        yield name, [f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays)]
-
-
-def _ns(value: float) -> str:
-    return "-" if not math.isfinite(value) else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+        words = [f"{one.text(stream)} {one.head}" for one in counts if one.value(stream) is not None]
+        least, mean, most, std = (one.text(stream) for one in delays)
+        said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}"
+        lines.append(rich.text.Text.assemble((f"{name[0].text(stream)}:", "bold"), said))
+    return tables.Either(wide, tables.Either(narrow, rich.console.Group(*lines)))
 
 
 def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableType]:
@@ -530,7 +508,9 @@ def _short_port(
         missing = sum(stream.lost for stream in streams if stream.stream_id is not None)
         least, most = min(one.delay_min_ns for one in streams), max(one.delay_max_ns for one in streams)
         style = "red" if missing else "dim"
-        yield rich.text.Text(f"{len(streams)} streams, {missing:,} lost, delay {_ns(least)}..{_ns(most)} ns", style)
+        yield rich.text.Text(
+            f"{len(streams)} streams, {missing:,} lost, delay {columns.shown(least)}..{columns.shown(most)} ns", style
+        )
     for found in port.histograms[0].values() if port.histograms else ():
         if found.total:
             yield _short_histogram(found)

@@ -154,16 +154,8 @@ def show(sweeps: list[Sweep]) -> None:
     """Print a row for each length of each direction."""
     out = tables.console()
     for one in sweeps:
-        shown = tables.table("length", "count", "repeat", "owd ns", "std", "min", "p99", "p99.9", "lost", text=0)
-        for row in one.rows:
-            delay = row["owd_ns"]
-            shown.add_row(
-                *(str(row[name]) for name in ("length", "count", "repeat")),
-                *(tables.ns(delay[name], 2) for name in ("mean", "std", "min", "p99", "p99_9")),
-                tables.whole(row["lost"]),
-            )
         out.print(f"[bold]{one.name}[/bold]", soft_wrap=True)
-        out.print(shown)
+        out.print(tables.one_way(one.rows))
         last = one.rows[-1]
         bound = last["uncertainty_ns"]
         trust = "within what nobody knows" if bound is None else f"within {bound:.1f} ns (95 %)"

@@ -32,7 +32,7 @@ from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.defaults import FILLS
 from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.output import STDOUT
 
 with lazily():

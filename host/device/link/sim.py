@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from liteprobe.cores.formats import DEFAULT_PRESET
-from liteprobe.host import extras, programs
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
 from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
+from liteprobe.host.machine import extras, programs
 from liteprobe.host.packets.files import as_pcap
 
 USAGE_EXIT_CODE = 2
@@ -147,7 +147,7 @@ SAID = "build: "  # What the program that builds it begins with where it knows w
 PROBES = ("a", "b")  # Of a pair.
 LOOK_TIMEOUT_S = 0.002  # Then the process is asked whether a reply is still to come: see SimLink._receive.
 LOOK_TRIES = 50  # The network between may be a bad one.
-BATCH_MAGIC = b"LPBT"  # As in sim/system/management.cpp: several datagrams in one.
+BATCH_MAGIC = b"LPBT"  # As in sim/system/harness/management.cpp: several datagrams in one.
 REPLAY_FLIGHT = 32  # Of 2 ms each; the kernel's buffer holds 92, and drops more without a word.
 REPLAY_TIMEOUT_S = 10.0  # Nothing gets lost then, and time stands still while nobody asks for any.
 RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C gets through.

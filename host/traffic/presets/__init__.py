@@ -5,7 +5,7 @@
 from pathlib import Path
 
 from liteprobe.host.errors import UsageError, nearest
-from liteprobe.host.traffic.document import read_network
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.network.network import Network
 
 FOLDER = Path(__file__).parent

@@ -161,7 +161,7 @@ class CaptureBench(PinnedBench):
             export.peer_ip.eq(int.from_bytes(PEER_IP.to_bytes(4, "big"), "little")),
             export.source.connect(arbiter.second),
             arbiter.source.connect(transmit.sink),
-            arbiter.has_room.eq(transmit.has_room),
+            arbiter.has_space.eq(transmit.has_space),
             self.add_pin("gmii_valid").eq(transmit.source.valid),
             self.add_pin("gmii_data", 8).eq(transmit.source.data),
             self.add_pin("dropped").eq(transmit.dropped),

@@ -19,7 +19,7 @@ from litex.gen import *
 from liteprobe.cores.formats import (
     DESTINATION_RULES, FILTER_ROW_HITS, FILTER_ROWS, FILTER_TERM_HITS, FILTER_TERMS, NO_RULE, FilterControl,
 )
-from liteprobe.cores.receive.filter import FilterTables
+from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.sim.bench.filter.rules import RandomRules
 from liteprobe.sim.bench.tools.compiled import CompiledBench
 from liteprobe.sim.bench.tools.pins import PinnedBench

@@ -15,8 +15,9 @@ import os
 import struct
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -240,21 +241,35 @@ def write_pcap(path: Path, frames: Iterable[bytes]) -> None:
             file.write(struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame)
 
 
-def read(frames: Iterable[bytes]) -> Iterator[Row]:
-    """Yield, for each frame, the values of `FIELDS` in the order in which tshark met them."""
+@cache
+def disabled() -> tuple[str, ...]:
+    """Return the names of the protocols of tshark that aren't looked into."""
+    with TemporaryDirectory() as folder:
+        listed = run(["tshark", "-G", "protocols"], {**os.environ, "WIRESHARK_CONFIG_DIR": folder}).splitlines()
+    names = [line.split("\t")[2] for line in listed]
+    return tuple(name for name in names if name not in ON.split() and not name.startswith("ipv6."))
+
+
+def read(frames: Iterable[bytes]) -> Sequence[Row]:
+    """Return, for each frame, the values of `FIELDS` in the order in which tshark met them."""
+    return rows_of(tuple(frames))
+
+
+@lru_cache(maxsize=2)  # A frame may be compared with several headers.
+def rows_of(frames: tuple[bytes, ...]) -> tuple[Row, ...]:
+    """Have tshark read frames."""
     with TemporaryDirectory() as folder:
         write_pcap(Path(folder) / "frames.pcap", frames)
         environment = {**os.environ, "WIRESHARK_CONFIG_DIR": folder}
-        listed = run(["tshark", "-G", "protocols"], environment).splitlines()
-        names = [line.split("\t")[2] for line in listed]
-        off = [name for name in names if name not in ON.split() and not name.startswith("ipv6.")]
+        off = disabled()
         (Path(folder) / "disabled_protos").write_text("\n".join(off) + "\n", encoding="utf-8")
         command = ["tshark", "-n", "-r", f"{folder}/frames.pcap", "-T", "fields", "-E", "occurrence=a"]
         command += [word for preference in OFF for word in ("-o", f"{preference}:FALSE")]
         command += [word for name in FIELDS for word in ("-e", name)]
-        for line in run(command, environment).splitlines():
-            values = line.split("\t")
-            yield {name: occurrences(value) for name, value in zip(FIELDS, values, strict=True)}
+        lines = [line.split("\t") for line in run(command, environment).splitlines()]
+        return tuple(
+            {name: occurrences(value) for name, value in zip(FIELDS, values, strict=True)} for values in lines
+        )
 
 
 def occurrences(value: str) -> list[str]:

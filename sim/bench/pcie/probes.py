@@ -30,7 +30,7 @@ from liteprobe.sim.bench.pcie.board import Board, CaptureOrPins
 from liteprobe.sim.models.receive.capture import CaptureRecord
 from liteprobe.sim.system import build
 from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.datagrams import count_registers, join_lease, join_reader, join_ring
+from liteprobe.soc.datagrams import count_registers
 from liteprobe.soc.export import write_map
 from liteprobe.soc.pcie import connect_ring
 from liteprobe.soc.probe import ProbeSoC
@@ -237,9 +237,9 @@ class PcieSlots(ProbeSoC):
         receiver = LateReceiver(number, ports.ports[1], 0, WORDS)
         for name, module in (("memory", memory), ("ports", ports), ("ring", ring), ("slots", receiver)):
             self.add_module(name=f"{name}{number}", module=module)
-        join_reader(self, reader, receiver)
-        join_ring(self, ring, receiver, 0)
-        join_lease(self, receiver)
+        receiver.join_reader(reader)
+        receiver.join_ring(0, ring)
+        receiver.join_lease(self.probe.lease)
         registers.add_csr(number, reader)
         self.add_memory(f"slots{number}", receiver.bus, 2*COUNTS) # As large as its LUT RAM, or addresses would be others.
         self.words_as_registers[f"slots{number}"] = count_registers(number)

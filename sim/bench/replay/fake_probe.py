@@ -137,8 +137,8 @@ class FakeReceiver:
                 self._take(datagram, peer, now_s)
             for port, ring in self.rings.items():
                 ring.drain(now_s)
-                has_room = ring.freed - ring.answered_freed >= ring.words // 16
-                if ring.peer and (has_room or now_s - ring.answered_s >= KEEP_ALIVE_S):
+                has_space = ring.freed - ring.answered_freed >= ring.words // 16
+                if ring.peer and (has_space or now_s - ring.answered_s >= KEEP_ALIVE_S):
                     self._answer(port, ring, 0, ring.peer)
 
     def _take(self, datagram: bytes, peer: tuple[str, int], now_s: float) -> None:

@@ -15,7 +15,7 @@ from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.device.link.url import open_link, sim_url
 from liteprobe.host.device.registers import load_map
 from liteprobe.host.errors import LeaseLostError, ProbeError
-from liteprobe.host.interrupt import Interrupted
+from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp

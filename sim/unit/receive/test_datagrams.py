@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How a probe joins the receiver of datagrams to its management port, its ports and its map."""
+"""Tests that a probe joins the receiver of datagrams to its management port, its ports and its map."""
 
 import logging
 import struct
@@ -49,7 +49,7 @@ def replay_port():
 
 
 class FakeProbe(LiteXModule):
-    """What `add_datagrams` asks of a probe. With a stack that echoes what comes, as an export would use the way out too."""
+    """Stands in for a probe, as `add_datagrams` asks: its stack echoes what comes, as an export would use the link too."""
 
     def __init__(self, with_export):
         self.probe_config = SimpleNamespace(
@@ -69,13 +69,13 @@ class FakeProbe(LiteXModule):
         self.memories = {}
         self.receive = stream.Endpoint(eth_phy_description(32))
         self.transmit = stream.Endpoint(eth_phy_description(32))
-        self.has_room = Signal()
+        self.has_space = Signal()
         self.sdram, self.burst_ports = None, Ports()
-        receive, transmit, has_room = add_datagrams(self, self.receive, self.transmit, self.has_room)
+        receive, transmit, has_space = add_datagrams(self, self.receive, self.transmit, self.has_space)
         if with_export:
             self.export = FrameArbiter()
             self.comb += receive.connect(self.export.first), self.export.source.connect(transmit)
-            self.comb += self.export.has_room.eq(has_room)
+            self.comb += self.export.has_space.eq(has_space)
         else:
             self.comb += receive.connect(transmit)
 
@@ -155,7 +155,7 @@ def joined(with_export, rooms):
         frame = b""
         yield dut.transmit.ready.eq(1)
         for cycle in range(100000):
-            yield dut.has_room.eq(rooms(cycle))
+            yield dut.has_space.eq(rooms(cycle))
             yield
             if (yield dut.transmit.valid):
                 if not frame:

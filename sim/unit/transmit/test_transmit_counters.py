@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a transmit port counts, against a dict."""
+"""Tests the counters of a transmit port against a dict."""
 
 import random
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which frames there are, when each is due, and when the pacer is told: in 64 bits, against integers of Python."""
+"""Tests the frames of trains, when each is due and when the pacer is shown it: in 64 bits, against integers of Python."""
 
 import random
 from fractions import Fraction

@@ -366,7 +366,7 @@ class StreamScheduler(LiteXModule):
         """Go through it frame by frame."""
         dues, frame, reader, streams = self.dues, self.frame, self.reader, self.streams
         self.fsm     = fsm = FSM(reset_state="IDLE")
-        self.is_told = Signal() # A frame is there.
+        self.has_frame = Signal() # A frame is there.
         fsm.act("IDLE",
             If(self.arm & ~self.is_active,
                 NextValue(self.is_active, 1),
@@ -378,14 +378,14 @@ class StreamScheduler(LiteXModule):
         self.add_begins()
         self.add_frames()
         fsm.act("END",
-            If(~self.is_told,
-                NextValue(self.is_told, 1),
+            If(~self.has_frame,
+                NextValue(self.has_frame, 1),
                 NextValue(frame.final, 1),
                 NextState("ENDED"),
             ),
         )
         fsm.act("ENDED",
-            If(~self.is_told,
+            If(~self.has_frame,
                 NextValue(frame.final, 0),
                 NextValue(self.is_active, 0),
                 NextValue(self.is_primed, 0),
@@ -393,7 +393,7 @@ class StreamScheduler(LiteXModule):
             ),
         )
         self.comb += [
-            frame.valid.eq(self.is_told),
+            frame.valid.eq(self.has_frame),
             frame.empty.eq(frame.final),
             dues.stream.eq(reader.stream),
             dues.candidates.eq(streams.running),
@@ -403,7 +403,7 @@ class StreamScheduler(LiteXModule):
             streams.clear.eq(fsm.ongoing("IDLE") | fsm.ongoing("END") | fsm.ongoing("ENDED")),
             self.active.eq(streams.active),
         ]
-        self.sync += If(frame.valid & frame.ready, self.is_told.eq(0))
+        self.sync += If(frame.valid & frame.ready, self.has_frame.eq(0))
 
     def add_begins(self):
         """Let streams begin, one by one: all that do so with the program, or those that came since."""
@@ -466,7 +466,7 @@ class StreamScheduler(LiteXModule):
             ).Elif(~dues.found & ~self.hold,
                 NextState("END"),
             ).Elif(dues.found & dues.is_near,
-                If(self.may_begin & ~self.is_told,
+                If(self.may_begin & ~self.has_frame,
                     self.begins.eq(1),
                     dues.start.eq(1),
                     NextValue(reader.stream, dues.number),
@@ -483,7 +483,7 @@ class StreamScheduler(LiteXModule):
             dues.add.eq(adds),
             dues.renew.eq(added),
             If(added,
-                NextValue(self.is_told, 1),
+                NextValue(self.has_frame, 1),
                 NextState("LOOK"),
             ),
         )

@@ -6,12 +6,11 @@
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect import stream, wishbone
+from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.bus import WriteOnlyCSR
-from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
-from liteprobe.cores.transmit.frames import descriptor_description
+from liteprobe.cores.formats import LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.source import ProgramSource
 from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
@@ -158,7 +157,7 @@ class SentCounters(LiteXModule):
 class StreamSource(ProgramSource):
     """Emits a descriptor for each frame of up to 16 streams, in the order of their due ticks; in ``sys``.
 
-    What a stream is stands in memories, in the words of formats/traffic.py; its state is kept there too. Header templates are
+    What a stream is stands in memories, in the words of formats/traffic.py; and so does its state. Header templates are
     edited in place before each frame: when a descriptor is there, its header is ready, and stays until the builder has read
     it. Up to three frames are on their way at a time, each from when it is due in fewer than HORIZON ticks. A frame takes at
     most 33 cycles, whatever varies in it.
@@ -194,8 +193,8 @@ class StreamSource(ProgramSource):
     active : Signal(16), out
         Streams that have frames that are not on their way yet.
     builds, build_stream, build_word : Signal(), Signal(4), Signal(5), in
-        The header of the frame at ``source`` is being read; its stream; the word that is read next. Before and behind that
-        ``builds`` is 0; ``source`` is taken behind it, or with the last word. A frame without it must not be taken.
+        The header of the frame at ``source`` is being read; its stream; the word that is read next. Before and after that
+        ``builds`` is 0; ``source`` is taken after it, or with the last word. A frame without it must not be taken.
     header_read : Record(header_read_layout)
         For the builder: word ``adr`` (32 for each stream) is in ``dat`` in the cycle after ``re``.
     streams_bus, modifiers_bus, lists_bus, headers_bus : wishbone.Interface, slaves
@@ -209,7 +208,6 @@ class StreamSource(ProgramSource):
 
     def __init__(self, others=()):
         ProgramSource.__init__(self)
-        self.source    = stream.Endpoint(descriptor_description())
         self.elapsed   = Signal((64, True))
         self.mask      = Signal(STREAMS)
         self.hold      = Signal()
@@ -218,20 +216,21 @@ class StreamSource(ProgramSource):
         self.is_primed = Signal()
         self.is_active = Signal()
         self.active    = Signal(STREAMS)
-        self.builds       = Signal()
-        self.build_stream = Signal(log2_int(STREAMS))
-        self.build_word   = Signal(log2_int(HEADER_WORDS_OF_STREAM))
 
         self.scheduler = StreamScheduler()
         self.modifiers = ModifierEngine()
         self.lists     = EngineMemory(LIST_WORDS)
         self.user      = TemplateUser()
-        self.templates = FrameTemplates([self.user, *others])
-        self.header_read   = self.templates.header_read
+        self.templates = templates = FrameTemplates([self.user, *others])
+        self.source        = templates.source
+        self.builds        = templates.builds
+        self.build_stream  = templates.build_stream
+        self.build_word    = templates.build_word
+        self.header_read   = templates.header_read
         self.streams_bus   = self.scheduler.memory.bus
         self.modifiers_bus = self.modifiers.memory.bus
         self.lists_bus     = self.lists.bus
-        self.headers_bus   = self.templates.bus
+        self.headers_bus   = templates.bus
         self.sent_counters = SentCounters()
 
         # # #
@@ -255,7 +254,6 @@ class StreamSource(ProgramSource):
             modifiers.stream.eq(scheduler.next_stream),
             scheduler.frame.connect(user.frame),
             user.is_modified.eq(modifiers.is_idle),
-            self.templates.source.connect(source),
         ]
         self.sync += [
             If(self.arm, self.is_active.eq(1)),
@@ -277,13 +275,12 @@ class StreamSource(ProgramSource):
         ]
 
     def add_templates(self):
-        """Give the modifiers the headers, and the templates what the builder does."""
+        """Give the modifiers the headers."""
         modifiers, templates = self.modifiers, self.templates
         self.comb += [
             templates.read.eq(modifiers.header_read),
             *[mine.eq(adr) for mine, adr in zip(templates.read_adrs, modifiers.header_adrs)],
             modifiers.header_word.eq(templates.value),
-            *[getattr(templates, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
         ]
 
     def join(self, path):

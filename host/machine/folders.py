@@ -10,7 +10,7 @@ from pathlib import Path
 
 from liteprobe.host.errors import ProbeError, UsageError
 
-ROOT = Path(__file__).resolve().parents[1]  # Of the repository, or of the installed package.
+ROOT = Path(__file__).resolve().parents[2]  # Of the repository, or of the installed package.
 MARKS = ("run", "pyproject.toml", "setup.py")  # No installed package has them beside ``host``.
 VARIABLE = "LITEPROBE_BUILD"
 NAME = "liteprobe"

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from liteprobe.host import extras, folders, programs
 from liteprobe.host.errors import ProbeError
-
-if TYPE_CHECKING:
-    from liteprobe.host.device.discover import FoundProbe
+from liteprobe.host.machine import extras, folders, programs
 
 
 class State(StrEnum):
@@ -28,6 +25,19 @@ class State(StrEnum):
     OK = "ok"
     MISSING = "missing"
     NONE = "none"
+
+
+class Answering(Protocol):
+    """Names what is asked of a probe that was found on the network."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def identifier(self) -> str: ...
+    @property
+    def preset(self) -> str: ...
+    @property
+    def is_shared(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -156,7 +166,7 @@ def cards(folder: Path = Path(CARDS[0])) -> list[Finding]:
     return checks
 
 
-def probes(answered: "Iterable[FoundProbe]", asked: int, left_out: Iterable[str] = ()) -> list[Finding]:
+def probes(answered: Iterable[Answering], asked: int, left_out: Iterable[str] = ()) -> list[Finding]:
     """Return what came of looking for probes on the network; ``left_out``: networks that were too large, as sentences."""
     checks = [none("network", said, "liteprobe discover 10.0.0.0/22   looks there") for said in left_out]
     for probe in answered:
