@@ -13,8 +13,7 @@ from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended
+from liteprobe.host.run.emulate import ClassQueue, Emulation, EmulationLook, Extended
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
     Bernoulli,

@@ -18,7 +18,7 @@ from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.probe import Probe
 from liteprobe.host.run import replay
-from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.replay import PortReplay, ReplayResult
 from liteprobe.host.run.streamed import DelaySink
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp

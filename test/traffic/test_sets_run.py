@@ -14,8 +14,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.sets import SetsOptions
-from liteprobe.host.run.sets_figures import PortSets
+from liteprobe.host.run.sets import PortSets, SetsOptions
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
 from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
