@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Describes the figures of results once, for tables, pages and JSON: name, unit, digits, error, the dash of what is not known.
+"""Describes the figures of results once, for tables, pages, JSON and metrics: name, unit, digits, error, a dash where unknown.
 
 Each kind of result lists its columns beside its rows; terminal and pages choose among them, and only word what is their own.
 """
@@ -37,7 +37,7 @@ def shown(value: Any, digits: int = 0, scale: float = 1.0) -> str:
     if isinstance(value, int) and not digits and scale == 1.0:
         return f"{value:,}"
     if isinstance(value, int | float):
-        return NONE if math.isnan(value) else _fixed(value / scale, digits)
+        return _fixed(value / scale, digits) if math.isfinite(value) else NONE
     middle, error = _fixed(value.middle / scale, digits), _fixed(value.error / scale, digits)
     return middle if _is_zero(error) else f"{middle}±{error}"
 
@@ -69,6 +69,8 @@ class Column:
         Anything but 0 is a fault.
     of : callable or None
         Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
+    metric, about : str
+        Name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
     """
 
     key: str
@@ -78,6 +80,8 @@ class Column:
     scale: float = 1.0
     is_fault: bool = False
     of: Callable[[Any], Any] | None = None
+    metric: str = ""
+    about: str = ""
 
     def value(self, row: Any) -> Any:
         """Return the value of a row."""

@@ -5,9 +5,11 @@
 Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. JSON has the same names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NotRequired, TypedDict, cast
+
+from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays, shown
 
 
 class Sample(TypedDict):
@@ -246,3 +248,60 @@ def worst_bound_ns(rows: Sequence[Row]) -> float | None:
     bounds = [row["uncertainty_ns"] for row in rows]
     known = [bound for bound in bounds if bound is not None]
     return max(known) if bounds and len(known) == len(bounds) else None
+
+
+# Columns ------------------------------------------------------------------------------------------
+
+COUNTS = ("lost", "duplicated", "reordered", "late")
+
+
+def _at(*path: str) -> Callable[[Row], Any]:
+    """Return what finds a figure of a row, None where the row hasn't got it."""
+
+    def of(row: Row) -> Any:
+        found: Any = row
+        for name in path:
+            found = None if found is None else found.get(name)
+        return found
+
+    return of
+
+
+def _off_pins(row: Row) -> str:
+    least, most = ends_of(row)
+    return shown(least) if least == most else f"{least} to {most}"
+
+
+def _counts(row: Row) -> str:
+    return " · ".join(shown(count_of(row, name)) for name in COUNTS)
+
+
+#: Of a program of trains, and of its delays; the wire's and the pins' are known in simulation alone.
+TRAINS = Columns(
+    Column("length", "length", "Length", of=lambda row: str(row["length"])),
+    Column("count", "count", of=_at("count")),
+    Column("repeat", "repeat", of=_at("repeat")),
+    Column("trains", "", "Trains", of=lambda row: f"{row['repeat']} × {row['count']}"),
+    Column("load", "load %", "", 2, of=lambda row: 100 * row["utilisation"]),
+    Column("rate", "Mb/s", "Dispersion rate", 3, MEGA, of=_at("dispersion_rate_bps", "mean")),
+    Column("half_width", "+-95 %", "± 95 %", 3, MEGA, of=half_width),
+    Column("rate_std", "", "Std", 3, MEGA, of=_at("dispersion_rate_bps", "std")),
+    Column("theory", "sent at", "Theory", 3, MEGA, of=_at("theory_bps")),
+    Column("pins_rate", "", "At the pins", 3, MEGA, of=_at("pins", "dispersion_rate_bps")),
+    Column("tick", "", "One tick, ppm", 2, of=_at("resolution_ppm")),
+    Column("capacity", "capacity", "Capacity", 3, MEGA, of=_at("capacity", "bps")),
+    Column("wire_capacity", "", "Of the wire", 3, MEGA, of=_at("wire", "capacity_bps")),
+    Column("pairs", "", "Pairs near", of=lambda row: f"{row['capacity']['near']} of {row['capacity']['pairs']}"),
+    Column("theory_delay", "theory", "Theory", 1, of=_at("theory_owd_ns")),
+    Column("wire_delay", "", "On the wire", 1, of=_at("wire", "owd_ns")),
+    Column("off_pins", "stamps\noff, ns", "Stamps\noff pins", of=_off_pins),
+    Column("ipdv_std", "ipdv std", "IPDV std", 1, of=_at("ipdv_ns", "std")),
+    Column("bound", "", "Bound (95 %)", 1, of=_at("uncertainty_ns")),
+    Column("counts", "lost/dup/\nord/late", "Lost, doubled,\nreordered, late", of=_counts),
+    Column("wire_lost", "", "Lost on\nthe wire", of=_at("wire", "lost")),
+    Column("lost", "lost", of=_at("lost")),
+    Column("duplicated", "dup", of=_at("duplicated")),
+    Column("reordered", "reord", of=_at("reordered")),
+    Column("late", "late", of=_at("late")),
+)
+DELAYS = delays(lambda row: {**row["owd_ns"], "least": row["owd_ns"]["min"], "most": row["owd_ns"]["max"]})

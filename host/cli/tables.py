@@ -1,10 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What commands print: tables on stdout, progress on stderr; plain text where nobody looks."""
+"""Prints for commands: tables on stdout, progress on stderr; plain text where nobody looks."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from rich import box
@@ -15,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from liteprobe.host.analysis.columns import NONE, Column
-from liteprobe.host.analysis.rows import Row, count_of, ends_of, half_width, incomplete, worst_bound_ns
+from liteprobe.host.analysis.columns import Column
+from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, incomplete, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
@@ -55,6 +56,7 @@ def figures(
     style: Callable[[Any], str] = lambda row: "",
     is_tight: bool = False,
     quiet: str = "",
+    text: int = 1,
 ) -> Table:
     """Return rows as a table of these columns.
 
@@ -68,8 +70,10 @@ def figures(
         Less space between columns.
     quiet : str
         Style of a 0 that would be a fault if it were more.
+    text : int
+        How many columns are words.
     """
-    made = table(*(column.head for column in columns), is_tight=is_tight)
+    made = table(*(column.head for column in columns), text=text, is_tight=is_tight)
     for row in rows:
         made.add_row(Text(columns[0].text(row), style(row)), *(cell(column, row, quiet) for column in columns[1:]))
     return made
@@ -113,16 +117,16 @@ class InTurn:
 class Either:
     """Shows the first of two that fits."""
 
-    def __init__(self, wide: RenderableType, narrow: RenderableType) -> None:
-        self.wide, self.narrow = wide, narrow
+    def __init__(self, wide: RenderableType, compact: RenderableType) -> None:
+        self.wide, self.compact = wide, compact
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what is shown."""
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
-        yield self.wide if needed <= options.max_width else self.narrow
+        yield self.wide if needed <= options.max_width else self.compact
 
 
-def _narrow(heads: Sequence[str], title: str | None = None) -> Table:
+def _compact(heads: Sequence[str], title: str | None = None) -> Table:
     """Return an empty table of numbers that wastes no column, for a terminal of 80."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold")
     for head in heads:
@@ -165,61 +169,68 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
 
 def compared(rows: Sequence[Row], title: str) -> None:
     """Print measured beside theory, and how far stamps are from the pins, for a terminal of 80 columns."""
-    heads = ("length", "count", "Mb/s", "+-95 %", "theory", "capacity", "delay", "theory", "stamps\noff, ns", "lost")
-    shown = _narrow(heads, title)
+    columns = [*TRAINS.of("length count rate half_width"), _headed("theory", "theory"), *TRAINS.of("capacity")]
+    columns += [replace(DELAYS["mean"], head="delay"), *TRAINS.of("theory_delay off_pins lost")]
+    made = _compact([column.head for column in columns], title)
     for row in rows:
-        least, most = ends_of(row)
-        shown.add_row(
-            str(row["length"]),
-            str(row["count"]),
-            *(rate(value) for value in (row["dispersion_rate_bps"]["mean"], half_width(row), row["theory_bps"])),
-            rate(row["capacity"]["bps"]),
-            *(ns(value) for value in (row["owd_ns"]["mean"], row.get("theory_owd_ns"))),
-            NONE if least is None else str(least) if least == most else f"{least}..{most}",
-            whole(row["lost"]),
-        )
+        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(shown)
+    out.print(made)
     _remarks(rows)
     out.print()
 
 
-def rate(value_bps: float | None) -> str:
-    """Return a rate in Mb/s, to 1 kb/s."""
-    return ns(None if value_bps is None else value_bps / 1e6, 3)
+def _headed(key: str, head: str) -> Column:
+    return replace(TRAINS[key], head=head)
 
 
-def ns(value_ns: float | None, digits: int = 1) -> str:
-    """Return a time in ns."""
-    return NONE if value_ns is None else f"{value_ns:.{digits}f}"
-
-
-def whole(value: int | None) -> str:
-    """Return a count."""
-    return NONE if value is None else str(value)
+def _plain(columns: Sequence[Column], row: Row) -> list[str]:
+    """Return the figures of a row with nothing between thousands."""
+    return [column.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for column in columns]
 
 
 WIDE = 140  # Columns that the whole table of trains takes.
-COUNTS = ("lost", "duplicated", "reordered", "late")
 
 
 def trains(rows: Sequence[Row]) -> None:
     """Print the figures of programs of trains, and below them what must be known about them."""
     is_wide = console().width >= WIDE
-    heads = ["length", "count", "repeat", *["load %"] * is_wide, "Mb/s", "+-95 %", *["sent at"] * is_wide, "capacity"]
-    heads += ["owd ns", "std", "p99"]
-    heads += ["ipdv std", "lost", "dup", "reord", "late"] if is_wide else ["lost/dup/\nord/late"]
-    shown = table(*heads, text=0) if is_wide else _narrow(heads)
+    rates = "load rate half_width theory capacity" if is_wide else "rate half_width capacity"
+    mean, std, p99 = DELAYS.of("mean std p99")
+    columns = [
+        *TRAINS.of(f"length count repeat {rates}"),
+        replace(mean, head="owd ns"),
+        std,
+        replace(p99, head="p99", digits=1),
+    ]
+    columns += TRAINS.of("ipdv_std lost duplicated reordered late" if is_wide else "counts")
+    heads = [column.head for column in columns]
+    made = table(*heads, text=0) if is_wide else _compact(heads)
     for row in rows:
-        shown.add_row(*_cells(row, is_wide))
+        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(shown)
+    out.print(made)
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
     )
     out.print(_trust(rows))
     _remarks(rows)
+
+
+def one_way(rows: Sequence[Row]) -> Table:
+    """Return a row for each length of one direction."""
+    heads = ("owd ns", "std", "min", "p99", "p99.9")
+    delays = zip(DELAYS.of("mean std least p99 p99_9"), heads, strict=True)
+    columns = [
+        *TRAINS.of("length count repeat"),
+        *(replace(one, head=head, digits=2) for one, head in delays),
+        TRAINS["lost"],
+    ]
+    made = table(*(column.head for column in columns), text=0)
+    for row in rows:
+        made.add_row(*_plain(columns, row))
+    return made
 
 
 def _trust(rows: Sequence[Row]) -> str:
@@ -239,20 +250,6 @@ def _remarks(rows: Sequence[Row]) -> None:
             out.print(f"{where}: {'; '.join(said)}", soft_wrap=True, markup=False)
         if doubt:
             out.print(f"{where}: no capacity: {doubt}", markup=False)
-
-
-def _cells(row: Row, is_wide: bool) -> list[str]:
-    delay = row["owd_ns"]
-    counts = [whole(count_of(row, name)) for name in COUNTS]
-    return [
-        *(str(row[name]) for name in ("length", "count", "repeat")),
-        *[f"{100 * row['utilisation']:.2f}"] * is_wide,
-        *(rate(value) for value in (row["dispersion_rate_bps"]["mean"], half_width(row))),
-        *[rate(row["theory_bps"])] * is_wide,
-        rate(row["capacity"]["bps"]),
-        *(ns(delay[name]) for name in ("mean", "std", "p99")),
-        *([ns(row["ipdv_ns"]["std"]), *counts] if is_wide else ["/".join(counts)]),
-    ]
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")

@@ -185,7 +185,7 @@ class TrafficLook:
 
 @dataclass(frozen=True)
 class TrafficResult:
-    """What came of streams.
+    """Holds the figures of streams at their end.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ DELAYS = delays(lambda row: row.latency and row.latency.figures)
 OUTSIDE = Column("outside_of_bins", "", "Outside\nof bins", of=lambda row: row.latency and row.latency.outside)
 STREAMS = Columns(
     Column("name", "stream", "Stream"),
-    Column("stream_id", of=lambda row: row.stream.stream_id),
+    Column("stream_id", "", "Id", of=lambda row: row.stream.stream_id),
     Column("port", of=lambda row: row.stream.port),
     Column("receive"),
     Column("is_active"),

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a monitor measures as Prometheus metrics: the numbers of the last look, whoever asks and how often.
+"""Offers the figures of a monitor to Prometheus: those of the last look, whoever asks and how often.
 
 Units are base units (seconds, bytes). What can become less (frames lost, of which one may come late) is a gauge.
 """
@@ -18,26 +18,11 @@ from prometheus_client.registry import Collector
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.errors import ProbeError
 from liteprobe.host.measure.monitor import Histogram, PortMeasurement
-from liteprobe.host.serve.poll import ALL, Look, totals
+from liteprobe.host.serve.poll import ALL, RECEIVED, Look, totals
 
 PREFIX = "liteprobe_"
 PER_SECOND = 1e9  # Nanoseconds; dividing by it rounds once, as multiplying by 1e-9 does not.
-STREAM_COUNTS = {
-    "frames": "Probe frames of a stream that came, duplicates and late ones too",
-    "octets": "Octets of the probe frames of a stream, without FCS",
-    "duplicated": "Probe frames of a stream that came before, within the last 128 sequence numbers",
-    "reordered": "Probe frames of a stream that came after a later one",
-    "beyond_window": "Probe frames of a stream that came more than 128 sequence numbers late",
-    "bit_errors": "Wrong bits in the PRBS-31 fill of the good frames of a stream",
-    "damaged_bit_errors": "Wrong bits in the PRBS-31 fill of frames of a stream whose FCS is wrong",
-}
-STREAM_NAMES = {"octets": "bytes"}  # What Prometheus calls it.
-STREAM_DELAYS = {
-    "min": "Least one-way delay of a stream",
-    "max": "Greatest one-way delay of a stream",
-    "mean": "Mean one-way delay of a stream",
-    "std": "Standard deviation of the one-way delays of a stream",
-}
+STEADY = ("lost",)  # Counts that can become less: gauges, as delays are.
 HISTOGRAMS = {
     BinKind.LENGTH: ("frame_length_bytes", "Lengths of all frames of a port, without FCS", 1),
     BinKind.DELAY: ("delay_seconds", "One-way delays of all good probe frames of a port", PER_SECOND),
@@ -143,30 +128,18 @@ def _ports(look: Look) -> Iterator[Metric]:
 
 
 def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
-    labels = ["port", "stream"]
-    counts = {
-        name: CounterMetricFamily(f"{PREFIX}stream_{STREAM_NAMES.get(name, name)}", help_text, labels=labels)
-        for name, help_text in STREAM_COUNTS.items()
-    }
-    lost = GaugeMetricFamily(
-        PREFIX + "stream_lost_frames", "Probe frames of a stream that are missing as of now", labels=labels
-    )
-    delays = {
-        name: GaugeMetricFamily(f"{PREFIX}stream_delay_{name}_seconds", help_text, labels=labels)
-        for name, help_text in STREAM_DELAYS.items()
-    }
-    for port in ports:
-        for stream in port.streams:
-            if stream.stream_id is None or not stream.frames:
-                continue
-            values = [str(port.port), str(stream.stream_id)]
-            for name, counter in counts.items():
-                if (count := getattr(stream, name)) is not None:
-                    counter.add_metric(values, count)
-            lost.add_metric(values, stream.lost)
-            for name, gauge in delays.items():
-                gauge.add_metric(values, getattr(stream, f"delay_{name}_ns") / PER_SECOND)
-    yield from (*counts.values(), lost, *delays.values())
+    for column in RECEIVED.values():
+        if not column.metric:
+            continue
+        is_time = column.metric.endswith("_seconds")
+        family = GaugeMetricFamily if is_time or column.key in STEADY else CounterMetricFamily
+        metric = family(f"{PREFIX}stream_{column.metric}", column.about, labels=["port", "stream"])
+        for port in ports:
+            for stream in port.streams:
+                value = column.value(stream)
+                if stream.stream_id is not None and stream.frames and value is not None:
+                    metric.add_metric([str(port.port), str(stream.stream_id)], value / PER_SECOND if is_time else value)
+        yield metric
 
 
 def _histograms(ports: list[PortMeasurement]) -> Iterator[Metric]:
@@ -205,7 +178,7 @@ def buckets(found: Histogram, scale: float = 1) -> list[tuple[str, float]]:
 
 def _channels(look: Look) -> Iterator[Metric]:
     dropped = CounterMetricFamily(
-        PREFIX + "capture_dropped_frames", "Frames of a channel dropped for want of room", labels=["channel"]
+        PREFIX + "capture_dropped_frames", "Frames of a channel dropped for want of space", labels=["channel"]
     )
     waiting = GaugeMetricFamily(
         PREFIX + "capture_waiting_blocks", "Blocks of the ring that wait for a host", labels=["channel"]

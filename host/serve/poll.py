@@ -8,11 +8,12 @@ frames a count of frames wraps after 48 minutes, so a look may be missed for nea
 
 import math
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
+from liteprobe.host.analysis.columns import Column, Columns
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
 from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
@@ -22,16 +23,7 @@ from liteprobe.host.probe import Probe
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
 #: Events of a port that are not a loss; all others are.
-PLAIN = (
-    *ALL,
-    "management_frames",
-    "classified",
-    "matched",
-    "passed",
-    "sampled",
-    "kept",
-    "own_frames",
-)
+PLAIN = (*ALL, "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames")
 FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
@@ -43,7 +35,7 @@ UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 @dataclass(frozen=True)
 class Look:
-    """What a probe showed at one time.
+    """Holds the measurements of a probe at one time.
 
     Attributes
     ----------
@@ -78,15 +70,15 @@ class Totals:
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
-        # Which stream a slot has: what another host has it watch leaves nothing behind.
+        # Which stream a slot has: what another host has it watch must leave no count.
         self._ids: dict[Hashable, int | None] = {}
 
     def of_port(self, port: PortMeasurement) -> PortMeasurement:
-        """Return a measurement whose counts of streams go on behind 2^32."""
+        """Return a measurement whose counts of streams go on after 2^32."""
         return replace(port, streams=[self._stream(port.port, stream) for stream in port.streams])
 
     def of_channel(self, number: int, state: ChannelState) -> ChannelState:
-        """Return a channel whose drops go on behind 2^32, and over captures that begin."""
+        """Return a channel whose drops go on after 2^32, and over captures that begin."""
         key = ("channel", number)
         return replace(state, dropped=self._add(key, state.dropped, is_anew=state.dropped < self._last.get(key, 0) and
                                                 state.written < self._age.get(key, 0), age=state.written))  # fmt: skip
@@ -226,6 +218,54 @@ def totals(port: PortMeasurement, events: Mapping[str, int]) -> tuple[int, int]:
 def losses(events: Mapping[str, int]) -> dict[str, int]:
     """Return the events that say of frames that they were refused, damaged or lost."""
     return {name: count for name, count in events.items() if name not in PLAIN}
+
+
+def _of_one(key: str) -> Callable[[ReceivedStream], Any]:
+    """Return what finds a count of one stream: of many at once, numbers say nothing."""
+    return lambda stream: None if stream.stream_id is None else getattr(stream, key)
+
+
+#: Of a stream that a port receives.
+RECEIVED = Columns(
+    Column("stream_id", "stream", of=lambda stream: "others" if stream.stream_id is None else str(stream.stream_id)),
+    Column("frames", "frames", metric="frames", about="Probe frames of a stream that came, duplicates and late ones too"),
+    Column("octets", metric="bytes", about="Octets of the probe frames of a stream, without FCS"),
+    Column(
+        "lost", "lost", is_fault=True, of=_of_one("lost"),
+        metric="lost_frames", about="Probe frames of a stream that are missing as of now",
+    ),
+    Column("loss_ratio", "%", "", 3, of=lambda stream: None if stream.stream_id is None else 100 * stream.loss_ratio),
+    Column(
+        "duplicated", "dup", is_fault=True, of=_of_one("duplicated"),
+        metric="duplicated", about="Probe frames of a stream that came before, within the last 128 sequence numbers",
+    ),
+    Column(
+        "reordered", "reord", is_fault=True, of=_of_one("reordered"),
+        metric="reordered", about="Probe frames of a stream that came after a later one",
+    ),
+    Column(
+        "beyond_window", "late", is_fault=True, of=_of_one("beyond_window"),
+        metric="beyond_window", about="Probe frames of a stream that came more than 128 sequence numbers late",
+    ),
+    Column(
+        "bit_errors", "bit errors", is_fault=True,
+        metric="bit_errors", about="Wrong bits in the PRBS-31 fill of the good frames of a stream",
+    ),
+    Column(
+        "damaged_bit_errors", "damaged", is_fault=True,
+        metric="damaged_bit_errors", about="Wrong bits in the PRBS-31 fill of frames of a stream whose FCS is wrong",
+    ),
+    Column("delay_min_ns", "delay min", metric="delay_min_seconds", about="Least one-way delay of a stream"),
+    Column("delay_mean_ns", "mean", "", 1, metric="delay_mean_seconds", about="Mean one-way delay of a stream"),
+    Column("delay_max_ns", "max", metric="delay_max_seconds", about="Greatest one-way delay of a stream"),
+    Column(
+        "delay_std_ns", "std ns", "", 1,
+        metric="delay_std_seconds", about="Standard deviation of the one-way delays of a stream",
+    ),
+)  # fmt: skip
+BIT_ERRORS = "bit_errors damaged_bit_errors"
+COUNTS = "frames lost loss_ratio duplicated reordered beyond_window"
+DELAYS = "delay_min_ns delay_mean_ns delay_max_ns delay_std_ns"
 
 
 def document(look: Look) -> dict[str, Any]:

@@ -28,6 +28,7 @@ with lazily():
     import rich.text
 
     from liteprobe.cores import formats
+    from liteprobe.host.analysis import columns
     from liteprobe.host.cli import tables
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
@@ -291,8 +292,8 @@ class Fitting:
         of_probe = " of the probe's time" * said.startswith("next")
         lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
         short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
-        wide, middle, narrow = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
-        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, narrow))]
+        wide, middle, compact = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
+        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, compact))]
         return [*parts, rich.text.Text(HELP_TEXT)] if self.has_help else parts
 
     def _pages(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
@@ -406,53 +407,30 @@ def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
     counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
     bar = _bar(formats.LINE_RATE_BPS, known, 24, style)
     shown.add_row(bar, f"{100 * known / formats.LINE_RATE_BPS:5.1f} %", rate)
-    narrow = rich.console.Group(
+    compact = rich.console.Group(
         rich.text.Text(f"{100 * known / formats.LINE_RATE_BPS:.1f} % of the line"), rich.text.Text(rate)
     )
-    return rich.console.Group(tables.Either(shown, narrow), rich.text.Text(counts))
+    return rich.console.Group(tables.Either(shown, compact), rich.text.Text(counts))
 
 
 def _bar(total: float, completed: float, width: int, style: str) -> RenderableType:
-    made = rich.progress_bar.ProgressBar(total, completed, width, complete_style=style, finished_style=style)
-    return made
+    return rich.progress_bar.ProgressBar(total, completed, width, complete_style=style, finished_style=style)
 
 
 def _streams(streams: list[ReceivedStream]) -> RenderableType:
+    name = poll.RECEIVED.of("stream_id")
     with_errors = any(stream.bit_errors is not None for stream in streams)
-    counts = ["frames", "lost", "%", "dup", "reord", "late"] + ["bit errors", "damaged"] * with_errors
-    delays = ["delay min", "mean", "max", "std ns"]
-    wide = tables.table("stream", *counts, *delays, text=0)
+    counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
+    delays = poll.RECEIVED.of(poll.DELAYS)
+    wide = tables.figures([*name, *counts, *delays], streams, text=0)
+    compact = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
     lines = []
-    narrow = [tables.table("stream", *counts, text=0), tables.table("stream", *delays, text=0)]
-    for name, found in _rows(streams, with_errors):
-        wide.add_row(name, *found)
-        narrow[0].add_row(name, *found[: len(counts)])
-        narrow[1].add_row(name, *found[len(counts) :])
-        words = [f"{value} {head}" for head, value in zip(counts, found, strict=False) if value != "-"]
-        least, mean, most, std = found[len(counts) :]
-        lines.append(f"[bold]{name}:[/bold] {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}")
-    return tables.Either(wide, tables.Either(rich.console.Group(*narrow), rich.console.Group(*lines)))
-
-
-def _rows(streams: list[ReceivedStream], with_errors: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield of each stream its name, what is counted of it, with bit errors where any are, and its delays."""
     for stream in streams:
-        name = "others" if stream.stream_id is None else str(stream.stream_id)
-        counts = [stream.lost, stream.duplicated, stream.reordered, stream.beyond_window]
-        if stream.stream_id is None:
-            order, ratio = ["-"] * 4, "-"  # Of many streams at once, numbers say nothing.
-        else:
-            order = [f"[red]{count:,}[/red]" if count else "0" for count in counts]
-            ratio = f"{100 * stream.loss_ratio:.3f}"
-        if with_errors:
-            bits = [stream.bit_errors, stream.damaged_bit_errors]
-            order += ["-" if count is None else f"[red]{count:,}[/red]" if count else "0" for count in bits]
-        delays = [stream.delay_min_ns, stream.delay_mean_ns, stream.delay_max_ns, stream.delay_std_ns]
-        yield name, [f"{stream.frames:,}", order[0], ratio, *order[1:], *(_ns(value) for value in delays)]
-
-
-def _ns(value: float) -> str:
-    return "-" if not math.isfinite(value) else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+        words = [f"{one.text(stream)} {one.head}" for one in counts if one.value(stream) is not None]
+        least, mean, most, std = (one.text(stream) for one in delays)
+        said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}"
+        lines.append(rich.text.Text.assemble((f"{name[0].text(stream)}:", "bold"), said))
+    return tables.Either(wide, tables.Either(compact, rich.console.Group(*lines)))
 
 
 def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableType]:
@@ -471,9 +449,9 @@ def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableTy
         counts = histogram.counts.tolist()
         wide = rich.text.Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
         pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
-        narrow = rich.console.Group(rich.text.Text(f"{name}, {low} to {high}"), tables.bars(pairs))
+        compact = rich.console.Group(rich.text.Text(f"{name}, {low} to {high}"), tables.bars(pairs))
         below = rich.text.Text.assemble(" " * 8, (where, "dim"), (outside, style))
-        parts.append(rich.console.Group(tables.Either(wide, narrow), below))
+        parts.append(rich.console.Group(tables.Either(wide, compact), below))
     if is_saturated:
         parts.append("[red]a bin was full[/red]")
     return parts
@@ -515,11 +493,11 @@ def _short_port(
     bps = port.rate.line_bits_per_s if port.rate else math.nan
     rate = f"{bps / 1e6:,.3f} Mb/s, {100 * bps / formats.LINE_RATE_BPS:.1f} %" if math.isfinite(bps) else "no rate yet"
     bars = [round(one) for one in history]
-    wide, narrow = (
+    wide, compact = (
         rich.text.Text.assemble((f"port {port.port} ", "bold cyan"), f"{rate} ", tables.bars(shown))
         for shown in (bars, bars[-FEW:])
     )
-    yield tables.Either(wide, narrow)
+    yield tables.Either(wide, compact)
     frames, octets = poll.totals(port, events)
     yield tables.Either(rich.text.Text(f"{frames:,} frames, {octets:,} octets"), rich.text.Text(f"{frames:,} frames"))
     lost = {name.replace("_", " "): count for name, count in poll.losses(events).items() if count}
@@ -530,7 +508,9 @@ def _short_port(
         missing = sum(stream.lost for stream in streams if stream.stream_id is not None)
         least, most = min(one.delay_min_ns for one in streams), max(one.delay_max_ns for one in streams)
         style = "red" if missing else "dim"
-        yield rich.text.Text(f"{len(streams)} streams, {missing:,} lost, delay {_ns(least)}..{_ns(most)} ns", style)
+        yield rich.text.Text(
+            f"{len(streams)} streams, {missing:,} lost, delay {columns.shown(least)}..{columns.shown(most)} ns", style
+        )
     for found in port.histograms[0].values() if port.histograms else ():
         if found.total:
             yield _short_histogram(found)
