@@ -28,8 +28,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.network.fake_emulator import fake_emulator
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Fake = tuple[EmulatorProbe, FakeLink]

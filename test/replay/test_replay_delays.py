@@ -25,8 +25,7 @@ from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 

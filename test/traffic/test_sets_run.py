@@ -21,8 +21,7 @@ from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.sets_maker import template_of
 from liteprobe.sim.models.probe.sets import SetsModel
 
