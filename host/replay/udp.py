@@ -248,7 +248,7 @@ class Flow:
         self._flight = max(min(self._flight, self._next - first) / 2, min(FLIGHT_LEAST, self._most))
         self._went_back = (first, now_s)
         self._next = first
-        self._timed = None  # Whether the first or the second one was answered can't be told.
+        self._timed = None  # Whether the first or the second one was answered isn't known.
 
     def _note(self, status: ReplayStatus) -> None:
         """Keep what else an answer says; its counts wrap."""

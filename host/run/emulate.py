@@ -581,7 +581,7 @@ class Emulation(PortRun):
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
         self._samples: list[EmulationLook] = []
-        self._every = 1  # Of so many looks one is kept.
+        self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
         self._last: EmulationLook | None = None
         if network is None and not any(self._is_running(one) for one in self._directions):

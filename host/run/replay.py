@@ -148,7 +148,7 @@ class PortReplay(PortFigures):
             return []
         return [
             f"{found.delays.without} captured frames without a stamp have no delay: {found.strange} are not in the trace, "
-            f"{found.repeated} are copies, of {found.ambiguous} it can't be told which they are; {found.missing} did not come"
+            f"{found.repeated} are copies, of {found.ambiguous} it isn't known which they are; {found.missing} did not come"
         ]
 
     def _margin(self) -> list[str]:
@@ -399,24 +399,24 @@ class ReplaySchedule:
         return now, np.array([float(tick - base_tick) for _, _, tick in self._looks])
 
 
-def frame_keys(octets: NDArray[np.uint8], at: Index, kept: Index, length: Index) -> Keys:
+def frame_keys(octets: NDArray[np.uint8], at: Index, snap: Index, length: Index) -> Keys:
     """Return a hash of each frame: of 64 bits, the same whether zeros at the end are there or not.
 
     Parameters
     ----------
     octets : array of u1
-        Where frames lie, and a word behind the last one.
-    at, kept : array, shape (frames,)
+        Where frames lie, and a word after the last one.
+    at, snap : array, shape (frames,)
         First octet of each, and how many are to be looked at.
     length : array, shape (frames,)
         Octets of each on the wire.
     """
-    counts = (kept + WORD_OCTETS - 1) // WORD_OCTETS
+    counts = (snap + WORD_OCTETS - 1) // WORD_OCTETS
     first = starts(counts)
     words = np.zeros(int(counts.sum()) + 1, np.uint32)
     move(octets, at, words, first, counts)
-    is_cut = kept % WORD_OCTETS != 0
-    words[(first + counts - 1)[is_cut]] &= MASKS[(kept % WORD_OCTETS)[is_cut]]
+    is_cut = snap % WORD_OCTETS != 0
+    words[(first + counts - 1)[is_cut]] &= MASKS[(snap % WORD_OCTETS)[is_cut]]
     place = np.arange(len(words) - 1) - np.repeat(first, counts)
     sums = np.zeros(len(words), np.uint64)
     np.cumsum(_mixed(words[:-1], place) - _mixed(np.uint32(0), place), out=sums[1:])
@@ -476,21 +476,21 @@ class ArrivalSink:
             own = ports == port
             self._has_gap[port] |= bool((own & is_gap).any())
             own &= ~is_gap
-            at, kept = WORD_OCTETS * batch.octets_at[own], batch.snap_length[own]
+            at, snap = WORD_OCTETS * batch.octets_at[own], batch.snap_length[own]
             self._came[port] += len(at)
             if self._came[port] > MATCHED_MOST:
                 continue
             looked = np.minimum(length[own], self.prefix)
-            is_free = kept >= looked
+            is_free = snap >= looked
             if stamp is not None:
-                is_free &= stamp_offsets(stamp, octets, at, kept) == NOWHERE
+                is_free &= stamp_offsets(stamp, octets, at, snap) == NOWHERE
             self._keys[port].append(frame_keys(octets, at[is_free], looked[is_free], length[own][is_free]))
             self._times[port].append(batch.stamp[own][is_free].astype(np.int64))
 
     def arrivals(self, port: int) -> tuple[Keys, Index, bool] | None:
         """Return keys and times (ns) of what came to a port, in the order of their times, and whether some is missing.
 
-        None where more came than are kept.
+        None where more came than are held.
         """
         if self._came[port] > MATCHED_MOST:
             return None

@@ -279,7 +279,7 @@ class StreamMeters:
     Attributes
     ----------
     slots : dict of str to int
-        Slot of each stream that is measured, by its name. Streams without a probe header are not told from one another: of
+        Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
         several none is.
     is_saturated : bool
         A bin was full at the last look.

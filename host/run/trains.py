@@ -394,7 +394,7 @@ def _notes(job: RunningTrain, counters: dict[str, int]) -> list[str]:
         f"let one host at a time use the port": counters["disturbed"],
         f"{counters['records_lost']} {_fate_of_records(counters)}": counters["records_lost"],
         f"{counters['overflows']} frames were dropped in the receiver": counters["overflows"],
-        f"{counters['unclassified']} frames came too close behind others to be measured": counters["unclassified"],
+        f"{counters['unclassified']} frames came too close after others to be measured": counters["unclassified"],
         f"{counters['length_errors']} frames had a length that does not match their headers": counters["length_errors"],
         "this probe keeps no records of frames: measured by accumulators": job.route.is_recorded and not keeps_records,
         f"{total} frames are too many for records: measured by accumulators": (

@@ -227,7 +227,7 @@ class BringUp:
         eye = sweep(probe, port, transmit)
         return (
             f"taps {eye.first} to {eye.last} of {EYE_TAPS:.0f} by data sheets, {eye.clipped or 'no'} edge hidden; "
-            f"tap {eye.middle} is kept"
+            f"tap {eye.middle} is set"
         ), eye._asdict()
 
     def _frames(self, transmit: int, receive: int) -> Seen:
