@@ -22,7 +22,7 @@ from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import owd as owd_command
 from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.report import files, owd_page, page
-from liteprobe.host.suites import owd_figures
+from liteprobe.host.suites import owd
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
@@ -218,7 +218,7 @@ def renderings(result: TrainResult, waiting_ns: int | None, folder: Path) -> dic
     """Return the cells of every report of a result, and how each leaves a figure out."""
     row = summary.row(result, waiting_ns)
     sweep = Sweep("path", "sim://x", {}, [result], [row])
-    found = owd_figures.row(one_way(result, waiting_ns), waiting_ns)
+    found = owd.row(one_way(result, waiting_ns), waiting_ns)
     there = Sweep("a to b", "sim://a", {}, [result], [found])
     content = {**files.document([sweep], []), "created": ""}
     html = page.page([sweep], content, page.Report())

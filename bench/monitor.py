@@ -26,11 +26,11 @@ from liteprobe.sim.bench.measure import rate as rate_bench
 from liteprobe.sim.bench.measure import streams as meters_bench
 from liteprobe.sim.bench.pcie import limits as pcie_limits
 from liteprobe.sim.bench.receive import monitor as monitor_bench
-from liteprobe.sim.bench.receive import monitor_line_rate
 from liteprobe.sim.bench.receive import unified as unified_bench
 from liteprobe.sim.bench.receive.monitor import Sent, check, parity_answer
 from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
 from liteprobe.sim.bench.system import host_speed
+from liteprobe.sim.bench.system import monitoring as monitor_line_rate
 from liteprobe.sim.bench.system.monitoring import monitored
 from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash

@@ -19,8 +19,8 @@ from liteprobe.host.packets.filter.boxes import FilterDoesNotFit
 from liteprobe.host.packets.filter.expression import Expression, parse
 from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.filter import compare as filter_compare
 from liteprobe.sim.bench.filter import faults, tcpdump
+from liteprobe.sim.bench.filter import filter as filter_compare
 from liteprobe.sim.bench.filter.expressions import (
     BY_LIBPCAP,
     DEEP,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from liteprobe.sim.bench.system import beside, host_speed, unpaced
+from liteprobe.sim.bench.system import host_speed
 from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
 
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
@@ -45,11 +45,11 @@ def test_without_waiting(is_full: bool) -> Iterator[Figure]:
     frames, headers = host_speed.recordings(FOLDER, 6_000_000 if is_full else 1_500_000)
     for ending, blocks in (("pcapng", frames), ("parquet", headers)):
 
-        def measure(rate: float, ending: str = ending, blocks: Path = blocks) -> unpaced.Unpaced:
+        def measure(rate: float, ending: str = ending, blocks: Path = blocks) -> host_speed.Unpaced:
             load(f"{ending} at {rate:.0f} frames/s")
-            return unpaced.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])
+            return host_speed.at_rate(blocks, FOLDER / f"unpaced.{ending}", rate, RECORD_WORDS[ending])
 
-        runs, best = unpaced.greatest(measure, [share * LINE_RATE for share in SHARES])
+        runs, best = host_speed.greatest(measure, [share * LINE_RATE for share in SHARES])
         beyond = measure(BEYOND * LINE_RATE)
         for each in [*runs, beyond]:
             print(f"{ending}: {each}", file=sys.stderr)
@@ -67,12 +67,12 @@ def test_others(is_full: bool) -> Iterator[Figure]:
     frames, _ = host_speed.recordings(FOLDER, 6_000_000 if is_full else 3_000_000)
     pcapng = FOLDER / "frames.pcapng"
     count = host_speed.from_file(frames, pcapng).packets
-    for command in beside.commands(frames, pcapng, FOLDER):
-        if not beside.is_there(command):
+    for command in host_speed.commands(frames, pcapng, FOLDER):
+        if not host_speed.is_there(command):
             print(f"SKIPPED {command.name}: {command.words[0]} is not installed (Debian has it)", file=sys.stderr)
             continue
         load(command.name)
-        found = beside.best(lambda command=command: beside.written(command))  # type: ignore[misc]
+        found = host_speed.best_written(lambda command=command: host_speed.written(command))  # type: ignore[misc]
         yield Figure(f"{command.name}_frames", found.frames, "frames", count, is_least=True)
         yield Figure(f"{command.name}_rate", found.frames / found.seconds, "frames/s", 0, is_least=True)
         yield Figure(f"{command.name}_processor", 1e6 * found.processor_s / count, "us/frame", 0, is_least=True)

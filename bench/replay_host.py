@@ -27,7 +27,7 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.frames import corpora
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, Ring
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.traffic import trace_words
@@ -127,7 +127,7 @@ def test_loss(is_full: bool) -> Iterator[Figure]:
         began_s = time.monotonic()
         with FakeReceiver({PORT: ring}) as receiver, HostileRelay(receiver.port, hostility) as relay:
             with Streamer(UdpTarget("127.0.0.1", relay.port), {ReplaySession(PORT, SESSION, LEASE): trace}) as streamer:
-                while not (state := streamer.state(PORT)).is_done:
+                while not (state := streamer.state(PORT)).is_all:
                     time.sleep(0.01)
             stalls = relay.stalls
         name = f"loss_{100 * share:g}"
@@ -224,7 +224,7 @@ def stream(name: str, trace: Trace, words_a_second: float | None) -> Taken:
         while not (state := streamer.state(PORT)).accepted:
             time.sleep(0.001)
         first_s = time.monotonic()
-        while not (state := streamer.state(PORT)).is_done:
+        while not (state := streamer.state(PORT)).is_all:
             time.sleep(0.01)
         took_s = time.monotonic() - first_s
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

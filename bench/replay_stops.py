@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from replay_system import octets_off, probe
 
 from liteprobe.cores.formats import OVERHEAD, RING_WORDS, TICK_NS, TRACE_HEADER_WORDS
-from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
-from liteprobe.host.run.replay_figures import PortReplay
+from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest
     from liteprobe.host.probe import Probe
     from liteprobe.host.run.figures import TrafficResult
-    from liteprobe.host.run.replay import ReplayOptions
-    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.replay import ReplayOptions, ReplayResult
     from liteprobe.host.run.streams import Traffic
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.intervals import Burst, Interval
@@ -55,7 +54,7 @@ _LATER = {
     "Interval": "traffic.intervals",
     "Probe": "probe",
     "ReplayOptions": "run.replay",
-    "ReplayResult": "run.replay_figures",
+    "ReplayResult": "run.replay",
     "Stamp": "traffic.stamps",
     "Stream": "traffic.stream",
     "Trace": "traffic.trace.trace",

@@ -28,10 +28,8 @@ from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 if TYPE_CHECKING:
     from liteprobe.host.run.emulate import Emulation
-    from liteprobe.host.run.replay import ReplayOptions
-    from liteprobe.host.run.replay_figures import ReplayResult
-    from liteprobe.host.run.sets import SetsOptions
-    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.replay import ReplayOptions, ReplayResult
+    from liteprobe.host.run.sets import SetsOptions, SetsResult
     from liteprobe.host.run.streamed import StreamLook
     from liteprobe.host.traffic.network import Network
     from liteprobe.host.traffic.sets import Sets

@@ -5,7 +5,7 @@
 import sys
 
 from liteprobe.host import Probe
-from liteprobe.host.run.emulate_figures import have_done
+from liteprobe.host.run.emulate import have_done
 from liteprobe.host.traffic.network.netem import from_netem
 
 

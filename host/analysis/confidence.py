@@ -83,7 +83,4 @@ def percentile_interval(values: NDArray[np.number], percent: float, confidence: 
     # B of the values, binomial, lie below the percentile; value k (from 0) is above it when B <= k, below when B > k.
     low = bisect_right(range(count), tail, key=lambda k: incomplete_beta(1 - part, count - k, k + 1)) - 1
     high = bisect_left(range(count), 1 - tail, key=lambda k: incomplete_beta(1 - part, count - k, k + 1))
-    return (
-        float(ordered[low]) if low >= 0 else float("nan"),
-        float(ordered[high]) if high < count else float("nan"),
-    )
+    return (float(ordered[low]) if low >= 0 else float("nan"), float(ordered[high]) if high < count else float("nan"))

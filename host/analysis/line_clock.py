@@ -54,7 +54,7 @@ class LineClock:
 
     @property
     def rate_ppm(self) -> float:
-        """How much faster the line is than 125 MHz by the probe's clock (ppm)."""
+        """Rate of the line over 125 MHz by the probe's clock (ppm)."""
         return (TICK_NS / self.ns_per_tick - 1) * 1e6
 
     @property

@@ -178,7 +178,7 @@ class StreamCounters(OrderCounters):
     broken : int
         Places where records don't end where the next begins, or that no record can have.
     dropped : dict of int
-        Frames that the probe dropped for want of room, by channel, as the blocks say.
+        Frames that the probe dropped for want of space, by channel, as the blocks say.
     """
 
     blocks: int = 0

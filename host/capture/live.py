@@ -250,7 +250,7 @@ def _begin_udp(
 
 
 def _counted(probe: CaptureDevice, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
-    """Return what the probe dropped for want of room, by channel, and what its ports saw."""
+    """Return what the probe dropped for want of space, by channel, and what its ports saw."""
     states = ring.states()
     events = [Monitor(probe, port).events() for port in range(probe.port_count)]
     return {

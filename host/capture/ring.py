@@ -43,7 +43,7 @@ WRAP = 1 << 32
 
 @dataclass(frozen=True)
 class ChannelState:
-    """Pointers of a channel (blocks, 32 bits, free-running), frames that it dropped for want of room, and its blocks."""
+    """Pointers of a channel (blocks, 32 bits, free-running), frames that it dropped for want of space, and its blocks."""
 
     read: int
     sent: int

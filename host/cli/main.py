@@ -123,7 +123,7 @@ def _words(error: OSError) -> str:
     what = error.strerror or str(error)
     where = error.filename or "stdout"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"cannot write {where} ({what}): make room on the disk, or name another file, and run again"
+        return f"cannot write {where} ({what}): free space on the disk, or name another file, and run again"
     if error.errno == errno.EBADF and not error.filename:
         return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
     if error.filename:

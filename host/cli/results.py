@@ -63,7 +63,7 @@ class Results:
             self._due_s = now_s + took_s + max(AGAIN_S, 20 * took_s)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def written(self) -> Iterator[None]:
         """Print and write when the body is done, or when it fails after something was measured."""
         try:
             yield

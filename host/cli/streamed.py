@@ -19,10 +19,9 @@ from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.replay_figures import EXPECTED_LATE, TRACES, PortReplay
-from liteprobe.host.run.sets_figures import OF_SETS
-from liteprobe.host.run.streamed import Show, StreamLook
-from liteprobe.host.run.streamed_figures import DELAYS, PORTS, STREAM, FiguresT, StreamedResult
+from liteprobe.host.run.replay import EXPECTED_LATE, TRACES, PortReplay
+from liteprobe.host.run.sets import OF_SETS
+from liteprobe.host.run.streamed import DELAYS, PORTS, STREAM, FiguresT, Show, StreamedResult, StreamLook
 from liteprobe.host.traffic.trace.records import Summary
 
 

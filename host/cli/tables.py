@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What commands print: tables on stdout, progress on stderr; plain text where nobody looks."""
+"""Prints for commands: tables on stdout, progress on stderr; plain text where nobody looks."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,16 +117,16 @@ class InTurn:
 class Either:
     """Shows the first of two that fits."""
 
-    def __init__(self, wide: RenderableType, narrow: RenderableType) -> None:
-        self.wide, self.narrow = wide, narrow
+    def __init__(self, wide: RenderableType, compact: RenderableType) -> None:
+        self.wide, self.compact = wide, compact
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield what is shown."""
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
-        yield self.wide if needed <= options.max_width else self.narrow
+        yield self.wide if needed <= options.max_width else self.compact
 
 
-def _narrow(heads: Sequence[str], title: str | None = None) -> Table:
+def _compact(heads: Sequence[str], title: str | None = None) -> Table:
     """Return an empty table of numbers that wastes no column, for a terminal of 80."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold")
     for head in heads:
@@ -171,7 +171,7 @@ def compared(rows: Sequence[Row], title: str) -> None:
     """Print measured beside theory, and how far stamps are from the pins, for a terminal of 80 columns."""
     columns = [*TRAINS.of("length count rate half_width"), _headed("theory", "theory"), *TRAINS.of("capacity")]
     columns += [replace(DELAYS["mean"], head="delay"), *TRAINS.of("theory_delay off_pins lost")]
-    made = _narrow([column.head for column in columns], title)
+    made = _compact([column.head for column in columns], title)
     for row in rows:
         made.add_row(*_plain(columns, row))
     out = console()
@@ -205,7 +205,7 @@ def trains(rows: Sequence[Row]) -> None:
     ]
     columns += TRAINS.of("ipdv_std lost duplicated reordered late" if is_wide else "counts")
     heads = [column.head for column in columns]
-    made = table(*heads, text=0) if is_wide else _narrow(heads)
+    made = table(*heads, text=0) if is_wide else _compact(heads)
     for row in rows:
         made.add_row(*_plain(columns, row))
     out = console()

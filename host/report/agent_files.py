@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What was set and read at a device, as files beside those of a measurement: JSON and Parquet."""
+"""Writes settings and readings of a device as files beside those of a measurement: JSON and Parquet."""
 
 from collections.abc import Sequence
 from pathlib import Path

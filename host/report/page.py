@@ -10,16 +10,7 @@ from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
-from liteprobe.host.analysis.rows import (
-    DELAYS,
-    TRAINS,
-    Row,
-    count_of,
-    ends_of,
-    interval_of,
-    remarks,
-    worst_bound_ns,
-)
+from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of, interval_of, remarks, worst_bound_ns
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.errors import UsageError
 from liteprobe.host.machine.extras import named
@@ -103,7 +94,7 @@ SENT = """
     all of them, or left out."""
 
 
-class Part:
+class Block:
     """A part of a page: the macro of the template that shows it, and what it shows, as plain text."""
 
     def __init__(self, macro: str, **values: Any) -> None:
@@ -112,7 +103,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says, beside what it takes from the rows.
+    """Words a report, beside what it takes from the rows.
 
     Attributes
     ----------
@@ -150,7 +141,7 @@ def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) ->
     return document(report.title, content, parts)
 
 
-def document(title: str, content: Mapping[str, Any], parts: Sequence[Part]) -> str:
+def document(title: str, content: Mapping[str, Any], parts: Sequence[Block]) -> str:
     """Return a page of its title and parts; ``content`` is that of the JSON file."""
     return TEMPLATES.get_template("page.html").render(title=title, content=content, parts=parts)
 
@@ -168,7 +159,7 @@ def typeset(text: str) -> str:
     return "–" if text == NONE else re.sub("^-", "−", text).replace("±", " ± ")
 
 
-def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Part:
+def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Block:
     """Return rows as a table of these columns."""
     cells = [[typeset(column.text(row)) for column in columns] for row in rows]
     return table([column.title for column in columns], cells)
@@ -205,29 +196,29 @@ def said(text: str, **figures: str) -> str:
     return " ".join(text.split()).format(**figures)
 
 
-def heading(text: str, level: int = 2) -> Part:
+def heading(text: str, level: int = 2) -> Block:
     """Return a heading."""
-    return Part("heading", text=text, level=level)
+    return Block("heading", text=text, level=level)
 
 
-def said_of(texts: Sequence[str], kind: str = "paragraph") -> list[Part]:
+def said_of(texts: Sequence[str], kind: str = "paragraph") -> list[Block]:
     """Return texts, a paragraph each; ``kind`` "note": what must not be missed, given without its full stop."""
-    return [Part(kind, text=text) for text in texts]
+    return [Block(kind, text=text) for text in texts]
 
 
-def table(heads: str | Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> Part:
+def table(heads: str | Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> Block:
     """Return a table that scrolls by itself; ``heads``: "|" stands between them; ``kind``: "words" or, of numbers, empty."""
-    return Part("table", heads=heads.split("|") if isinstance(heads, str) else heads, rows=rows, kind=kind)
+    return Block("table", heads=heads.split("|") if isinstance(heads, str) else heads, rows=rows, kind=kind)
 
 
-def tiles_of(found: Sequence[tuple[str, str]]) -> Part:
+def tiles_of(found: Sequence[tuple[str, str]]) -> Block:
     """Return figures of the whole, large, each with what it is."""
-    return Part("tiles", entries=found)
+    return Block("tiles", entries=found)
 
 
-def figures(captions: Sequence[tuple[str, str, str]]) -> Part:
+def figures(captions: Sequence[tuple[str, str, str]]) -> Block:
     """Return plots (SVG), each with the title and the text of its caption."""
-    return Part("figures", entries=captions)
+    return Block("figures", entries=captions)
 
 
 # Parts --------------------------------------------------------------------------------------------
@@ -246,7 +237,7 @@ def _paragraphs(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def notes(sweeps: Sequence[Sweep]) -> list[Part]:
+def notes(sweeps: Sequence[Sweep]) -> list[Block]:
     """Return what a reader must know before any figure."""
     found = []
     for sweep in sweeps:
@@ -257,7 +248,7 @@ def notes(sweeps: Sequence[Sweep]) -> list[Part]:
     return said_of(found, "note")
 
 
-def _tiles(sweeps: Sequence[Sweep]) -> Part:
+def _tiles(sweeps: Sequence[Sweep]) -> Block:
     rows = [row for sweep in sweeps for row in sweep.rows]
     held = [found for row in rows if (found := agrees(row)) is not None]
     claims = [row for row in rows if row["capacity"]["bps"] is not None]
@@ -296,7 +287,7 @@ def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
     return f"{number(worst, 1)} ns", where
 
 
-def _figures(sweeps: Sequence[Sweep]) -> list[Part]:
+def _figures(sweeps: Sequence[Sweep]) -> list[Block]:
     drawn, result, values = plots.typical_train(sweeps)
     train = {
         "name": drawn.name,
@@ -334,7 +325,7 @@ def address(text: str) -> str:
     return re.sub(r"(?m)(^|\s)([^?&\s]*)&", r"\1\2?", LOCAL.sub("", text))
 
 
-def _tables(sweep: Sweep) -> list[Part]:
+def _tables(sweep: Sweep) -> list[Block]:
     """Return a sweep's rows in two tables, rates and delays, each beside theory, the wire and the times at the pins."""
     has_wire, has_theory = (any(key in row for row in sweep.rows) for key in ("wire", "theory_owd_ns"))
     rates = ["length trains rate half_width rate_std theory", "pins_rate" * has_wire, "tick capacity"]
@@ -343,7 +334,7 @@ def _tables(sweep: Sweep) -> list[Part]:
     delays = TRAINS.of("length trains") + DELAYS.of("mean std least p50 p99 p99_9 most") + TRAINS.of(" ".join(ends))
     return [
         heading(sweep.name[:1].upper() + sweep.name[1:]),
-        Part("address", text=address(sweep.url)),
+        Block("address", text=address(sweep.url)),
         heading("Rates, Mb/s on the wire", 3),
         listed(TRAINS.of(" ".join(rates)), sweep.rows),
         heading("One-way delay, ns", 3),
@@ -352,17 +343,17 @@ def _tables(sweep: Sweep) -> list[Part]:
     ]
 
 
-def _without_capacity(sweep: Sweep) -> list[Part]:
+def _without_capacity(sweep: Sweep) -> list[Block]:
     """Return why rows have no capacity."""
     reasons = [
         f"{row['length']} octets, {row['repeat']} × {row['count']}: {row['capacity']['reason']}"
         for row in sweep.rows
         if row["capacity"]["reason"]
     ]
-    return [*said_of(["No capacity:"]), Part("items", entries=reasons)] if reasons else []
+    return [*said_of(["No capacity:"]), Block("items", entries=reasons)] if reasons else []
 
 
-def _paper(sweeps: Sequence[Sweep]) -> list[Part]:
+def _paper(sweeps: Sequence[Sweep]) -> list[Block]:
     """Return the packet-train paper's delays beside these."""
     rows = []
     for sweep in sweeps:
@@ -388,7 +379,7 @@ def _paper(sweeps: Sequence[Sweep]) -> list[Part]:
     return [heading("Beside the packet-train paper"), *said_of([said(PAPER_TEXT)]), shown]
 
 
-def _error_bars(sweeps: Sequence[Sweep]) -> list[Part]:
+def _error_bars(sweeps: Sequence[Sweep]) -> list[Block]:
     rows = [row for sweep in sweeps for row in sweep.rows]
     worst = worst_bound_ns(rows)
     states = ", ".join(sorted({row["clock_state"] for row in rows}))
@@ -405,29 +396,29 @@ def _error_bars(sweeps: Sequence[Sweep]) -> list[Part]:
             f"{sweep.name}: slope {number(line.slope, 4)} ± {number(reach[0], 4)} ns an octet, "
             f"intercept {number(line.intercept, 2)} ± {number(reach[1], 2)} ns (95 %, {line.points} trains)"
         )
-    fits = [*said_of(["Lines through the delays:"]), Part("items", entries=lines)] if lines else []
+    fits = [*said_of(["Lines through the delays:"]), Block("items", entries=lines)] if lines else []
     bounds = [said(DELAY_BOUND, states=states, trust=delay_words(worst)), said(RATE_BOUND, span=span)]
     return [heading("How far to trust it"), *said_of(bounds), *fits]
 
 
-def definitions(names: Sequence[str] = OF_TRAINS) -> list[Part]:
+def definitions(names: Sequence[str] = OF_TRAINS) -> list[Block]:
     """Return what these words mean."""
     entries = [(name, said(DEFINITIONS[name])) for name in names]
-    return [heading("What the words mean"), Part("terms", entries=entries)]
+    return [heading("What the words mean"), Block("terms", entries=entries)]
 
 
-def asked_for(document: str) -> list[Part]:
+def asked_for(document: str) -> list[Block]:
     """Return the document that was asked for."""
-    return [heading("What was asked for"), Part("verbatim", text=document)]
+    return [heading("What was asked for"), Block("verbatim", text=document)]
 
 
-def made_with(content: Mapping[str, Any]) -> list[Part]:
+def made_with(content: Mapping[str, Any]) -> list[Block]:
     """Return what the figures of one probe were made with; ``content`` is that of the JSON file."""
     probe = content["probe"]
     return _made_with(content, [(f"probe: {name.replace('_', ' ')}", probe[name]) for name in FACTS if name in probe])
 
 
-def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> list[Part]:
+def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> list[Block]:
     """Return what a report was made with, and on which probes."""
     probes = [
         (f"{sweep.name}: {name.replace('_', ' ')}", value)
@@ -438,5 +429,5 @@ def environment(sweeps: Sequence[Sweep], content: Mapping[str, Any]) -> list[Par
     return _made_with(content, probes)
 
 
-def _made_with(content: Mapping[str, Any], facts: Sequence[tuple[str, Any]]) -> list[Part]:
+def _made_with(content: Mapping[str, Any], facts: Sequence[tuple[str, Any]]) -> list[Block]:
     return [heading("Made with"), table(["", ""], [*content["environment"].items(), *facts], "words")]

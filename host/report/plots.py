@@ -89,10 +89,10 @@ def thin(x: NDArray[np.number], y: NDArray[np.number], most: int = POINTS_MAX) -
     """Return ``most`` points at most that look the same: the least and the greatest of each stretch stay."""
     if len(x) <= most:
         return x, y
-    kept = []
+    drawn = []
     for part in np.array_split(np.arange(len(x)), most // 2):
-        kept += sorted({part[np.argmin(y[part])], part[np.argmax(y[part])]})
-    return x[kept], y[kept]
+        drawn += sorted({part[np.argmin(y[part])], part[np.argmax(y[part])]})
+    return x[drawn], y[drawn]
 
 
 def axes_of(

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The report of a replay, or of configuration sets: what was planned, what was sent, and the delays of what came."""
+"""Writes the report of a replay, or of configuration sets: what was planned, what was sent, and the delays of what came.
+
+Stands alone because its templates take long to load, and ``--report`` alone needs them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +15,10 @@ from liteprobe.host.analysis.columns import Column, ended
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
-from liteprobe.host.report.page import Part, heading, listed, said_of
-from liteprobe.host.run.replay_figures import TRACES, PortReplay
-from liteprobe.host.run.sets_figures import OF_SETS, PLANNED, PortSets
-from liteprobe.host.run.streamed_figures import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
+from liteprobe.host.report.page import Block, heading, listed, said_of
+from liteprobe.host.run.replay import TRACES, PortReplay
+from liteprobe.host.run.sets import OF_SETS, PLANNED, PortSets
+from liteprobe.host.run.streamed import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
 
 DEFINED = ("Frame length", "Time stamps", "Late")
 DELAY = "least mean p50 p99 p99_9 most"
@@ -49,7 +52,7 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
 # # #
 
 
-def _table(columns: Sequence[Column], rows: Sequence[PortFigures]) -> list[Part]:
+def _table(columns: Sequence[Column], rows: Sequence[PortFigures]) -> list[Block]:
     return [listed(columns, rows)] if rows else []
 
 
@@ -59,7 +62,7 @@ def _planned(key: str, one: PortReplay) -> float | None:
     return value
 
 
-def _delays(result: StreamedResult[FiguresT]) -> list[Part]:
+def _delays(result: StreamedResult[FiguresT]) -> list[Block]:
     rows = [one for one in result.ports if one.delays is not None]
     if not rows:
         return []

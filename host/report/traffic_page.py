@@ -13,7 +13,7 @@ from liteprobe.host.analysis.columns import Column, ended
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.machine import extras
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Part, heading, listed, number, said, said_of
+from liteprobe.host.report.page import Block, heading, listed, number, said, said_of
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, INK, MUTED, PLAIN, SERIES, axes_of, svg
 from liteprobe.host.run.figures import DELAYS, OUTSIDE, STREAMS, StreamFigures, TrafficResult, totals
 
@@ -68,7 +68,7 @@ def _trust(result: TrafficResult) -> str:
     return said(BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))
 
 
-def _tiles(result: TrafficResult) -> Part:
+def _tiles(result: TrafficResult) -> Block:
     total = totals(result.rows)
     known = [row.latency.most_ns for row in result.rows if row.latency]
     tiles = [
@@ -85,7 +85,7 @@ def _tiles(result: TrafficResult) -> Part:
     return page.tiles_of(tiles)
 
 
-def _figures(result: TrafficResult) -> list[Part]:
+def _figures(result: TrafficResult) -> list[Block]:
     captions = [
         (draw_delays(result.rows), "Which part came within which delay.", said(DISTRIBUTION)),
         (draw_rates(result.rows), "Rates.", said(RATES)),
@@ -93,7 +93,7 @@ def _figures(result: TrafficResult) -> list[Part]:
     return [heading("Figures"), page.figures(captions)]
 
 
-def _counts(result: TrafficResult) -> list[Part]:
+def _counts(result: TrafficResult) -> list[Block]:
     shown = [
         *STREAMS.of("name stream_id"),
         PORTS,
@@ -124,7 +124,7 @@ def _ratio(row: StreamFigures) -> str | None:
     return f"{ratio.middle:.2e}±{ratio.error:.1e}" if row.bit_errors else f"< {ratio.most:.1e}"
 
 
-def _delays(result: TrafficResult) -> list[Part]:
+def _delays(result: TrafficResult) -> list[Block]:
     shown = [STREAMS["name"], *DELAYS.of("least mean std p50 p99 p99_9 most"), OUTSIDE]
     return [heading("One-way delay, ns"), *said_of([said(BINS)]), listed(shown, result.rows)]
 

@@ -185,7 +185,7 @@ class TrafficLook:
 
 @dataclass(frozen=True)
 class TrafficResult:
-    """What came of streams.
+    """Holds the figures of streams at their end.
 
     Attributes
     ----------

@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What runs on and on beside a probe: its meters looked at again and again, metrics, the clock's discipline."""
+"""Serves a probe for as long as it runs: looks at its meters, offers metrics, disciplines its clock."""

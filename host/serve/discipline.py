@@ -74,7 +74,7 @@ class Discipline:
         self._steps = 0
         self._last = self._clock.edge()
         self._heard_ticks = self._timebase.ticks
-        self._told_ns, self._told_state = 0, -1
+        self._published_ns, self._published_state = 0, -1
         watchdog_ms = max(WATCHDOG_LEAST_MS, WATCHDOG_PERIODS * self.period_ns // NS_PER_MS)
         probe.registers.write_many({"clock_watchdog": min(watchdog_ms, 0xFFFF)})
 
@@ -117,7 +117,7 @@ class Discipline:
         """Tell the probe, and so every host, what is known of its clock."""
         out = self.out
         present = self._clock.status().is_pps_present
-        self._told_ns, self._told_state = self._timebase.now_ns, out.state
+        self._published_ns, self._published_state = self._timebase.now_ns, out.state
         self._clock.publish(
             {
                 "state": out.state,
@@ -138,10 +138,10 @@ class Discipline:
 
     def _is_time(self) -> bool:
         """Whether the state is news, or nothing has been reported for long enough to worry the watchdog."""
-        if self.out.state != self._told_state:
+        if self.out.state != self._published_state:
             return True
         every_ns = min(PUBLISH_EVERY_NS, 2 * self.period_ns)
-        return self._timebase.now_ns - self._told_ns >= every_ns
+        return self._timebase.now_ns - self._published_ns >= every_ns
 
     def _may_steer(self) -> bool:
         mode = self._probe.registers.read("clock_mode")

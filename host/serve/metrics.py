@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a monitor measures as Prometheus metrics: the numbers of the last look, whoever asks and how often.
+"""Offers the figures of a monitor to Prometheus: those of the last look, whoever asks and how often.
 
 Units are base units (seconds, bytes). What can become less (frames lost, of which one may come late) is a gauge.
 """
@@ -178,7 +178,7 @@ def buckets(found: Histogram, scale: float = 1) -> list[tuple[str, float]]:
 
 def _channels(look: Look) -> Iterator[Metric]:
     dropped = CounterMetricFamily(
-        PREFIX + "capture_dropped_frames", "Frames of a channel dropped for want of room", labels=["channel"]
+        PREFIX + "capture_dropped_frames", "Frames of a channel dropped for want of space", labels=["channel"]
     )
     waiting = GaugeMetricFamily(
         PREFIX + "capture_waiting_blocks", "Blocks of the ring that wait for a host", labels=["channel"]

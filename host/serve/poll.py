@@ -23,16 +23,7 @@ from liteprobe.host.probe import Probe
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
 #: Events of a port that are not a loss; all others are.
-PLAIN = (
-    *ALL,
-    "management_frames",
-    "classified",
-    "matched",
-    "passed",
-    "sampled",
-    "kept",
-    "own_frames",
-)
+PLAIN = (*ALL, "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames")
 FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
@@ -44,7 +35,7 @@ UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 @dataclass(frozen=True)
 class Look:
-    """What a probe showed at one time.
+    """Holds the measurements of a probe at one time.
 
     Attributes
     ----------
@@ -79,15 +70,15 @@ class Totals:
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
-        # Which stream a slot has: what another host has it watch leaves nothing behind.
+        # Which stream a slot has: what another host has it watch must leave no count.
         self._ids: dict[Hashable, int | None] = {}
 
     def of_port(self, port: PortMeasurement) -> PortMeasurement:
-        """Return a measurement whose counts of streams go on behind 2^32."""
+        """Return a measurement whose counts of streams go on after 2^32."""
         return replace(port, streams=[self._stream(port.port, stream) for stream in port.streams])
 
     def of_channel(self, number: int, state: ChannelState) -> ChannelState:
-        """Return a channel whose drops go on behind 2^32, and over captures that begin."""
+        """Return a channel whose drops go on after 2^32, and over captures that begin."""
         key = ("channel", number)
         return replace(state, dropped=self._add(key, state.dropped, is_anew=state.dropped < self._last.get(key, 0) and
                                                 state.written < self._age.get(key, 0), age=state.written))  # fmt: skip

@@ -16,7 +16,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page
 from liteprobe.host.report.owd_page import OneWayReport, Points
 from liteprobe.host.report.page import SIZE_MAX
-from liteprobe.host.suites import owd_figures
+from liteprobe.host.suites import owd
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram
@@ -50,7 +50,7 @@ def ways(tmp_path: Path) -> list[OneWayReport]:
     made = []
     for name, ends, more_ns, lost in (("There", "sim://a to sim://b", 0, LOST), ("Back", "sim://b to sim://a", 6, ())):
         results = [result(probe, length, 1000 + more_ns, lost) for length in (60, 1514)]
-        rows = [owd_figures.row(one) for one in results]
+        rows = [owd.row(one) for one in results]
         made.append(
             OneWayReport(name, Sweep(ends, "sim://a", probe.info(), [one.train for one in results], rows), results)
         )
@@ -63,14 +63,14 @@ def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe
     partial = replace(whole, train=train, arrived=arrivals.packets(train), owd_ns=whole.owd_ns[:60])
     points = Points.of(partial, 0.0, None)
     assert (len(points.sent_ns), len(points.lost_ns)) == (0, 0)
-    found, raw = owd_figures.row(partial), arrivals.packets(whole.train).owd_ns
+    found, raw = owd.row(partial), arrivals.packets(whole.train).owd_ns
     assert (found["records"], found["lost"]) == ({"held": 60, "counted": 100}, 0)
     # In the middle of the tick in which the probe stamped them; percentiles of packets that are not there are none.
     assert [found["owd_ns"][name] for name in ("mean", "min", "max", "p99")] == [
         raw.mean() + 4, raw.min() + 4, raw.max() + 4, None,
     ]  # fmt: skip
     line = LineClock(0, 0, 0.0, 8.0, 0.25, 100, True)
-    resolved = owd_figures.row(replace(partial, line=line))
+    resolved = owd.row(replace(partial, line=line))
     assert resolved["uncertainty_ns"] == 24.0 + 4 - 0.5
 
 

@@ -93,7 +93,7 @@ def test_gaps_and_lost_blocks_are_told(run: Run, tmp_path: Path) -> None:
     blocks.tofile(tmp_path / "gaps.blocks")
     _, _, err = run("capture", "-r", str(tmp_path / "gaps.blocks"), "-w", str(tmp_path / "c.pcapng"))
     assert "1 blocks missing: the records in them are lost" in err
-    assert "7 frames dropped for want of room, each gap marked at its place" in err
+    assert "7 frames dropped for want of space, each gap marked at its place" in err
     assert "1 records lost with a part in a missing block" in err
 
 

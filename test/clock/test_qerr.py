@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from liteprobe.sim.bench.clock.second_runs import Feed
+from liteprobe.sim.bench.clock.clock_runs import Feed
 from liteprobe.sim.bench.clock.virtual_time import compile_program
 from liteprobe.sim.models.clock.receiver import rmc, tim_tp, ubx
 

@@ -10,8 +10,7 @@ from liteprobe.host.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import rules_of
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass
-from liteprobe.sim.bench.network.fake_emulator import fake_emulator
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 

@@ -13,8 +13,7 @@ from liteprobe.host.device.link.base import Words
 from liteprobe.host.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.run.emulate_figures import ClassQueue, EmulationLook, Extended
+from liteprobe.host.run.emulate import ClassQueue, Emulation, EmulationLook, Extended
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
     Bernoulli,
@@ -29,8 +28,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.network.fake_emulator import fake_emulator
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Fake = tuple[EmulatorProbe, FakeLink]

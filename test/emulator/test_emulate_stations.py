@@ -10,9 +10,9 @@ from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked, StationsReport
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.emulate_figures import EmulationLook, EmulationResult, have_done
+from liteprobe.host.run.emulate import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass
-from liteprobe.sim.bench.network.fake_emulator import fake_emulator
+from liteprobe.sim.bench.system.fake_link import fake_emulator
 
 DELAYED = Network(Direction(classes=[TrafficClass(delay_ns=5_000_000)]))
 

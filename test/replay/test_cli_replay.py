@@ -14,12 +14,10 @@ from rich.console import Console
 
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
-from liteprobe.host.run.replay_figures import PortReplay
-from liteprobe.host.run.streamed import StreamedRun, StreamLook
-from liteprobe.host.run.streamed_figures import DELAYS, Delays
+from liteprobe.host.run.replay import PortReplay
+from liteprobe.host.run.streamed import DELAYS, Delays, StreamedRun, StreamLook
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel
 
 Run = Callable[..., tuple[int, str, str]]

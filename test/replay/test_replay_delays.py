@@ -18,15 +18,14 @@ from liteprobe.host.capture.sources import Batches
 from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.probe import Probe
 from liteprobe.host.run import replay
-from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.replay import PortReplay, ReplayResult
 from liteprobe.host.run.streamed import DelaySink
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 

@@ -24,11 +24,9 @@ from liteprobe.host.replay.slots import DMA_SLOT, Cell, Fault, ReplaySession, Sl
 from liteprobe.host.replay.streamer import Streamer
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.pcie.card_server import CardServer
-from liteprobe.sim.bench.pcie.replay_card import ReplayCard
+from liteprobe.sim.bench.pcie.replay_card import CardServer, ReplayCard
 from liteprobe.sim.bench.replay.capture_files import Packet, pcap
-from liteprobe.sim.bench.replay.fake_receiver import Ring
-from liteprobe.sim.bench.replay.random_words import RandomWords, wait_for
+from liteprobe.sim.bench.replay.fake_probe import RandomWords, Ring, wait_for
 
 Run = Callable[..., tuple[int, str, str]]
 SESSION, LEASE = 0x1234, 0x8000
@@ -203,7 +201,7 @@ def test_a_card_that_is_pulled_out_ends_the_stream(card: ReplayCard, server: Car
         wait_for(lambda: streamer.state(0).accepted)
         card.is_gone = True
         with pytest.raises(ProbeError, match="/dev/litepcie0 is gone"):
-            wait_for(lambda: streamer.state(0).is_done)
+            wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_a_probe_without_a_reader_refuses(card: ReplayCard, server: CardServer) -> None:

@@ -25,9 +25,8 @@ from liteprobe.host.replay.udp import Flow, Pace, UdpSender, UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver, Ring
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
 from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
-from liteprobe.sim.bench.replay.random_words import RandomWords, wait_for
 
 SESSION, LEASE = 0x1234, 0x0567
 
@@ -148,9 +147,9 @@ def test_what_is_prepared_slowly_is_awaited_and_counted() -> None:
 def test_positions_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of 2^32 words takes half an hour: here they wrap at 2^17, as the ring's words are fewer."""
     from liteprobe.host.replay import slots
-    from liteprobe.sim.bench.replay import fake_receiver
+    from liteprobe.sim.bench.replay import fake_probe
 
-    for module in (slots, flows, fake_receiver):
+    for module in (slots, flows, fake_probe):
         monkeypatch.setattr(module, "POSITIONS", 1 << 17)
     streamed({0: Ring(SESSION, LEASE, words=20_000)}, Hostility(0.01, 0.01, 0.01), 300_000)
 
@@ -240,7 +239,7 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
             UdpTarget("127.0.0.1", relay.port), {ReplaySession(port, SESSION, LEASE): words for port in rings}
         ) as streamer,
     ):
-        wait_for(lambda: all(streamer.state(port).is_done for port in rings))
+        wait_for(lambda: all(streamer.state(port).is_all for port in rings))
         states = [streamer.state(port) for port in rings]
     whole = np.concatenate(list(words.chunks()))
     for ring, state in zip(rings.values(), states, strict=True):
@@ -321,7 +320,7 @@ def test_errors_say_what_to_do(change: dict[str, int], error: type[ProbeError], 
             Streamer(target, {ReplaySession(0, SESSION, LEASE): source}) as streamer,
             pytest.raises(error, match=words),
         ):
-            wait_for(lambda: streamer.state(0).is_done)
+            wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_path: Path) -> None:
@@ -333,7 +332,7 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
         Streamer(UdpTarget("127.0.0.1", receiver.port), {ReplaySession(0, SESSION, LEASE): source}) as streamer,
         pytest.raises(UsageError, match="packet 50 .* is cut after"),
     ):
-        wait_for(lambda: streamer.state(0).is_done)
+        wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_without_a_route_it_says_so() -> None:

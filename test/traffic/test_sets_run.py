@@ -14,16 +14,14 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.sets import SetsOptions
-from liteprobe.host.run.sets_figures import PortSets
+from liteprobe.host.run.sets import PortSets, SetsOptions
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
 from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.replay.fake_probe import ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.fake_receiver import FakeReceiver
+from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.bench.replay.sets_maker import template_of
 from liteprobe.sim.models.probe.sets import SetsModel
 

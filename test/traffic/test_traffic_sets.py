@@ -13,8 +13,7 @@ import pytest
 from liteprobe.cores.formats import SET_PLACES, SET_SUMMED, STREAM_FIELDS, SetError, SetField
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import UsageError
-from liteprobe.host.run.sets import SetsPort
-from liteprobe.host.run.sets_figures import SetsCounts
+from liteprobe.host.run.sets import SetsCounts, SetsPort
 from liteprobe.host.traffic.document import read_sets, sets_schema
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets

@@ -80,7 +80,7 @@ class Statistics:
     accepted : int or None
         Frames that passed the filter.
     dropped : int or None
-        Frames that were dropped for want of room.
+        Frames that were dropped for want of space.
     delivered : int or None
         Frames in this file; None: those that were written.
     comment : str

@@ -12,14 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    duration_ns,
-    open_probe,
-    output_or_stdout,
-    whole,
-)
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output_or_stdout, whole
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.output import STDOUT, write_text

@@ -13,7 +13,7 @@ with lazily():
     from liteprobe.host.machine import programs
 
 HELP = "build a board's bitstream, with its area and timing report; --load puts it on the board, --flash into its flash"
-#: Each board and revision by its name, as people say it; ``boards/`` has what is behind each.
+#: Each board and revision by its name, as people say it; ``boards/`` has each.
 BOARDS = {
     "colorlight_5a_75b": "Colorlight 5A-75B V8.0, LFE5U-25F: a receiver card with two sockets",
     "colorlight_5a_75b_v8_2": "Colorlight 5A-75B V8.2: the bitstream of V8.0",
@@ -29,7 +29,7 @@ BOARDS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what this command takes; what stands behind the board is passed on."""
+    """Add what this command takes; what stands after the board is passed on."""
     boards = "\n".join(f"  {name:<24}{line}" for name, line in BOARDS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = f"""Build a board's bitstream, with its area and timing report; --load puts it on the board,

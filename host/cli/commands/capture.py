@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     _add_files(parser)
     _add_choice(parser)
-    _add_kept(parser)
+    _add_reduction(parser)
     parser.add_argument(
         "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
     )
@@ -85,7 +85,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_kept(parser: argparse.ArgumentParser) -> None:
+def _add_reduction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the probe hands over")
     group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
     group.add_argument("--keep", choices=KEEPS, help="of a frame (default: what the files need)")
@@ -109,7 +109,7 @@ OF_A_PROBE = {
 REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "filter_cut": "frames were cut (--snap) before libpcap looked at them",
-    "gap_frames": "frames dropped for want of room, each gap marked at its place",
+    "gap_frames": "frames dropped for want of space, each gap marked at its place",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
     "missing": "blocks missing: the records in them are lost",
@@ -213,5 +213,5 @@ def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequ
         dropped = {}  # All of them are reported already.
     for channel, count in dropped.items():
         if count:
-            lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of room: keep less")
+            lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of space: keep less")
     return "\n".join(lines)

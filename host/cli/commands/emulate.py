@@ -15,15 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    duration_ns,
-    open_probe,
-    output,
-    rate_bps,
-    read_text,
-)
+from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, rate_bps, read_text
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import UsageError
 from liteprobe.host.machine.interrupt import Interrupted
@@ -39,7 +31,6 @@ with lazily():
     from liteprobe.host.cli import results, tables
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
-    from liteprobe.host.run import emulate_figures
     from liteprobe.host.traffic import presets
     from liteprobe.host.traffic.network import document, netem
     from liteprobe.host.traffic.network import network as networks
@@ -48,8 +39,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from liteprobe.host.device.link.sim_stations import Stations, StationsReport
-    from liteprobe.host.run.emulate import Emulation
-    from liteprobe.host.run.emulate_figures import ClassDelays, ClassLook, DirectionLook, EmulationLook, EmulationResult
+    from liteprobe.host.run.emulate import (
+        ClassDelays,
+        ClassLook,
+        DirectionLook,
+        Emulation,
+        EmulationLook,
+        EmulationResult,
+    )
     from liteprobe.host.traffic.network.network import Direction, Network
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
@@ -181,7 +178,7 @@ def _follow(
     try:
         with tables.watched(args.json != STDOUT, partial(_screen, args), is_alone=True) as show:
             look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else runs.LOOK_S
-            is_done = partial(emulate_figures.have_done, stations) if stations and seconds is None else None
+            is_done = partial(runs.have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, show, look_s, is_done)
     except Interrupted as end:
         _let_go(args, emulation)
@@ -258,8 +255,8 @@ def final(result: EmulationResult) -> RenderableType:
 
 
 def _stations(report: StationsReport) -> RenderableType:
-    stations = emulate_figures.STATIONS
-    shown = tables.figures([*stations.values()], emulate_figures.stations_of(report), lambda row: "bold")
+    stations = runs.STATIONS
+    shown = tables.figures([*stations.values()], runs.stations_of(report), lambda row: "bold")
     return rich.console.Group(shown, rich.text.Text(report.sentence))
 
 
@@ -313,9 +310,9 @@ def _panel(way: DirectionLook) -> RenderableType:
 
 def _fates(classes: Sequence[ClassLook]) -> RenderableType:
     def table(keys: str, is_tight: bool) -> RenderableType:
-        return tables.figures(emulate_figures.CLASSES.of(keys), classes, lambda row: "bold", is_tight, "dim")
+        return tables.figures(runs.CLASSES.of(keys), classes, lambda row: "bold", is_tight, "dim")
 
-    keys = f"name arrived sent {' '.join(emulate_figures.DROPS)} late"
+    keys = f"name arrived sent {' '.join(runs.DROPS)} late"
     return tables.Either(
         table(keys, False), tables.Either(table(keys, True), table("name arrived sent dropped late", True))
     )
@@ -324,13 +321,13 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
 def _queues(classes: Sequence[ClassLook]) -> RenderableType:
     keys = "arrived_bps sent_bps frames octets most"
     keys += " background background_dropped" * any(one.counts.background for one in classes)
-    shown = emulate_figures.CLASSES.of(keys)
+    shown = runs.CLASSES.of(keys)
     wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
     for one in classes:
         full = -(-BAR * one.queue.frames // max(one.queue.most, 1))
         bar = rich.text.Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(rich.text.Text(one.name, "bold"), bar, *(column.text(one) for column in shown))
-    tight = tables.figures([*emulate_figures.CLASSES.of("name"), *shown], classes, lambda row: "bold", True)
+    tight = tables.figures([*runs.CLASSES.of("name"), *shown], classes, lambda row: "bold", True)
     return tables.Either(wide, tight)
 
 

@@ -292,8 +292,8 @@ class Fitting:
         of_probe = " of the probe's time" * said.startswith("next")
         lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
         short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
-        wide, middle, narrow = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
-        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, narrow))]
+        wide, middle, compact = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
+        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, compact))]
         return [*parts, rich.text.Text(HELP_TEXT)] if self.has_help else parts
 
     def _pages(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
@@ -407,10 +407,10 @@ def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
     counts = f"{frames_per_s}, {counts}" if frames_per_s else counts
     bar = _bar(formats.LINE_RATE_BPS, known, 24, style)
     shown.add_row(bar, f"{100 * known / formats.LINE_RATE_BPS:5.1f} %", rate)
-    narrow = rich.console.Group(
+    compact = rich.console.Group(
         rich.text.Text(f"{100 * known / formats.LINE_RATE_BPS:.1f} % of the line"), rich.text.Text(rate)
     )
-    return rich.console.Group(tables.Either(shown, narrow), rich.text.Text(counts))
+    return rich.console.Group(tables.Either(shown, compact), rich.text.Text(counts))
 
 
 def _bar(total: float, completed: float, width: int, style: str) -> RenderableType:
@@ -423,14 +423,14 @@ def _streams(streams: list[ReceivedStream]) -> RenderableType:
     counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
     delays = poll.RECEIVED.of(poll.DELAYS)
     wide = tables.figures([*name, *counts, *delays], streams, text=0)
-    narrow = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
+    compact = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
     lines = []
     for stream in streams:
         words = [f"{one.text(stream)} {one.head}" for one in counts if one.value(stream) is not None]
         least, mean, most, std = (one.text(stream) for one in delays)
         said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}"
         lines.append(rich.text.Text.assemble((f"{name[0].text(stream)}:", "bold"), said))
-    return tables.Either(wide, tables.Either(narrow, rich.console.Group(*lines)))
+    return tables.Either(wide, tables.Either(compact, rich.console.Group(*lines)))
 
 
 def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableType]:
@@ -449,9 +449,9 @@ def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableTy
         counts = histogram.counts.tolist()
         wide = rich.text.Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
         pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
-        narrow = rich.console.Group(rich.text.Text(f"{name}, {low} to {high}"), tables.bars(pairs))
+        compact = rich.console.Group(rich.text.Text(f"{name}, {low} to {high}"), tables.bars(pairs))
         below = rich.text.Text.assemble(" " * 8, (where, "dim"), (outside, style))
-        parts.append(rich.console.Group(tables.Either(wide, narrow), below))
+        parts.append(rich.console.Group(tables.Either(wide, compact), below))
     if is_saturated:
         parts.append("[red]a bin was full[/red]")
     return parts
@@ -493,11 +493,11 @@ def _short_port(
     bps = port.rate.line_bits_per_s if port.rate else math.nan
     rate = f"{bps / 1e6:,.3f} Mb/s, {100 * bps / formats.LINE_RATE_BPS:.1f} %" if math.isfinite(bps) else "no rate yet"
     bars = [round(one) for one in history]
-    wide, narrow = (
+    wide, compact = (
         rich.text.Text.assemble((f"port {port.port} ", "bold cyan"), f"{rate} ", tables.bars(shown))
         for shown in (bars, bars[-FEW:])
     )
-    yield tables.Either(wide, narrow)
+    yield tables.Either(wide, compact)
     frames, octets = poll.totals(port, events)
     yield tables.Either(rich.text.Text(f"{frames:,} frames, {octets:,} octets"), rich.text.Text(f"{frames:,} frames"))
     lost = {name.replace("_", " "): count for name, count in poll.losses(events).items() if count}

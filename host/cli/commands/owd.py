@@ -25,7 +25,7 @@ with lazily():
     from liteprobe.host.report import owd_page
     from liteprobe.host.run import trains
     from liteprobe.host.serve import discipline
-    from liteprobe.host.suites import owd, owd_figures, sweep
+    from liteprobe.host.suites import owd, sweep
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
                 one.rows[-1] = calibrated.correct(one.rows[-1])
         results.take(sweeps)
 
-    with results.kept(), ExitStack() as stack:
+    with results.written(), ExitStack() as stack:
         sender = stack.enter_context(probes.Probe(args.probe, args.map, args.steal))
         receiver = stack.enter_context(probes.Probe(to, args.map_to, args.steal))
         tend = _disciplined(args, sender, receiver)
@@ -137,7 +137,7 @@ def _measure(
             for one, of_way, result in zip(sweeps, found, measured, strict=True):
                 of_way.append(result)
                 one.results.append(result.train)
-                one.rows.append(owd_figures.row(result, request.waiting_time_ns))
+                one.rows.append(owd.row(result, request.waiting_time_ns))
             take(sweeps)
             advance()
     return sweeps

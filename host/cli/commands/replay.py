@@ -23,7 +23,7 @@ with lazily():
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
-    from liteprobe.host.run.replay_figures import ReplayResult
+    from liteprobe.host.run.replay import ReplayResult
     from liteprobe.host.run.streamed import Show
     from liteprobe.host.traffic.trace.trace import Trace
 

@@ -183,7 +183,7 @@ def run(args: argparse.Namespace) -> None:
             _say_detached(streams)
             return
         facts = probe.info()
-        with _kept(args, traffic, facts):
+        with _published(args, traffic, facts):
             with tables.watched(args.json != STDOUT, partial(_screen, args), REFRESH_S) as show:
                 traffic.follow(show)
             finish(args, traffic.result(), facts)
@@ -275,7 +275,9 @@ def _say_detached(streams: list[Stream]) -> None:
 
 
 @contextmanager
-def _kept(args: argparse.Namespace, traffic: Traffic, facts: dict[str, int | float | str | bool]) -> Iterator[None]:
+def _published(
+    args: argparse.Namespace, traffic: Traffic, facts: dict[str, int | float | str | bool]
+) -> Iterator[None]:
     """Show and write what was measured when the body fails after streams were sent."""
     try:
         yield
@@ -368,7 +370,7 @@ def table_of(rows: Sequence[StreamFigures], turn: int | None = None) -> Renderab
 
 
 def unit_of(rows: Sequence[StreamFigures]) -> tuple[str, float, int]:
-    """Return the unit in which the greatest delay has few digits, its length (ns), and the digits behind the point."""
+    """Return the unit in which the greatest delay has few digits, its length (ns), and the digits after the point."""
     most = max((abs(row.latency.most_ns) for row in rows if row.latency), default=0)
     if most < 10**6:
         return "ns", 1.0, 0

@@ -27,12 +27,11 @@ with lazily():
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import sets as runs
-    from liteprobe.host.run import sets_figures
     from liteprobe.host.traffic import document, intervals
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
-    from liteprobe.host.run.sets_figures import SetsResult
+    from liteprobe.host.run.sets import SetsResult
     from liteprobe.host.run.streamed import Show
     from liteprobe.host.traffic.sets import Sets
 
@@ -104,7 +103,7 @@ def sets_of(args: argparse.Namespace) -> Sets:
 
 def facts(sets: Sets) -> dict[str, object]:
     """Return what sets are, and what their stream takes where frames have the length of the headers."""
-    summary = sets_figures.SetsSummary.of(sets)
+    summary = runs.SetsSummary.of(sets)
     return {
         "fields": ", ".join(summary.fields) or "none",
         "octets of a set": summary.set_octets,

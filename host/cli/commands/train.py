@@ -206,7 +206,7 @@ def run(args: argparse.Namespace) -> None:
             measured.rows[-1] = calibrated.correct(measured.rows[-1])
         results.take([measured])
 
-    with results.kept():
+    with results.written():
         measure(request, take)
 
 

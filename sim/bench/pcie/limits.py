@@ -17,7 +17,7 @@ from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
-from liteprobe.sim.bench.pcie.module import LINES, TOP, writer
+from liteprobe.sim.bench.pcie.probes import LINES, TOP, PcieCapture, writer
 from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
 from liteprobe.sim.bench.tools.wire import run_wire_test
 
@@ -67,5 +67,5 @@ def measure() -> list[Pace]:
     limits, map_file = folder / "limits.jsonl", folder / "csr.json"
     limits.unlink(missing_ok=True)
     values = {"PCIE_MAP": str(map_file), "PCIE_LIMITS": str(limits)}
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_limits", values)
+    run_wire_test(__file__, TOP, writer(PcieCapture, map_file), "pcie_limits", values)
     return [Pace(**json.loads(line)) for line in limits.read_text(encoding="utf-8").splitlines()]

@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 from liteprobe.cores.formats import DATAGRAM_MAGIC, DMA_SLOT_BYTES, SLOT_WORDS
 from liteprobe.sim.bench.pcie.host import Host, map_of_run
-from liteprobe.sim.bench.pcie.slots_module import FIRST, RINGS
+from liteprobe.sim.bench.pcie.probes import FIRST, RINGS
 
 SLOTS = 16 # Of a ring in the host's memory: the bench needs no more, and each is three writes.
 PATIENCE = 80 # Looks, of LOOK_CYCLES each, until something must have come.

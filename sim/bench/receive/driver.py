@@ -23,8 +23,8 @@ from litex.gen import *
 from liteprobe.cores.formats import RECORD_WORDS, STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, TICK_NS
 from liteprobe.cores.receive.path import RecordPath
 from liteprobe.cores.timebase.clock import TimebaseClock
-from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
-from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.frames.gmii import GmiiSource, on_wire, with_fcs
+from liteprobe.sim.bench.frames.gmii import probe_frame
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.bench.tools.wire import run_wire_test
 from liteprobe.sim.models.receive.port import PortModel, Symbol, WireFrame, frames_of

@@ -16,7 +16,7 @@ from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.transmit.sources.sets import SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.streams.streams import StreamSource
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.bench.frames.gmii_source import with_fcs
+from liteprobe.sim.bench.frames.gmii import with_fcs
 from liteprobe.sim.bench.replay.sets import TABLE_ADDRESS, SetsPins, SetsProgram, packed
 from liteprobe.sim.bench.replay.sets_maker import Made
 from liteprobe.sim.bench.tools.compiled import CompiledBench

@@ -1,5 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
+
 """A link to the model of a probe: what tests of the host use where a board or the simulation would stand."""
 
 import json
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from liteprobe.host.device.link.base import Link, Words
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.trains import TICKS_PER_SECOND, ModelProbe
 
 REQUEST_TICKS = 200  # A datagram there and back, beside its words.
@@ -78,3 +80,9 @@ class FakeLink(Link):
     def close(self) -> None:
         """Note it."""
         self.is_closed = True
+
+
+def fake_emulator(folder: Path, model: EmulatorProbe | None = None) -> tuple[EmulatorProbe, FakeLink]:
+    """Return a model, and a link to it; the map is written to a folder."""
+    found = model or EmulatorProbe()
+    return found, FakeLink(found, folder)

@@ -16,7 +16,7 @@ from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.run.streamed import StreamLook
-from liteprobe.host.run.replay_figures import PortReplay, ReplayResult
+from liteprobe.host.run.replay import PortReplay, ReplayResult
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.system import replay
 from liteprobe.sim.bench.system.firmware_run import FIRST_NS, PERIOD_NS, Running, Work, boot

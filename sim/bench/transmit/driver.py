@@ -22,7 +22,7 @@ from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
-from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
+from liteprobe.sim.bench.frames.gmii import GmiiSink
 from liteprobe.sim.bench.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 

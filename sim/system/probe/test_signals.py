@@ -141,9 +141,7 @@ def shell(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-FULL = (
-    "liteprobe: cannot write {} (No space left on device): make room on the disk, or name another file, and run again\n"
-)
+FULL = "liteprobe: cannot write {} (No space left on device): free space on the disk, or name another file, and run again\n"
 ENDS = [
     ("regs list --probe {own} | true", 1, ""),
     ("train --help | true", 1, ""),

@@ -16,7 +16,7 @@ from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
-from liteprobe.host.suites.owd_figures import row
+from liteprobe.host.suites.owd import row
 from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.bench.frames import truth
 from liteprobe.sim.bench.system.harness import Client, Harness, frame

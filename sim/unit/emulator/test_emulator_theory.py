@@ -7,15 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.emulator import theory_models, theory_run
+from liteprobe.sim.bench.emulator.theory import EXPERIMENTS, Experiment, claim, exact
 from liteprobe.sim.bench.tools.figures import Figure, Size, row
-
-EXPERIMENTS = (*theory_run.EXPERIMENTS, *theory_models.EXPERIMENTS)
 
 
 @row("emulator", "theory", is_test=True)
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=[one.__name__ for one in EXPERIMENTS])
-def test_the_reference_is_what_the_theory_says(experiment: theory_run.Experiment, size: Size) -> Iterator[Figure]:
+def test_the_reference_is_what_the_theory_says(experiment: Experiment, size: Size) -> Iterator[Figure]:
     """How far each mean is from what the theory says, in halves of the interval of 99.9 % that the means of batches give.
 
     What must be exact counts 2 for each frame that is off.
@@ -26,6 +24,6 @@ def test_the_reference_is_what_the_theory_says(experiment: theory_run.Experiment
 
 def test_a_figure_that_is_off_is_seen() -> None:
     values = np.random.default_rng(1).normal(10, 1, 10_000)
-    assert theory_run.claim("near", 10, values).reach < 1
-    assert theory_run.claim("far", 10.1, values).reach > 1
-    assert theory_models.exact("off", np.array([1, 2, 3]), np.array([1, 2, 4])).reach == 2
+    assert claim("near", 10, values).reach < 1
+    assert claim("far", 10.1, values).reach > 1
+    assert exact("off", np.array([1, 2, 3]), np.array([1, 2, 4])).reach == 2

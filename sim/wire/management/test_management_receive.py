@@ -12,7 +12,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from liteprobe.sim.bench.frames.gmii_source import GmiiSource, carrier, idle, on_wire, with_fcs
+from liteprobe.sim.bench.frames.gmii import GmiiSource, carrier, idle, on_wire, with_fcs
 from liteprobe.sim.bench.management.stack import write_receive
 from liteprobe.sim.bench.receive.driver import CLOCKS, PPM_FS, TICK_FS, watch_management
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test

@@ -21,9 +21,9 @@ from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.pcie.host import map_of_run
-from liteprobe.sim.bench.pcie.module import LINES, record
+from liteprobe.sim.bench.pcie.probes import LINES, record
 from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
-from liteprobe.sim.bench.pcie.driver import BenchLink, DriverFile
+from liteprobe.sim.bench.pcie.capturing import BenchLink, DriverFile
 from liteprobe.sim.bench.tools.wire import is_full, with_full
 from liteprobe.sim.models.receive.capture import Gap, decode
 

@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles
 from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
 from liteprobe.sim.bench.pcie.host import Host, PinsRing, map_of_run
-from liteprobe.sim.bench.pcie.module import TOP, writer
+from liteprobe.sim.bench.pcie.probes import TOP, PcieCapture, writer
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test, with_full
 
 CHANNELS = 3
@@ -23,7 +23,7 @@ def test_registers_blocks_and_captures_over_pcie():
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
     modules = [Path(__file__).stem, "cocotb_pcie_capture"]
-    run_wire_test(__file__, TOP, writer(map_file), "pcie", {"PCIE_MAP": str(map_file)}, modules=modules)
+    run_wire_test(__file__, TOP, writer(PcieCapture, map_file), "pcie", {"PCIE_MAP": str(map_file)}, modules=modules)
 
 
 @cocotb.test()

@@ -12,9 +12,9 @@ from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.frames.gmii_sink import GmiiSink
+from liteprobe.sim.bench.frames.gmii import GmiiSink
 from liteprobe.sim.bench.pcie.host import Host, map_of_run
-from liteprobe.sim.bench.pcie.replay_module import PORTS, TOP, writer
+from liteprobe.sim.bench.pcie.probes import PORTS, TOP, PcieReplay, writer
 from liteprobe.sim.bench.pcie.streaming import slots
 from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
@@ -34,7 +34,7 @@ def test_traces_reach_the_lines_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_replay"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_replay", {"PCIE_MAP": str(map_file)})
+    run_wire_test(__file__, TOP, writer(PcieReplay, map_file), "pcie_replay", {"PCIE_MAP": str(map_file)})
     assert_offsets_are_those_of_the_driver(json.loads(map_file.read_text())["csr_registers"])
 
 

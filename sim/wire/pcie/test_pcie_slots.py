@@ -11,7 +11,7 @@ from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 
 from liteprobe.cores.formats import DATAGRAM_MAGIC, SLOT_WORDS
-from liteprobe.sim.bench.pcie.slots_module import FIRST, RINGS, TOP, WORDS, writer
+from liteprobe.sim.bench.pcie.probes import FIRST, RINGS, TOP, WORDS, PcieSlots, writer
 from liteprobe.sim.bench.pcie.streaming import SLOTS, Streaming, slot, slots, words
 from liteprobe.sim.bench.tools.compiled import REPOSITORY
 from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
@@ -25,7 +25,7 @@ def test_words_reach_the_rings_over_pcie():
     folder = REPOSITORY / "build" / "wire" / "pcie_slots"
     folder.mkdir(parents=True, exist_ok=True)
     map_file = folder / "csr.json"
-    run_wire_test(__file__, TOP, writer(map_file), "pcie_slots", {"PCIE_MAP": str(map_file)})
+    run_wire_test(__file__, TOP, writer(PcieSlots, map_file), "pcie_slots", {"PCIE_MAP": str(map_file)})
 
 
 async def streaming(dut, **options):

@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.expression import parse
-from liteprobe.sim.bench.filter.compare import compare
+from liteprobe.sim.bench.filter.filter import compare
 from liteprobe.sim.bench.filter.expressions import Frames, varied
 from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.bench.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words

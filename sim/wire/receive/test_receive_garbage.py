@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii_source import carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.frames.gmii import carrier, idle, on_wire, with_fcs
+from liteprobe.sim.bench.frames.gmii import probe_frame
 from liteprobe.sim.bench.receive.driver import ReceiveDriver, run_receive_test
 from liteprobe.sim.models.receive.port import PortModel, Symbol
 

@@ -7,8 +7,8 @@ import cocotb
 import pytest
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii_source import on_wire, with_fcs
-from liteprobe.sim.bench.frames.probe_frames import other_frame, probe_frame
+from liteprobe.sim.bench.frames.gmii import on_wire, with_fcs
+from liteprobe.sim.bench.frames.gmii import other_frame, probe_frame
 from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test
 from liteprobe.sim.models.receive.port import PortModel
 

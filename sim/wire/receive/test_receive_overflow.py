@@ -6,7 +6,7 @@
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii_source import idle
+from liteprobe.sim.bench.frames.gmii import idle
 from liteprobe.sim.bench.receive.driver import ReceiveDriver, run_receive_test, train
 
 

@@ -13,8 +13,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 
-from liteprobe.sim.bench.frames.gmii_source import GmiiSource, on_wire, with_fcs
-from liteprobe.sim.bench.frames.probe_frames import probe_frame
+from liteprobe.sim.bench.frames.gmii import GmiiSource, on_wire, with_fcs
+from liteprobe.sim.bench.frames.gmii import probe_frame
 from liteprobe.sim.bench.receive.driver import INPUTS, write_verilog
 from liteprobe.sim.bench.tools.wire import REPOSITORY, run_wire_test
 
