@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from liteprobe.host.errors import RangeError, UsageError, is_near, nearest
-from liteprobe.host.units import DECIMAL, Factors, Number, exact, split, with_unit
+from liteprobe.host.units import DECIMAL, WHOLE, Factors, Number, exact, split, with_unit
 
 if TYPE_CHECKING:
     import yaml
@@ -90,7 +90,12 @@ def dumped(document: Any, flow: bool | None = False) -> str:
 
 
 class ValueKind(Protocol):
-    """A kind of values: how it is written, read with the line of its errors, checked for its range, and described."""
+    """A kind of values: how it is written, read with the line of its errors, checked for its range, and described.
+
+    `written` says how, with unit and range. `read` returns the value of a node, checked; ``name`` is what it is, for messages.
+    `takes` says whether this kind can write a value, `write` returns it as plain data of YAML. `check` raises UsageError when a
+    value is out of range; ``of``: what has it, for the message. `schema` returns the JSON Schema.
+    """
 
     @property
     def written(self) -> str: ...
@@ -105,14 +110,12 @@ class Plain:
     """Kinds whose values are written as they are, and have no range."""
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return True
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when a value is out of range."""
+        pass
 
     def write(self, value: Any) -> Any:
-        """Return a value as plain data of YAML."""
         return value
 
 
@@ -134,20 +137,17 @@ class Whole(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return f"{self._text(self.least)} to {self._text(self.most)}"
 
     def _text(self, value: int) -> str:
         return f"{value:#x}" if self.hexadecimal else f"{value}"
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return isinstance(value, int)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> int:
-        """Return the number."""
         text = text_of(node, name, source, self)
-        if not re.fullmatch(r"[0-9]+|0x[0-9a-fA-F]+", text):
+        if not re.fullmatch(WHOLE, text):
             raise source.at(node, f"'{name}' is a whole number, not '{text}': give {self.written}")
         value = int(text, 16 if text.startswith("0x") else 10)
         with source.line(line_of(node)):
@@ -155,7 +155,6 @@ class Whole(Plain):
         return value
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when a value is out of range."""
         self._check(value, f"{name} {self._text(value)}{of}")
 
     def _check(self, value: int, what: str) -> None:
@@ -163,7 +162,6 @@ class Whole(Plain):
             raise UsageError(f"{what} is out of range: give {self.written}")
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -194,7 +192,6 @@ class Quantity(Plain):
     is_short: bool = False
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return isinstance(value, Number)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Fraction:
@@ -209,7 +206,6 @@ class Quantity(Plain):
         return value
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when a value is out of range."""
         self._check(exact(value), f"{name} {self.write(value)}{of}")
 
     def _check(self, number: Fraction, what: str) -> None:
@@ -217,7 +213,6 @@ class Quantity(Plain):
             raise UsageError(f"{what} is out of range: give {self.written}")
 
     def write(self, value: Number) -> str | int | float:
-        """Return it with its unit."""
         number = exact(value)
         if "" in self.units and number.denominator != 1 and Fraction(repr(float(number))) == number:
             return float(number)
@@ -227,7 +222,6 @@ class Quantity(Plain):
         return int(text) if text.isdecimal() else text
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         units = "|".join(unit for unit in self.units if unit)
         optional = "?" if self.plain is not None else ""
         with_its_unit = {
@@ -249,27 +243,22 @@ class OneOf(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return ", ".join(self.words)
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return value in self.words
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> str:
-        """Return the word."""
         text = text_of(node, name, source, self)
         with source.line(line_of(node)):
             self.check(text, name)
         return text
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when a value isn't one of the words."""
         if value not in self.words:
             raise UsageError(f"{name} '{value}'{of} is unknown: {nearest(value, self.words)}")
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"enum": list(self.words)}
 
 
@@ -279,14 +268,12 @@ class Flag(Plain):
     written = "true or false"
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> bool:
-        """Return it."""
         text = text_of(node, name, source, self)
         if text.lower() not in ("true", "false"):
             raise source.at(node, f"'{name}' is true or false, not '{text}'")
         return text.lower() == "true"
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"type": "boolean"}
 
 
@@ -304,7 +291,6 @@ class Text(Plain):
     back: Callable[[Any], str] = _same
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any:
-        """Return its value."""
         text = text_of(node, name, source, self)
         if not re.fullmatch(self.pattern, text):
             raise source.at(node, f"'{name}' is not '{text}': give {self.written}")
@@ -312,11 +298,9 @@ class Text(Plain):
             return self.convert(text)
 
     def write(self, value: Any) -> str:
-        """Return it as it is written."""
         return self.back(value)
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"type": "string", "pattern": f"^{self.pattern}$"}
 
 
@@ -331,7 +315,7 @@ class FieldValue(Plain):
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> int | str:
         """Return the number, or the address as it is written."""
         text = text_of(node, name, source, self)
-        if re.fullmatch(r"[0-9]+|0x[0-9a-fA-F]+", text):
+        if re.fullmatch(WHOLE, text):
             return Whole(0, WORD_MAX).read(node, name, source)
         if not re.fullmatch(r"[0-9a-fA-F:.-]+", text):
             raise source.at(node, f"'{name}' is {self.written}, not '{text}'")
@@ -343,7 +327,6 @@ class FieldValue(Plain):
             Whole(0, WORD_MAX).check(value, name, of)
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"anyOf": [Whole(0, WORD_MAX).schema(), {"type": "string", "pattern": r"^[0-9a-fA-F:.-]+$"}]}
 
 
@@ -354,7 +337,6 @@ class NoneWord(Plain):
     written: str
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return value is None
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> None:
@@ -362,11 +344,9 @@ class NoneWord(Plain):
         OneOf((self.written,)).read(node, name, source)
 
     def write(self, value: Any) -> str:
-        """Return the word."""
         return self.written
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"enum": [self.written]}
 
 
@@ -383,15 +363,12 @@ class Several(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return f"a list of {self.least} to {self.most}: {self.kind.written}"
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return isinstance(value, Sequence) and not isinstance(value, str)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> tuple[Any, ...]:
-        """Return the values."""
         if node.id != "sequence":
             raise source.at(node, f"'{name}' is a list: put it in square brackets, or one item a line after a dash")
         with source.line(line_of(node)):
@@ -399,7 +376,6 @@ class Several(Plain):
         return tuple(self.kind.read(item, name, source) for item in node.value)
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when one of the values is out of range."""
         self._check_count(len(value), f"'{name}'{of}")
         for one in value:
             self.kind.check(one, name, of)
@@ -409,11 +385,9 @@ class Several(Plain):
             raise UsageError(f"{what} has {count} items: give {self.least} to {self.most}")
 
     def write(self, value: Any) -> list[Any]:
-        """Return them as plain data of YAML."""
         return [self.kind.write(one) for one in value]
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"type": "array", "items": self.kind.schema(), "minItems": self.least, "maxItems": self.most}
 
 
@@ -427,7 +401,6 @@ class ByShape(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         if self.several:
             return f"{self.plain.written}, or a list of up to {self.several.most} of them"
         return f"{self.plain.written}; or {self.mapping.written}" if self.mapping else self.plain.written
@@ -440,11 +413,9 @@ class ByShape(Plain):
         return next((kind for kind in self._kinds if kind.takes(value)), self.plain)
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return any(kind.takes(value) for kind in self._kinds)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any:
-        """Return what it is."""
         if self.mapping and node.id == "mapping":
             return self.mapping.read(node, name, source)
         if self.several and node.id == "sequence":
@@ -456,15 +427,12 @@ class ByShape(Plain):
         return self.plain.read(node, name, source)
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when it is out of range."""
         self._of(value).check(value, name, of)
 
     def write(self, value: Any) -> Any:
-        """Return it as plain data of YAML."""
         return self._of(value).write(value)
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"anyOf": [kind.schema() for kind in self._kinds]}
 
 
@@ -477,15 +445,12 @@ class WordOr(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return f"{self.other.written}, or {self.word.written}"
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return self.word.takes(value) or self.other.takes(value)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any:
-        """Return what it is."""
         if node.id != "scalar" or not re.fullmatch(r"[a-z]+", node.value):
             return self.other.read(node, name, source)
         if node.value != self.word.written and not is_near(node.value, [self.word.written]):
@@ -493,16 +458,13 @@ class WordOr(Plain):
         return self.word.read(node, name, source)
 
     def check(self, value: Any, name: str, of: str = "") -> None:
-        """Raise UsageError when it is out of range."""
         if not self.word.takes(value):
             self.other.check(value, name, of)
 
     def write(self, value: Any) -> Any:
-        """Return it as plain data of YAML."""
         return (self.word if self.word.takes(value) else self.other).write(value)
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"anyOf": [self.word.schema(), self.other.schema()]}
 
 
@@ -517,7 +479,6 @@ class Made(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return self.kind.written
 
     @property
@@ -527,21 +488,17 @@ class Made(Plain):
         return self.kind
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return self.holds(value)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Any:
-        """Return what is made."""
         found = self.kind.read(node, name, source)
         with source.line(line_of(node)):
             return self.make(found)
 
     def write(self, value: Any) -> Any:
-        """Return it as plain data of YAML."""
         return self.kind.write(self.back(value))
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return self.kind.schema()
 
 
@@ -622,15 +579,12 @@ class Section(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return f"the keys of {a(self.title)}"
 
     def takes(self, value: Any) -> bool:
-        """Whether this kind can write a value."""
         return isinstance(value, Mapping)
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> Entries:
-        """Return its values; ``name``: what it is, for messages."""
         if node.id != "mapping":
             raise source.at(node, f"'{name}' is a mapping with keys of {a(self.title)}: {', '.join(self.keys)}")
         entries = Entries({}, {}, line_of(node), source)
@@ -650,11 +604,9 @@ class Section(Plain):
         return entries
 
     def write(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values by key as plain data of YAML."""
         return {name: one.kind.write(value[name]) for name, one in self.keys.items() if name in value}
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         properties = {name: {"description": one.about, **one.kind.schema()} for name, one in self.keys.items()}
         needed = [name for name, one in self.keys.items() if one.is_needed]
         required = {"required": needed} if needed else {}
@@ -683,11 +635,9 @@ class ByName(Plain):
 
     @property
     def written(self) -> str:
-        """How it is written."""
         return f"a mapping of names to {self.section.written}"
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> dict[str, Entries]:
-        """Return them by name."""
         if node.id != "mapping":
             raise source.at(node, f"'{name}' is {self.written}: put the name before each")
         found: dict[str, Entries] = {}
@@ -701,7 +651,6 @@ class ByName(Plain):
         return found
 
     def schema(self) -> Schema:
-        """Return its JSON Schema."""
         return {"type": "object", "additionalProperties": self.section.schema()}
 
 

@@ -38,9 +38,10 @@ TC_RATES: Factors = {
     },
 }
 
-DECIMAL = r"[0-9]+(?:\.[0-9]+)?"
+DECIMAL = r"[0-9]{1,99}(?:\.[0-9]{1,99})?"  # Python makes no number of thousands of digits.
 EXPONENT = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"  # As the command line takes it.
-TC_DECIMAL = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+TC_DECIMAL = r"[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99}"
+WHOLE = r"[0-9]{1,99}|0x[0-9a-fA-F]{1,99}"
 DIGITS = 12  # After the point.
 
 

@@ -30,6 +30,7 @@ from liteprobe.host.document import (
     Section,
     Several,
     Text,
+    ValueKind,
     Whole,
     check_fields,
     key,
@@ -168,67 +169,40 @@ class MplsLabel:
 
 
 MPLS = part(MplsLabel, "mpls")
-SECTIONS = {
-    "mac": Section(
-        "mac",
-        {
-            "source": Key(MAC, "Source address.", SOURCE_MAC),
-            "destination": Key(MAC, "Destination address.", DESTINATION_MAC),
-        },
-    ),
-    "ipv4": Section(
-        "ipv4",
-        {
-            "source": Key(IPV4, "Source address.", SOURCE_IP),
-            "destination": Key(IPV4, "Destination address.", DESTINATION_IP),
-            "ttl": Key(OCTET, "Time to live.", str(TTL)),
-            "tos": Key(OCTET, "Type of service: DSCP and ECN.", str(TRAFFIC_CLASS)),
-            "identification": Key(HALFWORD, "Identification.", "0"),
-            "protocol": Key(OCTET, "The payload follows IP at once, with this protocol.", NO_TRANSPORT),
-        },
-    ),
-    "ipv6": Section(
-        "ipv6",
-        {
-            "source": Key(IPV6, "Source address.", SOURCE_IPV6),
-            "destination": Key(IPV6, "Destination address.", DESTINATION_IPV6),
-            "hop_limit": Key(OCTET, "Hop limit.", str(TTL)),
-            "traffic_class": Key(OCTET, "Traffic class: DSCP and ECN.", str(TRAFFIC_CLASS)),
-            "flow_label": Key(LABEL, "Flow label.", "0"),
-            "next_header": Key(OCTET, "The payload follows IP at once, with this next header.", NO_TRANSPORT),
-        },
-    ),
-    "udp": Section(
-        "udp",
-        {
-            "source": Key(HALFWORD, "Source port.", str(SOURCE_PORT)),
-            "destination": Key(HALFWORD, "Destination port.", str(DESTINATION_PORT)),
-        },
-    ),
+_PORTS = {
+    "source": ("source_port", HALFWORD, "Source port.", SOURCE_PORT),
+    "destination": ("destination_port", HALFWORD, "Destination port.", DESTINATION_PORT),
 }
-SECTIONS["tcp"] = Section(
-    "tcp",
-    {**SECTIONS["udp"].keys, "flags": Key(OCTET, "The octet of flags: 0x02 is SYN, 0x10 ACK.", f"{TCP_ACK:#04x}")},
-)
-#: The field of the headers that each key of a section is.
-FIELDS_OF = {
-    "mac": {"source": "source_mac", "destination": "destination_mac"},
+#: By section and key: the field of the headers, its kind, what it means, and what holds without it.
+_ROWS: dict[str, dict[str, tuple[str, ValueKind, str, object]]] = {
+    "mac": {
+        "source": ("source_mac", MAC, "Source address.", SOURCE_MAC),
+        "destination": ("destination_mac", MAC, "Destination address.", DESTINATION_MAC),
+    },
     "ipv4": {
-        **{"source": "source_ip", "destination": "destination_ip", "ttl": "ttl", "tos": "traffic_class"},
-        **{"identification": "identification", "protocol": "protocol"},
+        "source": ("source_ip", IPV4, "Source address.", SOURCE_IP),
+        "destination": ("destination_ip", IPV4, "Destination address.", DESTINATION_IP),
+        "ttl": ("ttl", OCTET, "Time to live.", TTL),
+        "tos": ("traffic_class", OCTET, "Type of service: DSCP and ECN.", TRAFFIC_CLASS),
+        "identification": ("identification", HALFWORD, "Identification.", 0),
+        "protocol": ("protocol", OCTET, "The payload follows IP at once, with this protocol.", NO_TRANSPORT),
     },
     "ipv6": {
-        **{
-            "source": "source_ip",
-            "destination": "destination_ip",
-            "hop_limit": "ttl",
-            "traffic_class": "traffic_class",
-        },
-        **{"flow_label": "flow_label", "next_header": "protocol"},
+        "source": ("source_ip", IPV6, "Source address.", SOURCE_IPV6),
+        "destination": ("destination_ip", IPV6, "Destination address.", DESTINATION_IPV6),
+        "hop_limit": ("ttl", OCTET, "Hop limit.", TTL),
+        "traffic_class": ("traffic_class", OCTET, "Traffic class: DSCP and ECN.", TRAFFIC_CLASS),
+        "flow_label": ("flow_label", LABEL, "Flow label.", 0),
+        "next_header": ("protocol", OCTET, "The payload follows IP at once, with this next header.", NO_TRANSPORT),
     },
-    "udp": {"source": "source_port", "destination": "destination_port"},
-    "tcp": {"source": "source_port", "destination": "destination_port", "flags": "tcp_flags"},
+    "udp": {**_PORTS},
+    "tcp": {**_PORTS, "flags": ("tcp_flags", OCTET, "The octet of flags: 0x02 is SYN, 0x10 ACK.", f"{TCP_ACK:#04x}")},
 }
+SECTIONS = {
+    title: Section(title, {name: Key(kind, about, str(default)) for name, (_, kind, about, default) in rows.items()})
+    for title, rows in _ROWS.items()
+}
+FIELDS_OF = {title: {name: row[0] for name, row in rows.items()} for title, rows in _ROWS.items()}
 #: Ranges of numbers, by what a message calls them: their field in capitals, with spaces.
 RANGES = {
     **{"source port": HALFWORD, "destination port": HALFWORD, "TTL": OCTET, "traffic class": OCTET, "protocol": OCTET},

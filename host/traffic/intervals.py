@@ -27,7 +27,7 @@ RATE = Quantity("a rate", "b/s, with k, M or G, above 0, up to 1G", PREFIXES, Fr
 PACKETS = Quantity(
     "packets a second",
     "frames a second, with k or M, above 0",
-    {"": 1, "k": 10**3, "M": 10**6},
+    {unit: size for unit, size in PREFIXES.items() if unit != "G"},
     Fraction(10**7),
     plain="",
 )

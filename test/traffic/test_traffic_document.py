@@ -186,6 +186,13 @@ def test_streams_of_two_ports_do_not_add_up() -> None:
     assert [stream.port for stream in read_document(text)] == [0, 1]
 
 
+@pytest.mark.parametrize("key", ["length", "interval", "rate", "pps", "count", "ethertype", "seed"])
+def test_a_number_of_thousands_of_digits_is_refused_with_its_line(key: str) -> None:
+    number = "9" * 5000
+    text = f"streams:\n  - {{length: 60, {key}: {number}}}\n".replace("length: 60, length", "length")
+    assert refusal(text).startswith("streams.yaml:2: '")
+
+
 # And back ----------------------------------------------------------------------------------------------
 
 

@@ -248,7 +248,7 @@ def _files(url: str, text: str, most: int, what: tuple[str, str]) -> tuple[Path,
 
 
 def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
-    found = split(text, TIMES, "[0-9]+")
+    found = split(text, TIMES, "[0-9]{1,99}")
     if not found or int(found[0]) < least:
         raise _bad(url, "sim", f"{name} '{text}' is not a time in whole units, like 1ms")
     return int(found[0]) * int(found[1])

@@ -26,7 +26,7 @@ from liteprobe.host.traffic.network.network import (
     Reorder,
     TrafficClass,
 )
-from liteprobe.host.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, Factors, Number, split
+from liteprobe.host.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, WHOLE, Factors, Number, split
 
 WORD_LEAST = 3  # Letters of an option that are taken for the whole word.
 SHARES = {**PER_CENT, "": PER_CENT["%"]}
@@ -101,7 +101,7 @@ class NetemWords:
     def whole(self, what: str, most: int) -> int:
         """Return a whole number up to ``most``."""
         word = self.word(what).lower()
-        number = int(word, 0 if word.startswith("0x") else 10) if re.fullmatch("[0-9]+|0x[0-9a-f]+", word) else -1
+        number = int(word, 0 if word.startswith("0x") else 10) if re.fullmatch(WHOLE, word) else -1
         if not 0 <= number <= most:
             raise UsageError(f"'{word}' is not {what} of netem: give a whole number, 0 to {most}")
         return number
