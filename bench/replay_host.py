@@ -127,7 +127,7 @@ def test_loss(is_full: bool) -> Iterator[Figure]:
         began_s = time.monotonic()
         with FakeReceiver({PORT: ring}) as receiver, HostileRelay(receiver.port, hostility) as relay:
             with Streamer(UdpTarget("127.0.0.1", relay.port), {ReplaySession(PORT, SESSION, LEASE): trace}) as streamer:
-                while not (state := streamer.state(PORT)).is_done:
+                while not (state := streamer.state(PORT)).is_all:
                     time.sleep(0.01)
             stalls = relay.stalls
         name = f"loss_{100 * share:g}"
@@ -224,7 +224,7 @@ def stream(name: str, trace: Trace, words_a_second: float | None) -> Taken:
         while not (state := streamer.state(PORT)).accepted:
             time.sleep(0.001)
         first_s = time.monotonic()
-        while not (state := streamer.state(PORT)).is_done:
+        while not (state := streamer.state(PORT)).is_all:
             time.sleep(0.01)
         took_s = time.monotonic() - first_s
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -27,6 +27,8 @@ from liteprobe.host.replay.slots import (
 )
 
 END_S = 2.0
+#: What a state has of the cells, by its own names.
+COUNTED = ("accepted", "words", "resent", "gaps", "timeouts", "starved", "refused", "answers", "underruns", "frames")
 
 
 class Target(Protocol):
@@ -66,7 +68,7 @@ class StreamState:
         Words that the probe has taken.
     words : int
         Words that were prepared so far.
-    is_done : bool
+    is_all : bool
         The probe has all of them.
     datagrams, resent : int
         Datagrams, each as often as it was sent; those among them that had been sent before.
@@ -85,20 +87,20 @@ class StreamState:
         From a datagram to its answer, the last one that was measured.
     """
 
-    accepted: int
-    words: int
-    is_done: bool
-    datagrams: int
-    resent: int
-    gaps: int
-    timeouts: int
-    starved: int
-    refused: int
-    answers: int
-    is_running: bool
-    underruns: int
-    frames: int
-    round_trip_s: float
+    accepted: int = 0
+    words: int = 0
+    is_all: bool = False
+    datagrams: int = 0
+    resent: int = 0
+    gaps: int = 0
+    timeouts: int = 0
+    starved: int = 0
+    refused: int = 0
+    answers: int = 0
+    is_running: bool = False
+    underruns: int = 0
+    frames: int = 0
+    round_trip_s: float = 0.0
 
     @property
     def octets(self) -> int:
@@ -167,19 +169,10 @@ class Streamer:
         cells = self.slots[port].cells
         self._check(port)
         return StreamState(
-            accepted=cells[Cell.ACCEPTED],
-            words=cells[Cell.WORDS],
-            is_done=bool(cells[Cell.IS_ALL]) and cells[Cell.ACCEPTED] == cells[Cell.WORDS],
+            **{name: cells[Cell[name.upper()]] for name in COUNTED},
+            is_all=bool(cells[Cell.IS_ALL]) and cells[Cell.ACCEPTED] == cells[Cell.WORDS],
             datagrams=cells[Cell.SENT],
-            resent=cells[Cell.RESENT],
-            gaps=cells[Cell.GAPS],
-            timeouts=cells[Cell.TIMEOUTS],
-            starved=cells[Cell.STARVED],
-            refused=cells[Cell.REFUSED],
-            answers=cells[Cell.ANSWERS],
             is_running=bool(cells[Cell.FLAGS] & StatusFlag.RUNNING),
-            underruns=cells[Cell.UNDERRUNS],
-            frames=cells[Cell.FRAMES],
             round_trip_s=cells[Cell.ROUND_TRIP_NS] / 1e9,
         )
 

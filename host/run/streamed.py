@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -33,7 +33,7 @@ from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import ReplaySession, WordSource
-from liteprobe.host.replay.streamer import Streamer, Target
+from liteprobe.host.replay.streamer import Streamer, StreamState, Target
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, PortRun, RunDevice, is_shared
 from liteprobe.host.traffic.stamps import Stamp
@@ -46,27 +46,7 @@ CAPTURE_LOOK_S = 0.02  # While this host has a capture to take.
 SHARED_LOAD = 0.9  # Of a line that the probe's answers leave by, too.
 DELAYS_MOST = 20_000_000
 PERCENTILES = (50.0, 99.0, 99.9)
-
-
-@dataclass(frozen=True)
-class Sent:
-    """Counts of the stream to a port.
-
-    Attributes
-    ----------
-    datagrams, resent, starved : int
-        Datagrams, each as often as it was sent; those that had been sent before; times that nothing was ready.
-    accepted : int
-        Words that the probe has taken.
-    is_all : bool
-        Those are all.
-    """
-
-    datagrams: int
-    resent: int
-    starved: int
-    accepted: int
-    is_all: bool
+SENT = ("datagrams", "resent", "starved", "accepted", "is_all")  # What files have of a stream to a port.
 
 
 @dataclass(frozen=True)
@@ -201,7 +181,8 @@ class PortFigures(ABC):
     underruns : int
         Frames whose words came too late from this host.
     first_underrun : int or None
-    sent : Sent
+    sent : StreamState
+        How the stream to the port went.
     receive : int
         Port that the wire leads to.
     delays : Delays or None
@@ -215,7 +196,7 @@ class PortFigures(ABC):
     first_late: int | None
     underruns: int
     first_underrun: int | None
-    sent: Sent
+    sent: StreamState
     receive: int
     delays: Delays | None = None
 
@@ -249,7 +230,7 @@ class PortFigures(ABC):
         return {
             **PORTS.document(self),
             "is_whole": self.is_whole,
-            "sent": asdict(self.sent),
+            "sent": {name: getattr(self.sent, name) for name in SENT},
             "latency_ns": self.delays.document() if self.delays else None,
         }
 
@@ -497,7 +478,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
         Where frames have the time of their start.
     signature : int or None
         Octet of the signature in frames that have one: others have no stamp.
-    state, frames, sent : TransmitState, int, Sent
+    state, frames, sent : TransmitState, int, StreamState
         As of the last look.
     """
 
@@ -514,7 +495,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
         self.load = 1.0
         self.stamp: Stamp | None = None
         self.signature: int | None = None
-        self.state, self.frames, self.sent = TransmitState.IDLE, 0, Sent(0, 0, 0, 0, False)
+        self.state, self.frames, self.sent = TransmitState.IDLE, 0, StreamState()
 
     @property
     @abstractmethod
@@ -657,7 +638,7 @@ class StreamedRun(PortRun, Generic[FiguresT]):
     def _is_primed(self, job: StreamedPort[FiguresT]) -> bool:
         assert self._streamer
         state = self._streamer.state(job.port.number)
-        if state.is_done and state.accepted < job.prime:
+        if state.is_all and state.accepted < job.prime:
             job.prime = state.accepted  # There are no more.
             job.ring.prime(job.prime)
         return state.accepted >= job.prime
@@ -719,19 +700,16 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         assert self._streamer
         number = job.port.number
         job.state, job.frames, is_up = job.port.transmit.look()
-        state = self._streamer.state(number)
-        job.sent = Sent(state.datagrams, state.resent, state.starved, state.accepted, state.is_done)
+        job.sent = self._streamer.state(number)
         if not is_up and job.state != TransmitState.IDLE:
             self.lose_link(f"port {number}", f"{job.frames} frames had been sent")
 
     def _seen(self) -> StreamLook:
-        assert self._streamer
-        states = {job.port.number: self._streamer.state(job.port.number) for job in self._jobs}
         return StreamLook(
             {job.port.number: job.frames for job in self._jobs},
             {job.port.number: job.asked for job in self._jobs},
-            {port: state.underruns for port, state in states.items()},
-            {port: state.resent for port, state in states.items()},
+            {job.port.number: job.sent.underruns for job in self._jobs},
+            {job.port.number: job.sent.resent for job in self._jobs},
         )
 
     # End ------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ def test_a_card_that_is_pulled_out_ends_the_stream(card: ReplayCard, server: Car
         wait_for(lambda: streamer.state(0).accepted)
         card.is_gone = True
         with pytest.raises(ProbeError, match="/dev/litepcie0 is gone"):
-            wait_for(lambda: streamer.state(0).is_done)
+            wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_a_probe_without_a_reader_refuses(card: ReplayCard, server: CardServer) -> None:

@@ -239,7 +239,7 @@ def test_a_trace_of_a_file_goes_through_processes_and_a_bad_network(tmp_path: Pa
             UdpTarget("127.0.0.1", relay.port), {ReplaySession(port, SESSION, LEASE): words for port in rings}
         ) as streamer,
     ):
-        wait_for(lambda: all(streamer.state(port).is_done for port in rings))
+        wait_for(lambda: all(streamer.state(port).is_all for port in rings))
         states = [streamer.state(port) for port in rings]
     whole = np.concatenate(list(words.chunks()))
     for ring, state in zip(rings.values(), states, strict=True):
@@ -320,7 +320,7 @@ def test_errors_say_what_to_do(change: dict[str, int], error: type[ProbeError], 
             Streamer(target, {ReplaySession(0, SESSION, LEASE): source}) as streamer,
             pytest.raises(error, match=words),
         ):
-            wait_for(lambda: streamer.state(0).is_done)
+            wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
         Streamer(UdpTarget("127.0.0.1", receiver.port), {ReplaySession(0, SESSION, LEASE): source}) as streamer,
         pytest.raises(UsageError, match="packet 50 .* is cut after"),
     ):
-        wait_for(lambda: streamer.state(0).is_done)
+        wait_for(lambda: streamer.state(0).is_all)
 
 
 def test_without_a_route_it_says_so() -> None:
