@@ -21,7 +21,7 @@ from liteprobe.cores.formats import TAP_NS
 from liteprobe.host import Probe, ProbeError, TrainProgram
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.suites.eye import sweep
-from liteprobe.sim.bench.system import trains
+from liteprobe.sim.bench.system import senders
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.board.build import build_board
 
@@ -65,9 +65,9 @@ def test_pins() -> Iterator[Figure]:
             for transmit in (0, 1):
                 program = TrainProgram(length=length, count=50, repeats=2, gap_ns=20_000)
                 with TemporaryDirectory() as files:
-                    made = trains.run(folder, CABLE, program, Path(files), "shared", transmit)
+                    made = senders.run(folder, CABLE, program, Path(files), "shared", transmit)
                 sent = made.sent()
-                starts_off += int(np.sum(np.diff(sent["sfd_tick"].astype(int)) != trains.slots(program)))
+                starts_off += int(np.sum(np.diff(sent["sfd_tick"].astype(int)) != senders.slots(program)))
                 lost += program.total - len(made.result.records)
                 if not transmit:  # To port 0 management comes, too, and keeps frames waiting on the wire.
                     delays = made.result.records["rx_stamp"].astype(int) - made.result.records["tx_stamp"].astype(int)

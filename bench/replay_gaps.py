@@ -20,7 +20,7 @@ from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.frames import corpora
 from liteprobe.sim.bench.replay import port
 from liteprobe.sim.bench.replay.port import Program
-from liteprobe.sim.bench.system import replay
+from liteprobe.sim.bench.system import senders
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
@@ -97,7 +97,7 @@ def test_peers() -> Iterator[Figure]:
     with TemporaryDirectory(dir=Path("build")) as name:
         folder = Path(name)
         given = folder / "given.pcap"
-        replay.write(given, list(replay.packets(PEER_FRAMES, 7, PEER_LOAD)))
+        senders.write(given, list(senders.packets(PEER_FRAMES, 7, PEER_LOAD)))
         packets = read(given)
         started = feasible(packets)
         found, compared = ported(Trace.from_pcap(given), packets, Fraction(1, TICK_NS))

@@ -21,8 +21,8 @@ from liteprobe.cores.formats import OVERHEAD, RING_WORDS, TICK_NS, TRACE_HEADER_
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.system import replay
-from liteprobe.sim.bench.system.traffic import Frames, Sent
+from liteprobe.sim.bench.system import senders
+from liteprobe.sim.bench.system.senders import Frames, Sent
 from liteprobe.sim.bench.tools.figures import Figure, row
 
 STOPS_MS = (1, 3, 10, 30, 100)
@@ -51,14 +51,14 @@ def test_stops(is_full: bool) -> Iterator[Figure]:
     dry = held = 0
     for load in (*LOADS, *MORE_LOADS) if is_full else LOADS:
         for stop_ms in STOPS_MS:
-            made = list(replay.packets(round(TURNS * RING_WORDS / MEAN_WORDS), stop_ms, load))
+            made = list(senders.packets(round(TURNS * RING_WORDS / MEAN_WORDS), stop_ms, load))
             result, out, stop = stopped(made, stop_ms / 1000)
             name = f"stops_{stop_ms}_ms_{100 * load:g}"
             yield Figure(f"{name}_frames", len(out), "frames", len(made), is_least=True)
             yield Figure(f"{name}_octets_off", len(octets_off(out, made)), "frames", 0)
             first, due = expected(made, out, stop), dues(made)
             yield Figure(f"{name}_first_underrun_off", int(result.first_underrun != first), "numbers", 0)
-            exact = replay.wrong_frames(out[:first], made[:first])
+            exact = senders.wrong_packets(out[:first], made[:first])
             yield Figure(f"{name}_off_before", len(exact), "frames", 0)
             starts = np.array([stamp - out[0][0] for stamp, _ in out])
             ended = stop.ended_ns - out[0][0]
@@ -73,7 +73,7 @@ def test_stops(is_full: bool) -> Iterator[Figure]:
     yield Figure("stops_that_the_ring_outlasted", held, "stops", 1, is_least=True)
 
 
-def stopped(made: list[replay.Packet], stop_s: float) -> tuple[PortReplay, Frames, Stop]:
+def stopped(made: list[senders.Packet], stop_s: float) -> tuple[PortReplay, Frames, Stop]:
     """Replay packets, and let the host stop once half a ring's words have been sent."""
     found: list[Stop] = []
 
@@ -83,9 +83,9 @@ def stopped(made: list[replay.Packet], stop_s: float) -> tuple[PortReplay, Frame
 
     with probe() as sent:
         file = sent.files / "asked.pcap"
-        replay.write(file, made)
+        senders.write(file, made)
         result = sent.probe.replay(Trace.from_pcap(file), show=show)
-        return result[0], replay.pins(sent, 0), found[0]
+        return result[0], sent.all_pins(0), found[0]
 
 
 def stop(sent: Sent, seconds: float) -> Stop:
@@ -101,7 +101,7 @@ def stop(sent: Sent, seconds: float) -> Stop:
             os.kill(pid, signal.SIGCONT)
 
 
-def expected(made: list[replay.Packet], out: Frames, stop: Stop) -> int | None:
+def expected(made: list[senders.Packet], out: Frames, stop: Stop) -> int | None:
     """Return the first frame of which the ring had not all words, if it was due while the host stood still."""
     words = np.cumsum([TRACE_HEADER_WORDS + -(-len(one.octets) // 4) for one in made])
     first = int(np.searchsorted(words, stop.accepted, side="right"))
@@ -110,12 +110,12 @@ def expected(made: list[replay.Packet], out: Frames, stop: Stop) -> int | None:
     return first if out[0][0] + dues(made)[first] < stop.ended_ns else None
 
 
-def dues(made: list[replay.Packet]) -> NDArray[np.int64]:
+def dues(made: list[senders.Packet]) -> NDArray[np.int64]:
     """Return when each packet is due, in whole ticks from the first one on (ns)."""
     return np.array([(one.time_ns - made[0].time_ns + TICK_NS // 2) // TICK_NS * TICK_NS for one in made])
 
 
-def soonest(made: list[replay.Packet], due: NDArray[np.int64], first: int | None, ended_ns: int) -> NDArray[np.int64]:
+def soonest(made: list[senders.Packet], due: NDArray[np.int64], first: int | None, ended_ns: int) -> NDArray[np.int64]:
     """Return when each packet can start at the soonest, if those from ``first`` on come as soon as the host goes on (ns)."""
     found, free = [], 0
     for number, one in enumerate(made):

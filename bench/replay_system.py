@@ -18,8 +18,8 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.system import replay
-from liteprobe.sim.bench.system.traffic import Frames, Sent
+from liteprobe.sim.bench.system import senders
+from liteprobe.sim.bench.system.senders import Frames, Sent
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
@@ -57,12 +57,12 @@ class Run:
 def probe(network: str = "") -> Iterator[Sent]:
     """A simulated probe of the preset ``replay``."""
     build = build_probe("own", with_cpu=False, preset="replay")
-    with TemporaryDirectory() as files, replay.replaying(build, Path(files), network=network) as sent:
+    with TemporaryDirectory() as files, senders.joined(build, Path(files), network=network, link="own") as sent:
         yield sent
 
 
 def replayed(
-    made: list[replay.Packet],
+    made: list[senders.Packet],
     network: str = "",
     snap: int | None = None,
     keep: int | None = None,
@@ -70,7 +70,7 @@ def replayed(
     """Replay packets of a file from port 0; with ``keep``, stamped, and captured with this snap length."""
     with probe(network) as sent:
         file = sent.files / "asked.pcap"
-        replay.write(file, made)
+        senders.write(file, made)
         trace = Trace.from_pcap(file)
         trace = trace if snap is None else trace.snapped(snap)
         trace = trace if keep is None else trace.stamped(STAMP)
@@ -78,7 +78,7 @@ def replayed(
         request = None if keep is None else CaptureRequest(str(sent.files / "seen.pcapng"), settings=settings)
         result = sent.probe.replay({0: trace}, capture=request)
         counts = result.capture.counts if result.capture else {"frames": 0, "gap_frames": 0}
-        return Run(result[0], replay.pins(sent, 0), replay.pins(sent, 1, "in"), counts["frames"], counts["gap_frames"])
+        return Run(result[0], sent.all_pins(0), sent.all_pins(1, "in"), counts["frames"], counts["gap_frames"])
 
 
 @row("replay")
@@ -90,7 +90,7 @@ def test_system(is_full: bool) -> Iterator[Figure]:
     for length, snap, keep, frames in CAPTURES:
         yield from captured(length, snap, keep, frames)
     length, snap, keep, frames = BEYOND
-    run = replayed(list(replay.packets(frames, 3, 1.0, length, length)), snap=snap, keep=keep)
+    run = replayed(list(senders.packets(frames, 3, 1.0, length, length)), snap=snap, keep=keep)
     yield Figure("system_capture_beyond_frames_dropped", run.dropped, "frames", 1, is_least=True)
     yield Figure("system_capture_beyond_frames_uncounted", len(run.come) - run.captured - run.dropped, "frames", 0)
     for percent in (1, 5):
@@ -99,21 +99,21 @@ def test_system(is_full: bool) -> Iterator[Figure]:
 
 def exponential(count: int) -> Iterator[Figure]:
     """Random lengths, exponential gaps."""
-    made = list(replay.packets(count, 1, LOAD))
+    made = list(senders.packets(count, 1, LOAD))
     run = replayed(made)
     yield Figure("system_frames", len(run.out), "frames", count, is_least=True)
-    yield Figure("system_off", len(replay.wrong_frames(run.out, made)), "frames", 0)
+    yield Figure("system_off", len(senders.wrong_packets(run.out, made)), "frames", 0)
     yield Figure("system_underruns", run.result.underruns, "frames", 0)
     yield Figure("system_late_unexpected", run.result.late - (run.result.expected_late or 0), "frames", 0)
 
 
 def line(length: int, snap: int | None, frames: int, least: float) -> Iterator[Figure]:
     """Frames of one length back to back, from the host for as long as it takes."""
-    made = list(replay.packets(frames, 2, 1.0, length, length))
+    made = list(senders.packets(frames, 2, 1.0, length, length))
     run = replayed(made, snap=snap)
     name = f"system_{length}" + ("" if snap is None else f"_snap_{snap}")
     yield Figure(f"{name}_sustained", share(run, length), "%", least, is_least=True)
-    wrong = replay.wrong_frames(run.out, made, snap) if not run.result.underruns else octets_off(run.out, made)
+    wrong = senders.wrong_packets(run.out, made, snap) if not run.result.underruns else octets_off(run.out, made)
     yield Figure(f"{name}_off", len(wrong), "frames", 0)
     yield Figure(f"{name}_underruns", run.result.underruns, "frames", 0)
     yield Figure(f"{name}_resent", run.result.sent.resent, "datagrams", 0)
@@ -127,7 +127,7 @@ def share(run: Run, length: int) -> float:
 
 def captured(length: int, snap: int, keep: int, frames: int) -> Iterator[Figure]:
     """A record of each frame with its delay, while it is replayed back to back."""
-    made = list(replay.packets(frames, 3, 1.0, length, length))
+    made = list(senders.packets(frames, 3, 1.0, length, length))
     run = replayed(made, snap=snap, keep=keep)
     name = f"system_capture_{length}_snap_{snap}"
     yield Figure(f"{name}_sustained", share(run, length), "%", 100, is_least=True)
@@ -141,17 +141,17 @@ def captured(length: int, snap: int, keep: int, frames: int) -> Iterator[Figure]
 
 def lossy(percent: int, load: float) -> Iterator[Figure]:
     """What a network does to datagrams never changes a frame; what comes too late for it is said with its number."""
-    made = list(replay.packets(1500, 4, load))
+    made = list(senders.packets(1500, 4, load))
     run = replayed(made, network=f"loss={percent}%,duplicate={percent}%,reorder={percent}%,seed=5")
     name = f"system_loss_{percent}"
     yield Figure(f"{name}_frames", len(run.out), "frames", len(made), is_least=True)
     yield Figure(f"{name}_octets_off", len(octets_off(run.out, made)), "frames", 0)
     first = run.result.first_underrun
-    exact = replay.wrong_frames(run.out[:first], made[:first])
+    exact = senders.wrong_packets(run.out[:first], made[:first])
     yield Figure(f"{name}_off_before_an_underrun", len(exact), "frames", 0)
     print(f"# {name}: {run.result.underruns} underruns, first {first}; {run.result.sent}")
 
 
-def octets_off(frames: Frames, made: list[replay.Packet]) -> list[int]:
+def octets_off(frames: Frames, made: list[senders.Packet]) -> list[int]:
     """Return the numbers of frames that have other octets than the file."""
     return [n for n, ((_, found), packet) in enumerate(zip(frames, made, strict=False)) if found != packet.octets]

@@ -26,7 +26,7 @@ from liteprobe.host.traffic.stream import Fixed, Interval, Stamp, Stream
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.frames.tshark import write_pcap
 from liteprobe.sim.bench.receive.fields import named_delays, random_errors
-from liteprobe.sim.bench.system.traffic import joined, wrong_frames
+from liteprobe.sim.bench.system.senders import joined, wrong_streams
 from liteprobe.sim.bench.tools.figures import Figure, row
 from liteprobe.sim.bench.traffic import port as port_bench
 from liteprobe.sim.models.traffic import streams as traffic
@@ -207,7 +207,7 @@ def test_system(is_full: bool) -> Iterator[Figure]:
         ends: dict[str, tuple[int, int] | None] = {}
         for port, (left, came) in enumerate(pins):
             own = [one for one in sent if one.port == port]
-            lines = wrong_frames(left, own)
+            lines = wrong_streams(left, own)
             for line in lines[:3]:
                 print(f"seed {seed}, port {port}: {line}", file=sys.stderr)
             frames += len(left)

@@ -13,7 +13,7 @@ from liteprobe.host.agent.keys import Keys
 from liteprobe.host.errors import ProbeError
 
 DOMAIN = b"liteprobe"
-KEPT = max(message.FRAMES.values()) + 1  # Frames of a message that are kept: one more is too many already.
+FRAMES_READ = max(message.FRAMES.values()) + 1  # Frames of a message that are read: one more is too many already.
 HANDSHAKE_MS = 10_000
 QUEUE = 10_000  # Messages to one peer that wait to be sent.
 
@@ -80,7 +80,7 @@ class Sockets:
         frames: list[bytes] = []
         while self._requests.getsockopt(zmq.RCVMORE):
             frame = self._requests.recv()
-            if len(frames) < KEPT:
+            if len(frames) < FRAMES_READ:
                 frames.append(frame)
         return identity, frames
 

@@ -11,7 +11,7 @@ from liteprobe.cores.formats import DAMAGE, RecordFlag
 from liteprobe.host.analysis import delay, sequence
 from liteprobe.host.traffic.train import TrainResult
 
-#: Frames that the probe measures nothing of, either: damaged, of a length that belies their headers, of others.
+#: Frames that the probe measures nothing of, either: damaged, of a length that does not match their headers, of others.
 REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM)
 
 

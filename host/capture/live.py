@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host.capture.receive import Receiver, open_sockets, room_remark
+from liteprobe.host.capture.receive import Receiver, buffer_remark, open_sockets
 from liteprobe.host.capture.request import CaptureSettings, Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import BlockSource, BusSource, DmaSource, UdpSource
@@ -223,7 +223,7 @@ def _begin_udp(
     trigger: ProbeTrigger | None,
 ) -> RunningCapture:
     sockets = open_sockets(channels, port)
-    remark = room_remark(sockets)
+    remark = buffer_remark(sockets)
     receiver = Receiver(sockets, channels)
     stack.callback(receiver.close)
     ring.start(channels, trigger=trigger.word if trigger else 0)

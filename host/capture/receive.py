@@ -129,7 +129,7 @@ def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
     return made
 
 
-def room_remark(sockets: Sequence[socket.socket]) -> str:
+def buffer_remark(sockets: Sequence[socket.socket]) -> str:
     """Return what to say of the buffer that the kernel gave each socket; nothing where it is all that was asked for."""
     # The kernel doubles what is asked for, for its own use, and says the double.
     granted = min(sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for sock in sockets) // 2
@@ -265,7 +265,7 @@ class Receiver:
 
 
 def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, parent: int) -> None:
-    """Receive blocks into shared memory until told to stop, or until the parent has gone: the other process."""
+    """Receive blocks into shared memory until asked to stop, or until the parent has gone: the other process."""
     interrupt.be_worker()  # Ctrl-C is the parent's: it wants what has come.
     shared = memoryview(memory.buffer)
     control = shared[: 8 * CONTROL_WORDS].cast("Q")
@@ -285,14 +285,14 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
         if not events and os.getppid() != parent:
             break
         for number, _ in events:
-            room = slots - (written - control[READ])
-            if not room:
+            free = slots - (written - control[READ])
+            if not free:
                 control[STALLS] += 1
                 time.sleep(0.001)
                 continue
             # As many as wait, but no more than a share: the other channels wait, too.
             slot = written % slots
-            count = reader.read(number, slot, min(SHARE, room, slots - slot))
+            count = reader.read(number, slot, min(SHARE, free, slots - slot))
             lengths[slot : slot + count] = reader.lengths[slot : slot + count]
             written += count
             control[WRITTEN] = written

@@ -40,8 +40,8 @@ def fitting(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
     )
 
 
-def roomy(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
-    """Return bins for values that were seen from ``least`` to ``most``, with room for some that come."""
+def padded(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
+    """Return bins for values that were seen from ``least`` to ``most``, with some to spare for those that come."""
     regular = BINS[kind].regular
     span = max(most - least, regular << FINEST[kind] >> 1)
     first = max(least - span // 8, min(least, 0))  # What is never negative needs no bins there.
@@ -73,7 +73,7 @@ class DelayBins:
         self._slots = tuple(slots)
         self.setting = setting
         self.moves = 0
-        self._kept: dict[int, list[Cells]] = {slot: [] for slot in slots}
+        self._moved_from: dict[int, list[Cells]] = {slot: [] for slot in slots}
         self._base = {slot: np.zeros(PLACE.words, np.int64) for slot in slots}
         self._counts = dict(self._base)
 
@@ -89,7 +89,7 @@ class DelayBins:
     def cells(self, slot: int, least_ns: int, most_ns: int) -> Cells:
         """Return the delays of a slot at the last look, none of which is outside of ``least_ns`` to ``most_ns``."""
         now = Cells.of_bins(self.setting, self._counts[slot] - self._base[slot])
-        return now.and_those(*self._kept[slot]).within(least_ns, most_ns)
+        return now.and_those(*self._moved_from[slot]).within(least_ns, most_ns)
 
     def outside(self, slot: int) -> int:
         """Return how many delays at the last look lay outside of the bins, since these were moved."""
@@ -112,8 +112,8 @@ class DelayBins:
         self._counts = self._read()
         for slot in self._slots:
             came = int((self._counts[slot] - before[slot]).sum())
-            self._kept[slot].append(Cells.of_bins(old, before[slot] - self._base[slot]))
-            self._kept[slot].append(Cells.of([(LEAST, MOST, came)]))
+            self._moved_from[slot].append(Cells.of_bins(old, before[slot] - self._base[slot]))
+            self._moved_from[slot].append(Cells.of([(LEAST, MOST, came)]))
         self._base = self._counts
         self.moves += 1
 
@@ -146,7 +146,7 @@ def better(found: Histogram, port: PortMeasurement) -> BinSetting | None:
 def _wider(found: Histogram, port: PortMeasurement) -> BinSetting | None:
     ends = [stream for stream in port.streams if stream.frames]
     if found.kind == BinKind.DELAY and ends:
-        made = roomy(min(one.delay_min_ns for one in ends), max(one.delay_max_ns for one in ends))
+        made = padded(min(one.delay_min_ns for one in ends), max(one.delay_max_ns for one in ends))
         if made.shift > found.setting.shift or made.origin != found.setting.origin:
             return made
     shift = found.setting.shift + WIDER
@@ -168,5 +168,5 @@ def _narrower(found: Histogram) -> BinSetting | None:
         return None
     width = 1 << found.setting.shift
     least, most = (found.setting.origin + place * width for place in (first, last + 1))
-    made = roomy(max(least, ORIGINS[found.kind][0]), most - 1, found.kind)
+    made = padded(max(least, ORIGINS[found.kind][0]), most - 1, found.kind)
     return made if made.shift < found.setting.shift else None

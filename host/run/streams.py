@@ -29,7 +29,7 @@ from liteprobe.cores.formats import (
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.machine.interrupt import Interrupted
-from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, roomy
+from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.measure.streams import ReceivedStream, named, stream_of, streams_memory
@@ -361,7 +361,7 @@ class StreamMeters:
         if all_of_them < SAMPLE:
             return False
         ends = [self._span(one) for one in known]
-        best = roomy(min(least for least, _ in ends), max(most for _, most in ends))
+        best = padded(min(least for least, _ in ends), max(most for _, most in ends))
         finer = self._bins.setting.shift - best.shift
         if OUTSIDE_PARTS * outside > all_of_them or finer > (1 if self._bins.moves else 0):
             self._bins.move(best)

@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.sim.bench.system.trains import run
+from liteprobe.sim.bench.system.senders import run
 from liteprobe.sim.board.build import build_board
 from liteprobe.sim.board.netlist import NetlistWriter, bits_of, number
 from liteprobe.sim.board.packed import Unpacker

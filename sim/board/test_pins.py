@@ -14,7 +14,7 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.bench.frames import truth
 from liteprobe.sim.bench.system.harness import probe_of
-from liteprobe.sim.bench.system.trains import run, slots
+from liteprobe.sim.bench.system.senders import run, slots
 
 CABLE_NS = 1000
 SENT_NS = -8  # The model of a PHY brings an octet to the wire a tick after its first half stood at the FPGA's pins.

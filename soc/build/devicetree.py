@@ -61,7 +61,7 @@ class Span:
 
 
 @dataclass
-class Block:
+class RegisterBlock:
     """A block of registers, with the memories that belong to it: one node of the devicetree."""
 
     name: str
@@ -105,13 +105,13 @@ def load(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def blocks_of(soc: Mapping[str, Any]) -> list[Block]:
+def blocks_of(soc: Mapping[str, Any]) -> list[RegisterBlock]:
     """Return the blocks of a map in the order of their addresses, each with all its registers.
 
     Registers that lie in a memory of a port (its snapshot) belong to the port's receive block.
     """
     interrupts = interrupts_of(soc)
-    blocks = {name: Block(name, base, interrupts.get(name)) for name, base in soc["csr_bases"].items()}
+    blocks = {name: RegisterBlock(name, base, interrupts.get(name)) for name, base in soc["csr_bases"].items()}
     for name, entry in soc["csr_registers"].items():
         owner = _owner(name, entry["addr"], blocks)
         # Counters of a monitor stay "rx_...", beside its registers.
@@ -137,7 +137,7 @@ def interrupts_of(soc: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _owner(name: str, address: int, blocks: Mapping[str, Block]) -> Block:
+def _owner(name: str, address: int, blocks: Mapping[str, RegisterBlock]) -> RegisterBlock:
     for block in blocks.values():
         if block.base <= address < block.base + BLOCK_BYTES and name.startswith(block.name + "_"):
             return block
@@ -226,7 +226,7 @@ def _memories(memories: Mapping[str, Any]) -> Iterator[str]:
             if kind == "memory":
                 yield '\t\tdevice_type = "memory";'
             elif kind == "sram":
-                # Block RAM: what should not wait for a SDRAM.
+                # RegisterBlock RAM: what should not wait for a SDRAM.
                 yield '\t\tcompatible = "zephyr,memory-region", "mmio-sram";'
                 yield '\t\tzephyr,memory-region = "DTCM";'
             yield f"\t\treg = <{entry['base']:#x} {entry['size']:#x}>;"
@@ -249,7 +249,7 @@ def _interrupt_controller() -> list[str]:
     ]
 
 
-def _node(block: Block, constants: Mapping[str, Any]) -> Iterator[str]:
+def _node(block: RegisterBlock, constants: Mapping[str, Any]) -> Iterator[str]:
     label = "uart0" if block.name == "uart" else block.name
     generic = {"litex,uart": "serial", "liteprobe,console": "serial", "litex,timer0": "timer"}
     kind = generic.get(block.compatible, block.compatible.partition(",")[2])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BINS, BinKind
 from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.errors import UsageError
-from liteprobe.host.measure.delay_bins import fitting, roomy
+from liteprobe.host.measure.delay_bins import fitting, padded
 from liteprobe.host.measure.monitor import BinSetting
 from liteprobe.host.measure.percentiles import Bounds, Cells
 
@@ -82,7 +82,7 @@ def test_bins_that_fit_hold_both_ends_and_are_the_narrowest(least: int, most: in
 
 @pytest.mark.parametrize(("least", "most"), [(296, 296), (1000, 9000), (-100, 50), (0, 90 * 10**9)])
 def test_roomy_bins_leave_some_for_what_comes_and_none_where_nothing_can(least: int, most: int) -> None:
-    setting = roomy(least, most)
+    setting = padded(least, most)
     end = setting.origin + (REGULAR << setting.shift)
     assert setting.origin <= least and end > most
     assert end - most >= min(most - least, 100) and (setting.origin >= 0 or least < 0)

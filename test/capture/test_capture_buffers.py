@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host.capture.receive import SO_RCVBUFFORCE, ManyReader, open_socket, open_sockets, room_remark
+from liteprobe.host.capture.receive import SO_RCVBUFFORCE, ManyReader, buffer_remark, open_socket, open_sockets
 
 
 class Kernel(socket.socket):
@@ -52,7 +52,7 @@ def test_buffer_that_the_kernel_refuses_is_told_with_what_gives_more(
         f"the kernel buffers {granted_kb} KB of blocks for this program, not 32768 KB: when the program is late, blocks are "
         "lost and asked for again; sysctl -w net.core.rmem_max=33554432 gives more"
     )
-    assert room_remark(sockets) == (said if granted_kb else "")
+    assert buffer_remark(sockets) == (said if granted_kb else "")
     for made in sockets:
         made.close()
 

@@ -225,10 +225,8 @@ def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
 ) -> None:
     monkeypatch.setattr(parquet, "GROUPS", 3)
     frames = captured(list(stacks.stacks()))
-    has_room = HeaderWriter._has_room_for
-    monkeypatch.setattr(
-        HeaderWriter, "_has_room_for", lambda self, rows: (rows or not self.paths) and has_room(self, rows)
-    )
+    reserve = HeaderWriter._reserve
+    monkeypatch.setattr(HeaderWriter, "_reserve", lambda self, rows: (rows or not self.paths) and reserve(self, rows))
     writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
     with pytest.raises(
         ProbeError, match=r"full: .*h.parquet holds 300 headers, whole and readable, and 100 more are lost"

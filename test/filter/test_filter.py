@@ -322,9 +322,9 @@ def test_two_ways_to_write_the_same(text: str, same: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tcp and", "'tcp and' ends too soon: something must come behind 'and'"),
+        ("tcp and", "'tcp and' ends too soon: something must come after 'and'"),
         ("(tcp", "'(tcp' is not closed"),
-        ("tcp)", "')' has no place behind 'tcp'"),
+        ("tcp)", "')' is unexpected after 'tcp'"),
         ("port 70000", "70000 is not a port: give a number from 0 to 65535"),
         ("port nonsense", "no port is called 'nonsense'"),
         ("vlan 4096", "4096 is not a VLAN id"),

@@ -66,8 +66,8 @@ def _joined(cells: NDArray[np.uint8]) -> pa.StringArray:
     is_there = cells != 0
     offsets = np.zeros(len(cells) + 1, np.int32)
     np.cumsum(_counts(is_there), out=offsets[1:])
-    kept = np.compress(is_there.reshape(-1), cells.reshape(-1))
-    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(kept))
+    chosen = np.compress(is_there.reshape(-1), cells.reshape(-1))
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(chosen))
 
 
 def _counts(is_there: NDArray[np.bool_]) -> NDArray[Any]:
@@ -142,8 +142,8 @@ def _lists(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     counts = values[:, 0]
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
-    kept = values[:, 1:][np.arange(values.shape[1] - 1) < counts[:, np.newaxis]] if offsets[-1] else values[:0, 0]
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(kept, kind.value_type))
+    chosen = values[:, 1:][np.arange(values.shape[1] - 1) < counts[:, np.newaxis]] if offsets[-1] else values[:0, 0]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(chosen, kind.value_type))
 
 
 def binary(octets: NDArray[np.uint8]) -> pa.FixedSizeBinaryArray:

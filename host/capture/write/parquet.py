@@ -117,7 +117,7 @@ class RowGroup:
         return self.rows == self._size
 
     def add(self, headers: NDArray[np.void], shift_ns: int) -> int:
-        """Take headers, as many as there is room for, and return how many."""
+        """Take headers, as many as fit, and return how many."""
         headers = headers[: self._size - self.rows]
         rows = slice(self.rows, self.rows + len(headers))
         for name, (values, is_there) in _columns(headers, shift_ns).items():
@@ -316,7 +316,7 @@ class HeaderWriter:
         self._file = pa.OSFile(str(path), "wb")
         self._groups, self._schema = 0, SCHEMA
         self._writer: pq.ParquetWriter | None = None
-        if not self._has_room_for(0):
+        if not self._reserve(0):
             self._file.close()
             path.unlink()
             return False
@@ -350,17 +350,17 @@ class HeaderWriter:
         if self._groups >= GROUPS and self.path.is_file():
             self._next()
         self._groups += 1
-        rows = kept = self._group.rows
-        while kept and not self._has_room_for(kept):
-            kept //= 2
-        self._job = self._writing.submit(self._write_table, self._group, kept)
-        if kept < rows:
+        rows = count = self._group.rows
+        while count and not self._reserve(count):
+            count //= 2
+        self._job = self._writing.submit(self._write_table, self._group, count)
+        if count < rows:
             self._finish_group()
             self._group.rows = 0
-            raise self._full(rows - kept)
+            raise self._full(rows - count)
         self._group, self._other = self._other, self._group
 
-    def _has_room_for(self, rows: int) -> bool:
+    def _reserve(self, rows: int) -> bool:
         """Take room on the disk for these rows and for the file's end, if there is.
 
         Parquet has its list of groups at the end, without which nobody can read it: so the room is taken before a group is

@@ -35,7 +35,7 @@ LINK_ERRORS = {
 }
 ERRORS = sum(LINK_ERRORS)
 
-HEAD = np.dtype([(name, "<u4") for name in ("type", "size", "interface", "high", "low", "kept", "length")])
+HEAD = np.dtype([(name, "<u4") for name in ("type", "size", "interface", "high", "low", "captured", "length")])
 TAIL = np.dtype([("queue", "<u2", 2), ("channel", "<u4"), ("end", "<u4"), ("size", "<u4")])
 FLAGS = np.dtype([("option", "<u2", 2), ("flags", "<u4")])
 DROPS = np.dtype([("option", "<u2", 2), ("low", "<u4"), ("high", "<u4")])
@@ -277,7 +277,7 @@ class PcapngWriter:
         made["interface"] = self._numbers[batch.port]
         made["high"] = stamps >> np.uint64(32)
         made["low"] = stamps & np.uint64(0xFFFFFFFF)
-        made["kept"] = batch.heads["snap_length"]
+        made["captured"] = batch.heads["snap_length"]
         made["length"] = batch.heads["length"]
         return made
 

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Looks at this machine, and says what to do about what is missing."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from liteprobe.host.cli.arguments import add_json
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import doctor
-from liteprobe.host.machine.doctor import Finding, State
 from liteprobe.host.output import STDOUT, write_json
 
 with lazily():
@@ -18,6 +19,10 @@ with lazily():
 
     from liteprobe.host.cli import tables
     from liteprobe.host.device import discover
+    from liteprobe.host.machine import doctor
+
+if TYPE_CHECKING:
+    from liteprobe.host.machine.doctor import Finding
 
 HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
 
@@ -28,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "them")
 
 
-COLOURS = {State.OK: "green", State.MISSING: "red", State.NONE: "yellow"}
+COLOURS = {"ok": "green", "missing": "red", "none": "yellow"}
 WAIT_S = 0.5
 
 
@@ -41,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
         When the host can do nothing on this machine.
     """
     checks = look(not args.no_network)
-    needed = [check for check in checks if check.is_needed and check.state == State.MISSING]
+    needed = [check for check in checks if check.is_needed and check.state == doctor.State.MISSING]
     if args.json:
         write_json(args.json, {"is_ready": not needed, "checks": [asdict(check) for check in checks]})
     if args.json != STDOUT:
@@ -53,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
 def look(with_network: bool = True) -> list[Finding]:
     """Return what came of all checks; where the host can't run, only of those that say why."""
     checks = [doctor.python(), doctor.packages()]
-    if any(check.state == State.MISSING for check in checks):
+    if any(check.state == doctor.State.MISSING for check in checks):
         return checks
     checks += [*doctor.optional(), doctor.build_folder(), *doctor.compilers(), *doctor.tools()]
     checks += [*doctor.cables(), *doctor.serial_ports(), *doctor.cards()]
@@ -68,12 +73,10 @@ def show(checks: Sequence[Finding]) -> None:
     width = max(len(check.name) for check in checks)
     console = tables.console()
     for check in checks:
-        line = rich.text.Text(f"{check.state:<8}", COLOURS[check.state]) + rich.text.Text(
-            f"{check.name:<{width}}  {check.said}", "default"
-        )
-        console.print(line, soft_wrap=True)
+        said = (f"{check.name:<{width}}  {check.said}", "default")
+        console.print(rich.text.Text.assemble((f"{check.state:<8}", COLOURS[check.state]), said), soft_wrap=True)
         if check.advice:
             console.print(
-                rich.text.Text(f"{'':8}{check.advice}", "bold" if check.state == State.MISSING else "dim"),
+                rich.text.Text(f"{'':8}{check.advice}", "bold" if check.state == doctor.State.MISSING else "dim"),
                 soft_wrap=True,
             )

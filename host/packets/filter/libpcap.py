@@ -121,25 +121,25 @@ class FrameFilter:
         UsageError
             If the frames came without octets.
         """
-        kept, lengths = batch.snap_length, np.where(batch.is_gap, 0, batch.heads["length"])
-        if lengths.any() and not kept.any():
+        captured, lengths = batch.snap_length, np.where(batch.is_gap, 0, batch.heads["length"])
+        if lengths.any() and not captured.any():
             raise UsageError(
                 "--host-filter looks at the octets of frames, and these came with headers alone: leave it out, or "
                 "capture with --keep both"
             )
-        self.cut += int(np.count_nonzero(kept < lengths))
-        found = self.matches(batch.words.view(np.uint8), WORD_OCTETS * batch.octets_at, kept, lengths)
+        self.cut += int(np.count_nonzero(captured < lengths))
+        found = self.matches(batch.words.view(np.uint8), WORD_OCTETS * batch.octets_at, captured, lengths)
         return np.asarray(found & ~batch.is_gap)
 
     def matches(
-        self, octets: NDArray[np.uint8], at: NDArray[np.int64], kept: NDArray[np.int64], lengths: NDArray[np.int64]
+        self, octets: NDArray[np.uint8], at: NDArray[np.int64], captured: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Return which frames match: each lies at ``at`` in ``octets``, ``kept`` octets of ``lengths`` on the wire."""
+        """Return which frames match: each lies at ``at`` in ``octets``, ``captured`` octets of ``lengths`` on the wire."""
         run, instructions = library().bpf_filter, ctypes.addressof(self._instructions)
         places = (at + octets.ctypes.data).tolist()
         found = [
             run(instructions, place, length, size)
-            for place, length, size in zip(places, lengths.tolist(), kept.tolist(), strict=True)
+            for place, length, size in zip(places, lengths.tolist(), captured.tolist(), strict=True)
         ]
         return np.array(found, np.uint32).astype(bool)
 

@@ -106,7 +106,7 @@ class ExpressionParser:
     def take(self) -> str:
         """Return the present word, and go on behind it."""
         if self.at == len(self.tokens):
-            raise UsageError(f"'{self.text}' ends too soon: something must come behind '{self.tokens[-1].word}'")
+            raise UsageError(f"'{self.text}' ends too soon: something must come after '{self.tokens[-1].word}'")
         self.at += 1
         return self.tokens[self.at - 1].word
 
@@ -128,7 +128,7 @@ class ExpressionParser:
             return Everything("")
         found = self.expression(self.term)
         if self.word:
-            raise UsageError(f"'{self.word}' has no place behind '{self.since(0)}': join both by 'and' or 'or'")
+            raise UsageError(f"'{self.word}' is unexpected after '{self.since(0)}': join both by 'and' or 'or'")
         return with_depths(with_depths(found, 0, Vlan)[0], 0, Mpls)[0]
 
     def expression(self, operand: Callable[[], Node]) -> Node:

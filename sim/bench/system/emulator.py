@@ -41,7 +41,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.port import ProbePort
 from liteprobe.sim.bench.frames.truth import BAD_FCS, OUT, read_pcap, read_truth
-from liteprobe.sim.bench.system.replay import Packet, write
+from liteprobe.sim.bench.system.senders import Packet, write
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words

@@ -18,9 +18,9 @@ from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.run.replay import PortReplay, ReplayResult
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.system import replay
+from liteprobe.sim.bench.system import senders
 from liteprobe.sim.bench.system.firmware_run import FIRST_NS, PERIOD_NS, Running, Work, boot
-from liteprobe.sim.bench.system.traffic import Sent
+from liteprobe.sim.bench.system.senders import Sent
 from liteprobe.sim.system.build import build_probe
 
 MEMORY_MHZ = 80  # Of the boards' SDRAM, where ``sys`` has 50.
@@ -83,9 +83,9 @@ def locked(tools: Tools, files: Path) -> Iterator[Clock]:
         yield Clock(running, Sent(running.probe, files), image)
 
 
-def packets(port: int, frames: int) -> list[replay.Packet]:
+def packets(port: int, frames: int) -> list[senders.Packet]:
     """Return what a port is to send, again and again."""
-    return list(replay.packets(frames, port + 1, 1.0, LENGTH, LENGTH))
+    return list(senders.packets(frames, port + 1, 1.0, LENGTH, LENGTH))
 
 
 def replay_until(clock: Clock, frames: Mapping[int, int], is_over: Callable[[StreamLook], bool]) -> ReplayResult:
@@ -93,7 +93,7 @@ def replay_until(clock: Clock, frames: Mapping[int, int], is_over: Callable[[Str
     traces = {}
     for port, count in frames.items():
         file = clock.sent.files / f"port{port}.pcap"
-        replay.write(file, packets(port, count))
+        senders.write(file, packets(port, count))
         traces[port] = Trace.from_pcap(file)
 
     def show(look: StreamLook) -> None:
@@ -117,13 +117,13 @@ def beside(clock: Clock, frames: Mapping[int, int], pulses: int) -> Beside:
     """
     running, sent, _ = clock
     receiver = running.receiver
-    before = len(replay.pins(sent, 0))
+    before = len(sent.all_pins(0))
     receiver.give(ahead=pulses)
     last_ns = FIRST_NS + (receiver.number - 1) * PERIOD_NS
 
     result = replay_until(clock, frames, lambda look: receiver.link.now_ns() > last_ns + WORKED_NS)
     is_locked = running.clock()["state"] == ClockState.LOCKED
-    gone = replay.pins(sent, 0)[before:]
+    gone = sent.all_pins(0)[before:]
     (began_ns, _), (ended_ns, _) = gone[0], gone[-1]
     slot_ns = TICK_NS * (LENGTH + OVERHEAD)
     sustained = 100 * len(gone) * slot_ns / (ended_ns - began_ns + slot_ns)

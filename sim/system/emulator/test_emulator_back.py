@@ -17,7 +17,7 @@ from liteprobe.sim.bench.system.emulator import (
     packets,
     rings,
 )
-from liteprobe.sim.bench.system.replay import write
+from liteprobe.sim.bench.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.models.emulator.way_back import Arrival, is_good, leaving
 from liteprobe.sim.system.build import build_probe

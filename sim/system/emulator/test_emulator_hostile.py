@@ -18,7 +18,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
 from liteprobe.sim.bench.system.emulator import NOWHERE, bank, emulating, packets, rings
 from liteprobe.sim.bench.system.harness import free_running
-from liteprobe.sim.bench.system.replay import write
+from liteprobe.sim.bench.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
 
 WORDS = 1 << 15

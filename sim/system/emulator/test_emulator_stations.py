@@ -14,7 +14,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.emulator.cern import Kind, Line, site
 from liteprobe.sim.bench.system.emulator import emulating, packets
-from liteprobe.sim.bench.system.replay import write
+from liteprobe.sim.bench.system.senders import write
 from liteprobe.sim.bench.system.stations import Fetch, fetch
 
 Capture = pytest.CaptureFixture[str]

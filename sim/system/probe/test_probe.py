@@ -12,7 +12,7 @@ import pytest
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.sim.bench.frames import truth
 from liteprobe.sim.bench.system.harness import Client, Harness
-from liteprobe.sim.bench.system.trains import Run, run, slots
+from liteprobe.sim.bench.system.senders import Run, run, slots
 from liteprobe.sim.models import switch
 
 

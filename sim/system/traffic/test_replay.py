@@ -22,8 +22,8 @@ from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay import sets_port
-from liteprobe.sim.bench.system import replay
-from liteprobe.sim.bench.system.traffic import Sent
+from liteprobe.sim.bench.system import senders
+from liteprobe.sim.bench.system.senders import Sent
 from liteprobe.sim.models.traffic.sets import outcome
 from liteprobe.sim.bench.replay.sets_maker import template_of
 
@@ -35,15 +35,15 @@ def build(replay_build: Path) -> Path:
 
 @pytest.fixture
 def both(build: Path, tmp_path: Path) -> Iterator[Sent]:
-    with replay.replaying(build, tmp_path) as sent:
+    with senders.joined(build, tmp_path, link="own") as sent:
         yield sent
 
 
-def made(sent: Sent, name: str, *arguments: float) -> tuple[Trace, list[replay.Packet]]:
+def made(sent: Sent, name: str, *arguments: float) -> tuple[Trace, list[senders.Packet]]:
     """Return random packets, and the trace of a file of them."""
     count, seed, load, shortest, longest = arguments
-    packets = list(replay.packets(int(count), int(seed), load, int(shortest), int(longest)))
-    replay.write(sent.files / name, packets)
+    packets = list(senders.packets(int(count), int(seed), load, int(shortest), int(longest)))
+    senders.write(sent.files / name, packets)
     return Trace.from_pcap(sent.files / name), packets
 
 
@@ -55,13 +55,13 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
     settings = CaptureSettings(snap_length=64)
     request = CaptureRequest(str(both.files / "seen.pcapng"), settings=settings)
     result = both.probe.replay({0: one, 1: other.stamped(stamp)}, capture=request)
-    frames = replay.pins(both, 0), replay.pins(both, 1)
-    assert replay.wrong_frames(frames[0], packets) == []
+    frames = both.all_pins(0), both.all_pins(1)
+    assert senders.wrong_packets(frames[0], packets) == []
     stamped = [
         (time, octets[:42] + right.octets[42:50] + octets[50:])
         for (time, octets), right in zip(frames[1], others, strict=True)
     ]
-    assert replay.wrong_frames(stamped, others) == []
+    assert senders.wrong_packets(stamped, others) == []
     assert frames[0][0][0] == frames[1][0][0]
     for port, count in ((0, 150), (1, 60)):
         assert (result[port].frames, result[port].underruns, result[port].late) == (
@@ -81,19 +81,19 @@ def test_nothing_is_sent_again_to_a_simulation_that_loses_nothing(both: Sent) ->
     """Its time stands while the kernel's buffer for it fills, which holds 92 datagrams."""
     trace, packets = made(both, "long.pcap", 400, 8, 1.0, 1514, 1514)
     result = both.probe.replay(trace)
-    assert replay.wrong_frames(replay.pins(both, 0), packets) == []
+    assert senders.wrong_packets(both.all_pins(0), packets) == []
     assert result[0].sent.accepted > RING_WORDS
     assert (result[0].sent.resent, result[0].underruns) == (0, 0)
 
 
 def test_a_trace_longer_than_the_ring_over_a_network_that_loses_keeps_every_octet(build: Path, tmp_path: Path) -> None:
-    with replay.replaying(build, tmp_path, network="loss=2%,duplicate=2%,reorder=2%,seed=1") as sent:
+    with senders.joined(build, tmp_path, network="loss=2%,duplicate=2%,reorder=2%,seed=1", link="own") as sent:
         trace, packets = made(sent, "long.pcap", 500, 3, 0.3, 1000, 1514)
         result = sent.probe.replay(trace)
-        frames = replay.pins(sent, 0)
+        frames = sent.all_pins(0)
         first = result[0].first_underrun
         assert [octets for _, octets in frames] == [packet.octets for packet in packets]
-        assert replay.wrong_frames(frames[:first], packets[:first]) == []
+        assert senders.wrong_packets(frames[:first], packets[:first]) == []
         assert result[0].sent.accepted > RING_WORDS
         assert result.is_complete == (result[0].underruns == 0)
 
@@ -113,12 +113,12 @@ def test_the_first_thing_that_a_host_asks_waits_for_the_sdram_and_is_done(build:
 def test_a_short_trace_repeats_in_the_ring(both: Sent) -> None:
     trace, packets = made(both, "short.pcap", 40, 4, 0.6, 60, 200)
     result = both.probe.replay(trace, loops=5)
-    frames = replay.pins(both, 0)
+    frames = both.all_pins(0)
     assert [octets for _, octets in frames] == [packet.octets for packet in packets] * 5
     assert (result[0].frames, result[0].underruns) == (200, 0)
     turn_ns = frames[160][0] - frames[120][0]
     later = [packet._replace(time_ns=packet.time_ns + turn * turn_ns) for turn in range(5) for packet in packets]
-    assert replay.wrong_frames(frames, later) == []
+    assert senders.wrong_packets(frames, later) == []
 
 
 def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_right(both: Sent) -> None:
@@ -130,13 +130,13 @@ def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_ri
 
     with pytest.raises(Interrupted) as end:
         both.probe.replay(endless, loops=None, show=stop)
-    frames = replay.pins(both, 0)
+    frames = both.all_pins(0)
     assert {octets for _, octets in frames} == {packet.octets for packet in packets} and len(frames) > 60
     (result,) = end.value.results
     assert (result.end, result[0].frames) == ("interrupted", len(frames))
     trace, packets = made(both, "next.pcap", 50, 6, 0.5, 60, 300)
     both.probe.replay(trace)
-    assert replay.wrong_frames(replay.pins(both, 0)[len(frames) :], packets) == []
+    assert senders.wrong_packets(both.all_pins(0)[len(frames) :], packets) == []
 
 
 def test_a_host_that_is_gone_leaves_a_probe_that_ends_by_itself(both: Sent) -> None:
@@ -170,7 +170,7 @@ def test_sets_come_out_as_frames(both: Sent) -> None:
     columns = {"address": chance.integers(0, 1 << 32, count), "index": chance.integers(0, len(table), count)}
     asked = Sets.from_columns(stream, columns, entry="ipv4.destination", table=table)
     row = both.probe.sets(asked)[0]
-    frames = replay.pins(both, 0)
+    frames = both.all_pins(0)
     truth = outcome(b"".join(asked.octets()), template_of(asked), table, None, 0, [False] * count)
     octets = sets_port.SetOctets(stream)
     assert [got for _, got in frames] == [

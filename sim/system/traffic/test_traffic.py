@@ -20,7 +20,7 @@ from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
 from liteprobe.host.traffic.modifiers import Increment, Random, Values
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.bench.system.traffic import Frames, Sent, joined, wrong_frames
+from liteprobe.sim.bench.system.senders import Frames, Sent, joined, wrong_streams
 from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.models.receive.meters import SequenceModel
 
@@ -38,7 +38,7 @@ def both(tester: Path, tmp_path: Path) -> Iterator[Sent]:
 
 def check_pins(frames: Frames, streams: list[Stream]) -> None:
     """Compare what left a port with the model."""
-    assert wrong_frames(frames, streams) == []
+    assert wrong_streams(frames, streams) == []
 
 
 MANY = [

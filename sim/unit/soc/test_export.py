@@ -8,21 +8,66 @@ import logging
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
-from migen.fhdl import structure
+from migen.fhdl import structure, tracer
+from migen.fhdl.tools import list_signals
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
 from liteprobe.sim.bench.tools.compiled import apart
-from liteprobe.sim.bench.tools.names import OURS, nameless, watched
 from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.probe import ProbeSoC
 from liteprobe.soc.boot import IDLE_PROGRAM
 
+
+# Signals without a name of their own: Migen calls them after the class of their module ---------------
+
+ROOT = Path(__file__).resolve().parents[3]
+OURS = tuple(str(ROOT / folder) for folder in ("cores", "soc", "boards"))
+
+
+@contextmanager
+def watched() -> Iterator[dict[int, str]]:
+    """Note where each signal is made that Migen finds no name for: file and line, by the signal's number."""
+    places: dict[int, str] = {}
+    usual, make = tracer.get_var_name, structure.Signal.__init__
+    nameless: list[FrameType] = []
+
+    def get_var_name(frame: FrameType) -> str | None:
+        name: str | None = usual(frame)
+        if name is None:
+            nameless.append(frame)
+        return name
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        nameless.clear()
+        make(self, *args, **options)
+        caller = sys._getframe(1)
+        if caller in nameless and caller.f_code.co_filename.startswith(OURS) and not options.get("name"):
+            places[self.duid] = f"{Path(caller.f_code.co_filename).relative_to(ROOT)}:{caller.f_lineno}"
+
+    tracer.get_var_name, structure.Signal.__init__ = get_var_name, init
+    try:
+        yield places
+    finally:
+        tracer.get_var_name, structure.Signal.__init__ = usual, make
+
+
+def nameless(soc: Any, places: dict[int, str]) -> list[str]:
+    """Return where the signals of a finalized ``soc`` are made that have no name."""
+    return sorted({places[signal.duid] for signal in list_signals(soc.get_fragment()) if signal.duid in places})
+
+
+# Maps ---------------------------------------------------------------------------------------------
 
 @pytest.fixture(autouse=True)
 def quiet():
