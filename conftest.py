@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What holds for all tests: which wait for ``--full``, and the CPU time that each folder may take."""
+"""Holds for all tests: some wait for ``--full``, rows of benches are chosen, and each folder has its CPU time."""
 
 import os
 import resource
@@ -106,7 +106,7 @@ def figures(request: pytest.FixtureRequest) -> Generator[rows.Figures, None, Non
 
 @pytest.fixture
 def size(request: pytest.FixtureRequest) -> rows.Size:
-    """How much a row does."""
+    """Give a row its size."""
     bench: rows.Bench = request.config.pluginmanager.get_plugin(rows.MARK)
     return bench.size_of(request.node)
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What both benches ask of the smallest board: bitstreams of three seeds, in strict timing."""
+"""Builds bitstreams of the smallest board with three seeds, in strict timing."""
 
 import json
 import subprocess

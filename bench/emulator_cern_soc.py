@@ -36,7 +36,7 @@ FULL_CASES = {
 
 @row("emulator")
 def test_cern_soc(is_full: bool) -> Iterator[Figure]:
-    """What differs from the reference in each case, and frames that left late."""
+    """Yield what differs from the reference in each case, and frames that left late."""
     reason = build.lacking()
     if reason:
         print(f"cern_soc skipped: {reason}")

@@ -134,7 +134,7 @@ class Installed:
 
     @property
     def written(self) -> int:
-        """How many files of the environment have come, gone or changed since it was installed."""
+        """Return how many files of the environment have come, gone or changed since it was installed."""
         return len(self._files() ^ self.files)
 
     def run(

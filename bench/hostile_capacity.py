@@ -62,7 +62,7 @@ def expected(hops: tuple[Hop, ...], load: float, count: int, rates: Floats) -> f
 
 
 def intervals(path: str, is_full: bool) -> Iterator[Figure]:
-    """How often the 95 % interval of the mean dispersion rate holds its expectation.
+    """Yield how often the 95 % interval of the mean dispersion rate holds its expectation.
 
     More than 500 experiments at a load, which would scatter by 1 % themselves.
     """

@@ -26,7 +26,7 @@ NANOSECONDS = 0xA1B23C4D  # Magic number of a pcap.
 
 
 class Seen(NamedTuple):
-    """What came of a request.
+    """Holds the result of a request.
 
     Attributes
     ----------

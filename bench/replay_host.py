@@ -202,7 +202,7 @@ def paced(name: str, trace: Trace, words: int, seconds: float) -> Iterator[Figur
 
 
 class Taken(NamedTuple):
-    """What a sink took: words, how often, how long and how nearly its ring was empty; how the stream went."""
+    """Counts what a sink took: words, how often, how long and how nearly its ring was empty; how the stream went."""
 
     words: int
     dry: int

@@ -44,7 +44,7 @@ BEYOND = (1514, 1514, 1514, 1000)
 
 @dataclass
 class Run:
-    """What came of a replay: what it said, and the frames at the pins of both ports."""
+    """Holds the result of a replay, and the frames at the pins of both ports."""
 
     result: PortReplay
     out: Frames
@@ -140,7 +140,7 @@ def captured(length: int, snap: int, keep: int, frames: int) -> Iterator[Figure]
 
 
 def lossy(percent: int, load: float) -> Iterator[Figure]:
-    """What a network does to datagrams never changes a frame; what comes too late for it is said with its number."""
+    """Check that a bad network changes no frame; what comes too late is said with its number."""
     made = list(senders.packets(1500, 4, load))
     run = replayed(made, network=f"loss={percent}%,duplicate={percent}%,reorder={percent}%,seed=5")
     name = f"system_loss_{percent}"

@@ -40,7 +40,7 @@ LENGTHS = (*PAPER_LENGTHS, 9000)
 
 
 class Bench:
-    """What the measurements share: simulated probes, built once, each run with its truth.
+    """Shares simulated probes between the measurements: built once, each run with its truth.
 
     Parameters
     ----------

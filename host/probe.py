@@ -134,7 +134,7 @@ class Probe:
 
     @property
     def parts(self) -> Part:
-        """What is built in."""
+        """Parts that are built in."""
         return Part(self._identity["probe_parts"])
 
     def need(self, part: Part) -> None:

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What several tests of the host need."""
+"""Fixtures that several tests of the host need."""
 
 import os
 from collections.abc import Callable

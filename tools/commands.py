@@ -93,7 +93,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a command: ``kind`` is "compared", "run", "parsed", "named" or "not run"; ``why`` says more."""
+    """Says how a command is checked: ``kind`` is "compared", "run", "parsed", "named" or "not run"; ``why`` says more."""
 
     kind: str
     why: str = ""

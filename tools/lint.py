@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """All checks of style and types, one after the other; exits 1 if one finds something. Run by ``./run lint``."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What mypy checks strictly; the rest is Migen, which it can't see through.
 TYPED = ("host", "sim/bench", "sim/models", "cores/formats")
 TYPED_SCRIPTS = ("bench", "tools/links.py", "tools/lock.py", "tools/lint.py")
+QUESTIONS = ("Who", "What", "Which", "How", "Where", "When", "That")
 SHELL_SCRIPTS = ("run", ".ci/run", "tools/bare_machine")  # Beside those whose names end in .sh.
 
 
@@ -61,12 +63,28 @@ def check_links() -> bool:
     return not found
 
 
+def check_first_lines() -> bool:
+    """Look for docstrings that begin with a question word: their first line has no subject and no verb."""
+    found = []
+    for path in tracked("*.py"):
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                if first.partition(" ")[0].rstrip(",:") in QUESTIONS:
+                    found.append(
+                        f"{path}: '{first}': begin with a verb (a class: 'Grants ...'; a function: 'Return ...')"
+                    )
+    print("\n".join(found), end="\n" if found else "")
+    return not found
+
+
 CHECKS: dict[str, Callable[[], bool]] = {
     "ruff check": lambda: tool("ruff", "check", "--quiet"),
     "ruff format": lambda: tool("ruff", "format", "--check", "--quiet"),
     "mypy": check_types,
     "shellcheck": check_shell,
     "links": check_links,
+    "first lines": check_first_lines,
 }
 
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What pages of the library leave out: attributes that ``__init__`` sets and that have no text of their own.
+"""Leaves attributes out of the library's pages that ``__init__`` sets and that have no text of their own.
 
 The docstring of their class lists what they are; the expression that they are set to says nothing to a reader.
 """

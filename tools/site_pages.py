@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the site has beside the pages of docs/: those of host/'s modules and of docs/'s scripts, and what pages link to.
+"""Adds pages of host/'s modules and of docs/'s scripts to the site, and copies what pages link to.
 
 A hook of MkDocs (mkdocs.yml). Pages are written for GitHub, so their links lead to files of the repository: those that
 leave docs/ get a copy of the file under source/, and folders, which a site can't show, lose the link.

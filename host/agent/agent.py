@@ -154,7 +154,7 @@ class Agent:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What happened so far, by name."""
+        """Counts so far, by name."""
         return {
             "requests": self._requests,
             "malformed": self._malformed,

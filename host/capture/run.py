@@ -38,7 +38,7 @@ class CaptureCompanion(Protocol):
 
     @property
     def sinks(self) -> Sequence[Sink]:
-        """What takes records beside the files."""
+        """Takers of records beside the files."""
 
     def is_wanted(self) -> bool:
         """Return whether the capture is to go on; called again and again from its start on."""

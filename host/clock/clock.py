@@ -119,7 +119,7 @@ class ClockReport:
 
     @property
     def faults(self) -> list[str]:
-        """What is wrong and what to do, a sentence each."""
+        """Faults and what to do about them, a sentence each."""
         found = [text for bit, text in FAULTS.items() if bit in self.errors and self.is_alive]
         if not self.was_ever_alive:
             return ["nobody disciplines this clock: 'liteprobe firmware load', or 'liteprobe clock discipline'"]
@@ -233,7 +233,7 @@ class ProbeClock:
 
     @property
     def quantum_ps(self) -> int:
-        """What the capture of an edge is rounded to (ps): a tick by the samples that it has."""
+        """Resolution of an edge's capture (ps): a tick by its number of samples."""
         if self._quantum_ps is None:
             self.check()
             samples = self._registers.read("pps_samples") if "pps_samples" in self._registers.names else 1

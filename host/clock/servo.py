@@ -174,7 +174,7 @@ class Servo:
 
     @property
     def jumps(self) -> int:
-        """How often the reference has jumped."""
+        """Jumps of the reference."""
         return int(self._reference.jumps)
 
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:

@@ -211,7 +211,7 @@ class FoundProbe:
 
     @property
     def url(self) -> str:
-        """What ``--probe`` takes."""
+        """URL for ``--probe``."""
         port = "" if self.place.port == DEFAULT_PORT else f":{self.place.port}"
         return f"etherbone://{self.place.address}{port}"
 

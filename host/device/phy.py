@@ -211,7 +211,7 @@ class Links:
 
     @cached_property
     def states(self) -> list[PhyState]:
-        """What each PHY said of itself when it was first asked; none on a probe that doesn't reach its PHYs."""
+        """State of each PHY when it was first asked; none on a probe that doesn't reach its PHYs."""
         return self._phys.states() if self._phys else []
 
     def facts(self) -> dict[str, int | float | str | bool]:

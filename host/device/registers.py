@@ -122,7 +122,7 @@ class Registers:
 
     @property
     def identifier(self) -> str:
-        """What the build calls itself: ``liteprobe on <board>``; empty where it says nothing."""
+        """Name of the build: ``liteprobe on <board>``; empty where it says nothing."""
         return str(self._constants.get("config_identifier") or "")
 
     @property

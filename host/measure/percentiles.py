@@ -34,7 +34,7 @@ class Bounds:
 
     @property
     def error(self) -> float:
-        """How far the middle can be off."""
+        """Greatest error of the middle."""
         return (self.most - self.least) / 2
 
 

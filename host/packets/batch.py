@@ -68,13 +68,13 @@ class Batch:
 
     @property
     def missing(self) -> NDArray[np.int64]:
-        """How many frames were dropped where a gap is; 0 elsewhere."""
+        """Frames that were dropped where a gap is; 0 elsewhere."""
         count = self.heads["length"].astype(np.int64) | self.heads["snap_length"].astype(np.int64) << 16
         return np.where(self.is_gap, count, 0)
 
     @property
     def snap_length(self) -> Index:
-        """How many octets of each frame are there; 0 where a gap is."""
+        """Octets of each frame that are there; 0 where a gap is."""
         return np.where(self.is_gap, 0, self.heads["snap_length"].astype(np.int64))
 
     @property

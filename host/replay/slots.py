@@ -245,7 +245,7 @@ class Slots:
 
     @property
     def error(self) -> str:
-        """What went wrong while datagrams were made; empty: nothing."""
+        """Error while datagrams were made; empty: none."""
         return bytes(self._text[: self.cells[Cell.ERROR]]).decode(errors="replace")
 
     def fail(self, text: str) -> None:

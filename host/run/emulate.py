@@ -435,7 +435,7 @@ class EmulatorDirection:
 
     @property
     def limits(self) -> Limits:
-        """What it holds."""
+        """Limits of what it holds."""
         names = ("store_words", "entries", "longest", "least_delay", "waiting")
         values = self._read(*(name for name in names if self._prefix + name in self._registers.names))
         trace = self._prefix + "trace"

@@ -197,7 +197,7 @@ class PortRun:
 
     @property
     def clock(self) -> ClockVerdict:
-        """What is to be said of the clock of the first probe, from the start until now."""
+        """State of the first probe's clock, from the start until now."""
         probe = self.probes[0]
         return (self.clocks.get(id(probe)) or ClockWatch(probe.timebase.clock)).end()
 

@@ -284,12 +284,12 @@ class ReplayRun(StreamedRun[PortReplay]):
 
     @property
     def sinks(self) -> list[Sink]:
-        """What takes records beside the files of a capture."""
+        """Takers of records beside the files of a capture."""
         return [*super().sinks, *([self._arrivals] if self._arrivals else [])]
 
     @property
     def start_ns(self) -> int | None:
-        """When the first SFD is to leave; None: at once."""
+        """Time at which the first SFD is to leave; None: at once."""
         return self._schedule.start_ns if self._schedule else None
 
     def start_all(self) -> None:

@@ -500,7 +500,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
     @property
     @abstractmethod
     def words(self) -> WordSource:
-        """What is streamed."""
+        """Words that are streamed."""
 
     def load_port(self) -> None:
         """Load what the port must know; its ring is open."""
@@ -589,12 +589,12 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
     @property
     def sinks(self) -> list[Sink]:
-        """What takes records beside the files of a capture."""
+        """Takers of records beside the files of a capture."""
         return [self._delays]
 
     @property
     def start_ns(self) -> int | None:
-        """When the first SFD is to leave; None: at once."""
+        """Time at which the first SFD is to leave; None: at once."""
         return None
 
     def look_at_clock(self) -> int:

@@ -43,7 +43,7 @@ class Eye(NamedTuple):
 
     @property
     def width_ns(self) -> float:
-        """What was seen of the eye."""
+        """Width of the eye that was seen."""
         return (self.last - self.first) * TAP_NS
 
 

@@ -408,7 +408,7 @@ class Headers:
 
     @property
     def summed_pairs(self) -> frozenset[int]:
-        """What enters the checksum of UDP or TCP and may vary, by the first octet of each pair: addresses and transport."""
+        """Pairs of octets that enter the checksum of UDP or TCP and may vary, by their first octet: addresses and transport."""
         if not self.has_transport:
             return frozenset()
         addresses = self.network_offset + (8 if self.is_ipv6 else 12)

@@ -98,7 +98,7 @@ class Increment:
 
     @property
     def signed_step(self) -> int:
-        """What is added to the value from frame to frame."""
+        """Step that is added to the value from frame to frame."""
         return self.step
 
 
@@ -108,7 +108,7 @@ class Decrement(Increment):
 
     @property
     def signed_step(self) -> int:
-        """What is added to the value from frame to frame."""
+        """Step that is added to the value from frame to frame."""
         return -self.step
 
 

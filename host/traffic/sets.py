@@ -351,7 +351,7 @@ class Sets:
 
     @property
     def frames(self) -> int | None:
-        """How many sets there are; None: not known before they are gone through."""
+        """Number of sets; None: not known before they are gone through."""
         if self._columns:
             return len(next(iter(self._columns.values())))
         if not isinstance(self._source, Sequence):

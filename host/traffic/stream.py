@@ -188,7 +188,7 @@ class Stream:
 
     @property
     def used_checksum(self) -> str:
-        """How the checksum is made right: ``complement``, ``host`` or ``none``."""
+        """Way in which the checksum is made right: ``complement``, ``host`` or ``none``."""
         if self.checksum != "auto":
             return self.checksum
         is_optional = self.headers.transport == "udp" and self.headers.is_ipv4

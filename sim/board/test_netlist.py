@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What Yosys makes of a board does what its RTL does, tick by tick; and the models of its cells against arithmetic."""
+"""The netlist that Yosys makes of a board does what its RTL does, tick by tick; its cells' models against arithmetic."""
 
 import random
 from pathlib import Path

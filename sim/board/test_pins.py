@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a board sends and measures at its RGMII pins, held against what stood there."""
+"""A board at its RGMII pins: frames that it sends and measures, against what stood there."""
 
 import random
 from pathlib import Path

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What an agent with the example device answers to a message: the grammar of docs/agent.md, written apart from both agents.
+"""Answers messages as an agent with the example device does: the grammar of docs/agent.md, written apart from both agents.
 
 Only single messages, each of a session of its own: what comes of duplicates and of time is asserted where it is tried.
 """

@@ -84,7 +84,7 @@ FRAMES, CROSS_FIRST, CROSS_LAST = range(3)
 
 @dataclass(frozen=True)
 class Wire:
-    """What a wire spec says: delays in ticks, parts in ppb, rate in bits a second."""
+    """Describes a wire: delays in ticks, parts in ppb, rate in bits a second."""
 
     kind: str = "loopback"
     delay: int = 1
@@ -142,7 +142,7 @@ class Arrival:
 
 @dataclass
 class Passage:
-    """What became of all frames of one direction."""
+    """Holds the outcomes of all frames of one direction."""
 
     fates: list[int]  # Of each departure.
     arrivals: list[Arrival] = field(default_factory=list)  # In the order of the pins.
@@ -250,7 +250,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Draws:
-    """What chance says of one frame; the draws are always made, all of them, in this order."""
+    """Draws what chance decides of one frame; all draws are always made, in this order."""
 
     lost: bool
     corrupt: bool

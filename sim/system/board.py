@@ -230,7 +230,7 @@ class SimulatedSamples(LiteXModule):
 
 
 class Board:
-    """What a SoC may ask of the simulated board; the same as of a real one.
+    """Gives a SoC what it may ask of the simulated board; the same as of a real one.
 
     Parameters
     ----------

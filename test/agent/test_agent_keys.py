@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Who may talk to an agent, and what those are told who may not: each within its time, by both peers."""
+"""Keys say who may talk to an agent; all others are answered, each within its time, by both peers."""
 
 import re
 import socket

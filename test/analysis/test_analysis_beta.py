@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the host computes without SciPy, against SciPy."""
+"""The host's own functions, against SciPy."""
 
 import numpy as np
 import pytest

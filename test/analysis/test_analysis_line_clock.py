@@ -13,7 +13,7 @@ START_COUNT = COUNT_WRAP - 70_000  # Wraps on the way.
 
 
 def ideal_ns(counts: NDArray[np.int64], ppm: float, phase_ns: float) -> NDArray[np.float64]:
-    """When ticks of a line begin, less START_NS."""
+    """Return when ticks of a line begin, less START_NS."""
     return phase_ns + (counts - START_COUNT) * TICK_NS / (1 + ppm * 1e-6)
 
 

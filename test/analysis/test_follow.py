@@ -47,7 +47,7 @@ def sorted_into(kind: BinKind, values: Values, setting: BinSetting) -> Histogram
 
 
 def measured(kind: BinKind, values: Values) -> PortMeasurement:
-    """What else a port says of them."""
+    """Return what else a port says of them."""
     ends = {"first_stamp": 0, "last_stamp": int(values.sum()) if kind == BinKind.ARRIVAL else 0}
     delays = (int(values.min()), int(values.max()), int(values.sum()), 0)
     stream = ReceivedStream(0, None, len(values), 0, 0, 0, 0, 0, 0, 0, 0, *delays)

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is built in where nobody says so, and what is said of what is not."""
+"""Parts that are built in unasked, and what is said of those that are not."""
 
 from dataclasses import replace
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Which program reaches a board by which JTAG cable, and what is said where none does."""
+"""Programs that reach a board by a JTAG cable, and what is said where none does."""
 
 import pytest
 

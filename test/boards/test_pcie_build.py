@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a build of the PCIe board writes: Verilog, constraints, map, driver and library, without any vendor tool."""
+"""A build of the PCIe board writes Verilog, constraints, map, driver and library, without any vendor tool."""
 
 import json
 import re

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the kernel buffers of the blocks of a capture, what is said where it is little, and how many blocks come by one call."""
+"""The kernel's buffer for the blocks of a capture: what is said where it is small, and how many blocks come by one call."""
 
 import select
 import socket

@@ -30,7 +30,7 @@ def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Line:
-    """What becomes of blocks on their way. Losses are parts of all; a burst loses ``burst`` blocks that follow one another."""
+    """Loses, doubles and reorders blocks. Losses are parts of all; a burst loses ``burst`` blocks that follow one another."""
 
     loss: float = 0.0
     bursts: float = 0.0

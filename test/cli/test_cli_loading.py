@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the command line loads before it knows what is to be done: nothing that takes long, so that help comes at once."""
+"""The command line loads nothing that takes long before it knows what is to be done, so that help comes at once."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the doctor says of machines that are made up: devices, rights, programs."""
+"""The doctor on machines that are made up: devices, rights, programs."""
 
 import json
 import os

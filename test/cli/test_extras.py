@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is said where a package is not installed, and which modules of other systems the host does without."""
+"""A package that is not installed is named; modules of other systems are done without."""
 
 import json
 import subprocess

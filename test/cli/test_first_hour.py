@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a stranger's machine does to the first hour: modules that lie around, folders that can't be used, programs that fail."""
+"""The first hour on a stranger's machine: modules that lie around, folders that can't be used, programs that fail."""
 
 import errno
 import os

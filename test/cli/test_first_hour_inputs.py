@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a stranger gives in the first hour: networks, circuits of one's own, results of a lab, a clock without an error."""
+"""Inputs of a stranger in the first hour: networks, circuits of one's own, results of a lab, a clock without an error."""
 
 import errno
 import json
@@ -184,7 +184,7 @@ def test_one_bad_file_does_not_end_the_marking_of_a_class(tmp_path: Path, capsys
 
 
 def test_a_clock_that_is_never_off_is_plotted_without_a_warning() -> None:
-    """That of a simulated probe on a simulated PPS, which a newcomer plots first."""
+    """A newcomer plots that of a simulated probe on a simulated PPS first."""
     axes = Figure().subplots()
     axes.errorbar([1, 2], [0, 0], [0, 0])
     with warnings.catch_warnings():

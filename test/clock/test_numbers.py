@@ -101,7 +101,7 @@ def signed_numbers() -> list[int]:
 
 
 def saturated(number: int) -> int:
-    """What doesn't fit becomes the end; so does LEAST itself, whose magnitude doesn't fit on the way."""
+    """Return the end in the place of what doesn't fit; so for LEAST itself, whose magnitude doesn't fit on the way."""
     return MOST if number > MOST else LEAST if number < -MOST else number
 
 

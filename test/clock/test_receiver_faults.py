@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What receivers and their wires do to a clock: outages, missing and false pulses, another rate, another receiver, noise."""
+"""Receivers and their wires against a clock: outages, missing and false pulses, another rate, another receiver, noise."""
 
 import random
 from dataclasses import replace
@@ -119,7 +119,7 @@ def test_a_receiver_is_unplugged_and_another_plugged_in() -> None:
 
 
 def test_another_baud_rate_is_noise_until_it_is_right_again() -> None:
-    """What 115200 baud look like at 9600: framing is lost, octets are anything."""
+    """115200 baud at 9600: framing is lost, octets are anything."""
     generator = random.Random(3)
     feed = Feed()
     for number in range(60):

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which second a pulse begins: NMEA against pulses, with garbage, leap seconds, lies and silence."""
+"""The second that a pulse begins: NMEA against pulses, with garbage, leap seconds, lies and silence."""
 
 import random
 from collections.abc import Callable

@@ -38,7 +38,7 @@ def test_each_setting_has_a_range() -> None:
 
 @pytest.mark.parametrize("name", RANGES)
 def test_a_setting_out_of_its_range_is_refused_by_its_name(name: str) -> None:
-    """What 32 or 64 bits don't hold, too: cut off it would be in range."""
+    """Also beyond 32 or 64 bits: cut off it would be in range."""
     least, most = RANGES[name]
     largest = 1 << (64 if name == "increment" else 32)
     for value in (least - 1, most + 1, -1, largest - 1, largest, largest + least, largest + most):

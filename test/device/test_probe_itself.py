@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe says of itself, its clock and its link, over a model of it."""
+"""A probe reports itself, its clock and its link, over a model of it."""
 
 from pathlib import Path
 

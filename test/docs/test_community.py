@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the project says of itself: who may reach what, how to cite it, and one version in one place."""
+"""The project's own pages: who may reach what, how to cite it, and one version in one place."""
 
 import inspect
 import re

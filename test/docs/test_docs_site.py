@@ -86,7 +86,7 @@ def test_the_front_page_says_first_what_the_readme_says_first(tools: Any) -> Non
 
 @pytest.fixture(scope="module")
 def reader() -> markdown.Markdown:
-    """What makes pages of Markdown, set as mkdocs.yml has it."""
+    """Return what makes pages of Markdown, set as mkdocs.yml has it."""
     entries = yaml.unsafe_load((ROOT / "mkdocs.yml").read_text())["markdown_extensions"]
     return markdown.Markdown(
         extensions=list(entries), extension_configs={key: one or {} for key, one in entries.items()}

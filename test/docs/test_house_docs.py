@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the pages claim is what the code does: links, commands, figures, names; and the link check itself."""
+"""The pages claim what the code does: links, commands, figures, names; and the link check itself."""
 
 import ast
 import doctest

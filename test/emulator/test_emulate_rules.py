@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""How frames get their class: the rules of both directions in the tables of one filter."""
+"""Frames get their class by the rules of both directions in the tables of one filter."""
 
 from pathlib import Path
 

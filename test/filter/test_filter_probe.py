@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""How a filter is written into a probe: whole, while it is not in force."""
+"""A filter is written into a probe whole, while it is not in force."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What firmware knows of the gateware is what was built: devicetree and C header against the SoC's own map."""
+"""Firmware knows the gateware that was built: devicetree and C header against the SoC's own map."""
 
 import json
 import logging

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is kept in the flash, over the loss of power at any octet of a write; sanitizers watch."""
+"""Settings stay in the flash over the loss of power at any octet of a write; sanitizers watch."""
 
 import errno
 import random

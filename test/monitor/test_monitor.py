@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a monitor shows of a port is what came to it."""
+"""A monitor shows of a port what came to it."""
 
 import math
 import re

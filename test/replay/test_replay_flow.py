@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the flow of a port's words sends, keeps and asks, answer by answer, by a clock of the test's own."""
+"""The flow of a port's words sends, keeps and asks, answer by answer, by a clock of the test's own."""
 
 import os
 import threading

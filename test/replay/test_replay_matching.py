@@ -64,7 +64,7 @@ def through_device(
 
 
 class Right(NamedTuple):
-    """What must come of arrivals."""
+    """Holds what must come of arrivals."""
 
     values: list[int]
     missing: int

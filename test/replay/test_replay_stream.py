@@ -87,7 +87,7 @@ def test_two_ports_share_a_socket_and_a_bad_network() -> None:
 
 
 def test_no_more_are_on_their_way_than_the_pace_allows() -> None:
-    """What isn't accepted stays at the flight, whatever room there is, also after a loss."""
+    """Words that aren't accepted stay at the flight, whatever space is free, also after a loss."""
     session, flight = ReplaySession(0, SESSION, LEASE), 20
     made = Flow(Slots(256), session, Pace(flight=flight, timeout_s=60))
     made.slots.fill(RandomWords(1, 200 * DATAGRAM_WORDS), session)

@@ -197,7 +197,7 @@ def test_a_delay_is_not_taken_where_other_streams_without_a_probe_header_come(
 
 
 def test_a_stream_without_a_stamp_has_no_delay_and_moves_no_bins(make: MakeProbe) -> None:
-    """What the probe takes for its delay is its clock: the header has 0 in the place of the stamp."""
+    """The probe takes its clock for the delay: the header has 0 in the place of the stamp."""
     probe, _, _ = make()
     result = probe.send([replace(FIXED, stamp=Stamp("none")), MIXED]).result()
     assert (result["fixed"].received, result["fixed"].lost, result["fixed"].latency) == (40, 0, None)

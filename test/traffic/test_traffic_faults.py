@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What goes wrong while streams are sent, over a model of the probe: what is said, and what is left running."""
+"""Faults while streams are sent, over a model of the probe: what is said, and what is left running."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the words of streams say is what the streams say: the reader of words against the model, which never sees them."""
+"""The words of streams say what the streams say: the reader of words against the model, which never sees them."""
 
 import struct
 from collections.abc import Iterator

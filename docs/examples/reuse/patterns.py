@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is sent to the device, and what is expected of it: the same in simulation and on the bench. It needs no probe."""
+"""Patterns that are sent to the device and expected of it: the same in simulation and on the bench. They need no probe."""
 
 from collections.abc import Sequence
 

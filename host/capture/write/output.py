@@ -40,7 +40,7 @@ class Output:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name of the output."""
         return "stdout" if self.is_stdout else str(self.path)
 
     def write(self, octets: bytes | NDArray[np.uint32], parts: NDArray[np.int64] | None = None) -> None:

@@ -125,7 +125,7 @@ class StationsReport:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What is at ports 0 and 1."""
+        """Names of the stations at ports 0 and 1."""
         return ("server", "client") if self.asked.is_web else ("player", "player")
 
     @property
@@ -137,7 +137,7 @@ class StationsReport:
 
     @property
     def sentence(self) -> str:
-        """What came of the transfer, or of the captures."""
+        """Result of the transfer, or of the captures, as a sentence."""
         client = self.ports[CLIENT_PORT]
         if not self.asked.is_web:
             played = sum(one.played for one in self.ports)

@@ -131,7 +131,7 @@ class Address(Node):
 
     @property
     def kinds(self) -> frozenset[Layer3]:
-        """Which layers 3 have such addresses."""
+        """Layers 3 that have such addresses."""
         return frozenset({Layer3.ARP, Layer3.IPV4} if self.network.version == 4 else {Layer3.IPV6})
 
     def matches(self, headers: Headers) -> Truth:

@@ -654,13 +654,13 @@ class TrafficClass:
 
     @property
     def expression(self) -> Expression | None:
-        """What it matches; it was read when the class was made, also where its text was given."""
+        """Expression that it matches; it was read when the class was made, also where its text was given."""
         assert not isinstance(self.match, str)
         return self.match
 
     @property
     def match_text(self) -> str | None:
-        """What it matches, as it is written."""
+        """Expression that it matches, as it is written."""
         expression = self.expression
         return None if expression is None else expression.text
 

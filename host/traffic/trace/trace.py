@@ -259,7 +259,7 @@ class TraceSource(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What was left out."""
+        """Notes of packets that were left out."""
 
     def frames(self) -> Iterator[Frames]:
         """Yield all frames, some at once."""

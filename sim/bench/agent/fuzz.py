@@ -22,7 +22,7 @@ BITS = (0x7FF0 << 48, 0xFFF0 << 48, 0x7FF8 << 48, 1, 1 << 63, 0x7FEF << 48)
 
 @dataclass
 class Tally:
-    """What was found.
+    """Counts what was found.
 
     Attributes
     ----------

@@ -185,7 +185,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class CaptureRun:
-    """What a run gave: blocks of each channel that the host took, and what bench and gateware counted.
+    """Holds the result of a run: blocks of each channel that the host took, and the counts of bench and gateware.
 
     ``order``: numbers of the records that the writer took, as it took them.
     """
@@ -292,7 +292,7 @@ START = 100  # Cycle of the first one.
 
 @dataclass(frozen=True)
 class Mix:
-    """What comes: on how many ports and channels, how often (mean cycles between two records of a port), how long.
+    """Describes the records that come: ports, channels, mean cycles between two records of a port, lengths.
 
     ``snap_lengths``: of which one is drawn; ``headers``, ``lost``: parts of the records that have a header, that are lost before.
     """

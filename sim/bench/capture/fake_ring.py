@@ -20,7 +20,7 @@ Loses = Callable[[int, int, int], bool]
 
 
 class FakeRing:
-    """What `CaptureRing` is, with all blocks there from the start.
+    """Takes the place of `CaptureRing`, with all blocks there from the start.
 
     Parameters
     ----------

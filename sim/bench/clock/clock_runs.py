@@ -162,7 +162,7 @@ ANSWER = np.dtype(
 
 
 class Feed:
-    """What comes in, in the order of time."""
+    """Feeds in what comes, in the order of time."""
 
     def __init__(self) -> None:
         self._records: list[bytes] = []

@@ -89,7 +89,7 @@ class ServoConfig:
 
 @dataclass(frozen=True)
 class Timing:
-    """When things happen that are not a pulse.
+    """Times things that are not a pulse.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run.
+    """Holds the result of a run.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ RAM = 0x40000000
 
 @dataclass(frozen=True)
 class Setting:
-    """What is on the desk: a simulated probe.
+    """Describes the simulated probe on the desk.
 
     Attributes
     ----------

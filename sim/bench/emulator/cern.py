@@ -54,7 +54,7 @@ CERN = Line()
 
 
 class Kind(Enum):
-    """How the background comes."""
+    """Kinds of background traffic."""
 
     CONSTANT = "constant"
     EXPONENTIAL = "exponential"
@@ -63,7 +63,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """What came of one.
+    """Holds the result of a transfer.
 
     Attributes
     ----------

@@ -315,7 +315,7 @@ Records = NDArray[np.void]
 
 @dataclass(frozen=True)
 class EngineRun:
-    """What the emulation did: a verdict of each frame, departures, words of the counters, cycles."""
+    """Holds what the emulation did: a verdict of each frame, departures, words of the counters, cycles."""
     verdicts: Records
     departures: Records
     counts: NDArray[np.uint32]
@@ -323,7 +323,7 @@ class EngineRun:
 
 @dataclass(frozen=True)
 class Compared:
-    """How far a run is from the reference.
+    """Counts how far a run is from the reference.
 
     Attributes
     ----------

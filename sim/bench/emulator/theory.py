@@ -40,7 +40,7 @@ Experiment = Callable[[int], Iterator["Claim"]]  # Of so many frames.
 
 @dataclass(frozen=True)
 class Claim:
-    """What the theory says of a figure, and what came.
+    """Pairs what theory says of a figure with what came.
 
     Attributes
     ----------

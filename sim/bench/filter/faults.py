@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What is wrong with a frame, by a check that shares nothing with parser and model: it takes layers off by scapy's fields.
+"""Finds faults of a frame, by a check that shares nothing with parser and model: it takes layers off by scapy's fields.
 
 Source: IEEE 802.3, 3.1; RFC 3032, 2.1; RFC 826; RFC 791, 3.1; RFC 8200, 3 and 4; RFC 9293, 3.1; RFC 9260, 3.1; RFC 792.
 """

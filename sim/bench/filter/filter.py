@@ -100,7 +100,7 @@ def answer_of(decision: Decision) -> Answer:
 
 @dataclass(frozen=True)
 class PortRun:
-    """What came of a run: answers of each port, cycles from start to done, words that were read meanwhile."""
+    """Holds the result of a run: answers of each port, cycles from start to done, words that were read meanwhile."""
 
     answers: tuple[list[Answer], list[Answer]]
     latencies: set[int]
@@ -207,7 +207,7 @@ HOLD_CYCLES = 60  # Until no frame is under way that began before.
 
 @dataclass
 class Comparison:
-    """What came of it: how much was compared, and what was otherwise than in the model."""
+    """Counts how much was compared, and what was otherwise than in the model."""
 
     packets: int = 0
     rule_sets: int = 0

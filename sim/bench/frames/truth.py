@@ -52,7 +52,7 @@ def delays_ns(arrivals: NDArray[np.void]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Balance:
-    """What became of the frames of one direction; ``sent`` is the sum of the fates of all that left."""
+    """Balances the frames of one direction; ``sent`` is the sum of the outcomes of all that left."""
 
     sent: int
     delivered: int  # Corrupted ones included: they came, too.

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What tshark reads in frames, in the words of the unified header: an independent witness of the parser.
+"""Reads frames with tshark into the words of the unified header: an independent witness of the parser.
 
 Only the dissectors of the headers in question are on: nothing is guessed from payloads, and defragmentation is off. Where
 tshark walks on into tunnels and ICMP's quotations, the first occurrence of a field is that of the outer header.
@@ -410,7 +410,7 @@ class Reading:
         self.transport()
 
     def transport(self) -> None:
-        """What is behind IP."""
+        """Return the layer after IP."""
         protocol = self.values["protocol"]
         if not isinstance(protocol, int) or protocol not in PORT_FIELDS or self.values.get("fragment_offset"):
             return
@@ -477,7 +477,7 @@ ISL = (bytes.fromhex("01000c0000"), bytes.fromhex("0c000c0000"))
 
 @dataclass
 class Comparison:
-    """What came of holding unified headers against tshark."""
+    """Counts how unified headers and tshark agree."""
 
     compared: int = 0
     fields: int = 0

@@ -62,7 +62,7 @@ SYS_NS, TICK_NS, SYS_PHASE_NS = 20, 8, 3
 
 
 class Kind(IntEnum):
-    """What a step does."""
+    """Kinds of steps."""
 
     FRAME = 0
     SET = 1
@@ -73,7 +73,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class RateRun:
-    """What happened: ``ticks`` of timebase, and what was ``shown`` when the number changed."""
+    """Holds what happened: ``ticks`` of timebase, and what was ``shown`` when the number changed."""
 
     ticks: NDArray[np.void]
     shown: NDArray[np.void]
@@ -111,7 +111,7 @@ def steps_of(frames: int, interval_ns: int, seed: int) -> tuple[NDArray[np.void]
 
 @dataclass(frozen=True)
 class RateOutcome:
-    """What was compared: intervals, how many of them were wrong; ``found`` says how."""
+    """Counts intervals that were compared, and those that were wrong; ``found`` says how."""
 
     frames: int
     intervals: int

@@ -55,7 +55,7 @@ STEP = struct.Struct("<QQQIIHHHHII")
 
 
 class Kind(IntEnum):
-    """What a step does."""
+    """Kinds of steps."""
 
     FRAME = 0
     LATCH = 1
@@ -67,7 +67,7 @@ class Kind(IntEnum):
 
 @dataclass
 class Script:
-    """What happens in which cycle; several steps may share one."""
+    """Lists steps and their cycles; several steps may share one."""
 
     octets: bytearray = field(default_factory=bytearray)
     reads: list[Kind] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Script:
 
 @dataclass(frozen=True)
 class MeasureRun:
-    """What the bus read: snapshots (32 words a slot), bins (128 words a slot) and whether they were saturated."""
+    """Holds what the bus read: snapshots (32 words a slot), bins (128 words a slot) and whether they were saturated."""
 
     snapshots: list[NDArray[np.uint32]]
     bins: list[NDArray[np.uint32]]
@@ -337,7 +337,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many words were compared, and how many of them were wrong; ``found`` says where, of the first ones."""
+    """Counts words that were compared, and those that were wrong; ``found`` says where, of the first ones."""
 
     frames: int
     streams: int

@@ -178,7 +178,7 @@ class Setting:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """What it can do at most."""
+        """Return the most that it can do."""
         return Arithmetic(self.mhz, self.sys_ps and 1e6 / self.sys_ps, self.late)
 
     @property

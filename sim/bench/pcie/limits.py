@@ -27,7 +27,7 @@ PACES = (1.0, 1.5, 2.0) # Of two gigabit lines.
 
 @dataclass(frozen=True)
 class Pace:
-    """What became of frames that came at a pace. ``offered``: frame octets, Mb/s."""
+    """Counts frames that came at a pace. ``offered``: frame octets, Mb/s."""
 
     length: int
     pace: float

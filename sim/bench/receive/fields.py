@@ -46,7 +46,7 @@ def measured(sent: Sequence[Sent], settings: Mapping[str, int] | None = None) ->
 
 @dataclass(frozen=True)
 class Errors:
-    """What became of frames with bit errors: frames, bits put in, those of fills, and rows of the meters that are wrong."""
+    """Counts frames with bit errors, bits put in, those of fills, and rows of the meters that are wrong."""
 
     frames: int
     flipped: int

@@ -248,7 +248,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class PortRun:
-    """What came out of a port."""
+    """Holds what came out of a port."""
 
     seen: NDArray[np.void]
     measured: NDArray[np.void]
@@ -311,7 +311,7 @@ def frames_of(words: NDArray[np.uint32]) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Reader:
-    """How the reader of a port behaves."""
+    """Describes how the reader of a port behaves."""
 
     stall: int = 0
     """Of 256 cycles, those in which it takes nothing."""
@@ -393,7 +393,7 @@ def parity_answer(drop: bool = False) -> Callable[[UnifiedHeader], Answer]:
 
 @dataclass
 class Findings:
-    """What differs from the model, and what was lost on the way."""
+    """Lists what differs from the model, and what was lost on the way."""
 
     wrong: list[str] = field(default_factory=list)
     frames: int = 0

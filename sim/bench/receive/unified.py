@@ -84,7 +84,7 @@ LINE_RATE = 0
 
 @dataclass(frozen=True)
 class UnifiedRun:
-    """What came out: octets of all headers, how many were dropped, and how long it took."""
+    """Holds what came out: octets of all headers, how many were dropped, and how long it took."""
 
     octets: bytes
     frames: int

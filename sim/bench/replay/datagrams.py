@@ -83,7 +83,7 @@ class State:
 
 @dataclass
 class RingCheck:
-    """What is known of a ring's answers. ``cause``: the first one since the last answer, if any; likewise ``accepted``."""
+    """Checks a ring's answers. ``cause``: the first one since the last answer, if any; likewise ``accepted``."""
 
     states: list[State] = field(default_factory=list)
     session: int = 0
@@ -290,7 +290,7 @@ PAYLOAD_OCTETS = 4 * 365  # Of a datagram of 1472 octets of UDP, without its hea
 
 @dataclass(frozen=True)
 class DatagramRun:
-    """What a run did, and how far it is from the model: all lists should be empty.
+    """Holds what a run did, and how far it is from the model: all lists should be empty.
 
     Attributes
     ----------

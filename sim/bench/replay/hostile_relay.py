@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hostility:
-    """How bad the network is.
+    """Describes how bad the network is.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ Arrivals = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Program:
-    """What is streamed and asked for.
+    """Describes what is streamed and asked for.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Program:
 
     @property
     def chunks(self) -> Arrivals:
-        """What comes into the ring at once, and when."""
+        """Return what comes into the ring at once, and when."""
         return in_datagrams(len(self.words)) if self.arrivals is None else self.arrivals
 
     @property
@@ -107,7 +107,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Run(Pins):
-    """What was on the pins in a program, and what the port counted.
+    """Holds what was on the pins in a program, and what the port counted.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Run(Pins):
 
 @dataclass(frozen=True)
 class Compared(port.Compared):
-    """How far a run is from the truth.
+    """Counts how far a run is from the truth.
 
     Attributes
     ----------

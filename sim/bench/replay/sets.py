@@ -135,7 +135,7 @@ class SetsProgram:
 
 @dataclass(frozen=True)
 class SetsRun:
-    """What came of a program: frames of FRAME_DTYPE, decisions, cycles in which words were taken, and the counters.
+    """Holds the result of a program: frames of FRAME_DTYPE, decisions, cycles in which words were taken, and the counters.
 
     ``is_over``: it ended, by itself or by ``stop_tick``; else it was stopped at its limit.
     """

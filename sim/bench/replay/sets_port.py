@@ -43,7 +43,7 @@ BENCH = CompiledBench(SetsPortBench, Path(__file__).with_name("sets_port.cpp"))
 
 @dataclass(frozen=True)
 class SetsPortRun:
-    """What was on the pins, and what the source of sets counted; COUNTERS."""
+    """Holds what was on the pins, and what the source of sets counted; COUNTERS."""
 
     port: PortRun
     counters: dict[str, int]

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""How many packets a second a host takes: a recorded capture, from a file and over UDP, to pcapng and to Parquet.
+"""Measures how many packets a second a host takes: a recorded capture, from a file and over UDP, to pcapng and to Parquet.
 
 The sender of the UDP blocks is a process of its own that behaves as a probe's export does: it sends what has not been
 freed and no more, and goes back where it is asked to.
@@ -107,7 +107,7 @@ def from_file(blocks: Path, path: Path) -> Speed:
 
 
 class RemoteRing:
-    """What `CaptureRing` is to a capture of one channel, with the sender in another process."""
+    """Takes the place of `CaptureRing` for a capture of one channel, with the sender in another process."""
 
     def __init__(self, pointers: Any, count: int) -> None:
         self._pointers = pointers.get_obj()
@@ -256,7 +256,7 @@ HURRY_S = 120.0
 
 @dataclass(frozen=True)
 class Unpaced:
-    """What was sent, and what came of it.
+    """Counts what was sent, and its result.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ MACS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
 
 @dataclass(frozen=True)
 class LineRate:
-    """What became of it, against what was on the pins.
+    """Compares the result with what was on the pins.
 
     Attributes
     ----------

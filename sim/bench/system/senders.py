@@ -27,7 +27,7 @@ from liteprobe.sim.models.traffic import streams as traffic
 
 @dataclass(frozen=True)
 class Run:
-    """What the probe said, and what was on its pins."""
+    """Holds what the probe said, and what was on its pins."""
 
     result: TrainResult
     rows: NDArray[np.void]

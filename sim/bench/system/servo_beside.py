@@ -37,7 +37,7 @@ WORKED_NS = (
 
 @dataclass
 class Beside:
-    """What came of the clock and of the replay.
+    """Holds the results of the clock and of the replay.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Sent:
-    """When a signal comes.
+    """Names the moment in which a signal comes.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: exit code (negative: the kernel ended it), outputs, command lines of what still ran.
+    """Holds how a command ended: exit code (negative: the kernel ended it), outputs, command lines of what still ran.
 
     ``went_on_s``: how long it ran after the signal; None: it had ended before.
     """

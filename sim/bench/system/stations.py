@@ -60,7 +60,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came of it.
+    """Holds the result.
 
     Attributes
     ----------

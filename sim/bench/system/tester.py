@@ -35,7 +35,7 @@ def joined(folder: Path, files: Path, wire: str = CABLE) -> Iterator[Monitored]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What became of it, against what was on the pins.
+    """Compares the result with what was on the pins.
 
     Attributes
     ----------

@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What benches are built and run with: compilers, proofs, processes."""
+"""Builds and runs benches: compilers, proofs, processes."""

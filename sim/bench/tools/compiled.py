@@ -128,7 +128,7 @@ def texts_of(main: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Done:
-    """What a bench left: its output, and by their names the files that are in its folder."""
+    """Holds what a bench left: its output, and by their names the files that are in its folder."""
 
     output: str
     files: Mapping[str, bytes]

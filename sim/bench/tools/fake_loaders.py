@@ -85,7 +85,7 @@ class Machine:
 
     @property
     def asked(self) -> list[list[str]]:
-        """What the loaders were asked, in order, the name of the loader first."""
+        """Requests to the loaders, in order, the name of the loader first."""
         log = self.bin / "asked"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 

@@ -56,7 +56,7 @@ class Proof(LiteXModule):
 
 @dataclass(frozen=True)
 class Run:
-    """How to prove: ``mode`` "prove" (by induction, for all time) or "bmc" (up to ``depth`` steps)."""
+    """Describes a proof: ``mode`` "prove" (by induction, for all time) or "bmc" (up to ``depth`` steps)."""
     mode: str = "prove"
     depth: int = 12
 

@@ -221,7 +221,7 @@ class Stream:
 
 @dataclass
 class Contents:
-    """What a host writes into the memories of a port."""
+    """Holds what a host writes into the memories of a port."""
 
     schedule: list[int]
     modifiers: list[int]

@@ -106,7 +106,7 @@ class Pins:
 
     @property
     def fcs_off(self) -> int:
-        """How many frames have a wrong FCS."""
+        """Frames with a wrong FCS."""
         return sum(struct.pack("<I", zlib.crc32(one[:-FCS])) != one[-FCS:] for one in self.frames)
 
     @property
@@ -118,7 +118,7 @@ class Pins:
 
 @dataclass(frozen=True)
 class PortRun(Pins):
-    """What was on the pins, and what the port counted.
+    """Holds what was on the pins, and what the port counted.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class PortRun(Pins):
 
 @dataclass(frozen=True)
 class Compared:
-    """How far a run is from the truth: what should be 0, and how much was compared.
+    """Counts how far a run is from the truth: what should be 0, and how much was compared.
 
     Attributes
     ----------

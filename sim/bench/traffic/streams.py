@@ -71,7 +71,7 @@ FINAL, EMPTY = 1, 2  # Of ``flags``.
 
 
 class Kind(IntEnum):
-    """What a command does; see streams.cpp."""
+    """Kinds of commands; see streams.cpp."""
 
     WRITE = 0
     READ = 1
@@ -106,7 +106,7 @@ def address(memory: Memory, word: int) -> int:
 
 @dataclass
 class Script:
-    """What happens, in this order."""
+    """Lists what happens, in this order."""
 
     octets: bytearray = field(default_factory=bytearray)
 
@@ -126,7 +126,7 @@ class Script:
 
 @dataclass(frozen=True)
 class StreamsRun:
-    """What came: frames of FRAME_DTYPE, and the words that READ read."""
+    """Holds what came: frames of FRAME_DTYPE, and the words that READ read."""
 
     frames: NDArray[np.void]
     reads: NDArray[np.uint32]
@@ -205,7 +205,7 @@ WORD = 1 << 32
 
 @dataclass(frozen=True)
 class Taste:
-    """What the programs are made of.
+    """Describes what the programs are made of.
 
     Attributes
     ----------
@@ -350,7 +350,7 @@ LIMIT_CYCLES = 10_000_000
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial found: frames, what was wrong with the first bad one, and cycles."""
+    """Holds what a trial found: frames, what was wrong with the first bad one, and cycles."""
 
     frames: int
     found: list[str]

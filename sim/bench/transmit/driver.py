@@ -92,7 +92,7 @@ PORTS = 2
 
 @dataclass(frozen=True)
 class Program:
-    """What the registers of a transmit port ask for, beside the frame itself."""
+    """Describes what the registers of a transmit port ask for, beside the frame itself."""
 
     count: int = 1
     repeats: int = 1

@@ -30,7 +30,7 @@ class LongProgram:
 
 @dataclass(frozen=True)
 class PortRun:
-    """What one port did: ticks at which TX_EN rose and fell, counters at the end."""
+    """Holds what one port did: ticks at which TX_EN rose and fell, counters at the end."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the PPS input must make of pulses, in whole ticks, event by event."""
+"""Models what the PPS input must make of pulses, in whole ticks, event by event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Which pulses are edges, which of them are spurious (numbers of pulses), and what is counted."""
+    """Lists the pulses that are edges, those that are spurious (numbers of pulses), and counts."""
 
     edges: list[int]
     spurious: list[int]

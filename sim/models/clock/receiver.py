@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ReceiverSpec:
-    """What a receiver's pulses are like; the defaults are an ideal one.
+    """Describes a receiver's pulses; the defaults are an ideal one.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the clock must show, in whole numbers of 2^-40 ns."""
+"""Models what the clock must show, in whole numbers of 2^-40 ns."""
 
 from dataclasses import dataclass
 

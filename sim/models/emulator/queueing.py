@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the theory of queues says of waits and losses. Times in service times of a frame, where nothing else is said."""
+"""Computes waits and losses by the theory of queues. Times in service times of a frame, where nothing else is said."""
 
 from math import comb, exp, factorial, floor
 

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the words of a direction say: its classes and its link, read as docs/design/emulator.md and the formats have them."""
+"""Reads the words of a direction: its classes and its link, as docs/design/emulator.md and the formats have them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ OF_TRAINS = {*PROGRAM, "attached", "arm", "clear", "first_late", "disturbed"}  #
 
 @dataclass
 class ClassState:
-    """What a direction keeps of a class."""
+    """Holds the state of a class."""
 
     draws: ClassDraws
     waiting: list[tuple[int, int]] = field(default_factory=list)  # Until when (fine time), octets.
@@ -58,7 +58,7 @@ class ClassState:
 
 @dataclass
 class DirectionState:
-    """What a direction keeps while it runs."""
+    """Holds the state of a direction while it runs."""
 
     start: int
     classes: list[ClassState]

@@ -40,7 +40,7 @@ class CaptureRecord:
 
     @property
     def stamp(self) -> int:
-        """When it came (ns)."""
+        """Time at which it came (ns)."""
         return self.head[0] | self.head[1] << 32
 
     def words(self) -> list[int]:

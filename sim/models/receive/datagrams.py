@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What becomes of the frames that a probe with rings receives: which datagrams are accepted, and what the rings then hold."""
+"""Models the frames that a probe with rings receives: datagrams that are accepted, and what the rings then hold."""
 
 import ipaddress
 import struct
@@ -16,7 +16,7 @@ WRAP = 1 << 32
 
 
 class Verdict(Enum):
-    """What a frame was taken for; the words are those of the counts."""
+    """Kinds of frames, in the words of the counts."""
 
     OTHER = "other"
     ACCEPTED = "datagrams"
@@ -44,7 +44,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of a frame. ``asks_answer``: the host of ``ring`` is to be answered at once, or, of a stranger, it itself."""
+    """Judges a frame. ``asks_answer``: the host of ``ring`` is to be answered at once, or, of a stranger, it itself."""
 
     verdict: Verdict
     ring: int | None = None

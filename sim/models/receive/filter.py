@@ -41,7 +41,7 @@ SIDES = ("source", "destination")
 
 @dataclass(frozen=True)
 class FilterKey:
-    """What the filter asks of a frame; ``None`` for what it hasn't. Both of a pair are there, or neither is."""
+    """Holds what the filter asks of a frame; ``None`` for what it hasn't. Both of a pair are there, or neither is."""
 
     layer3: Layer3 = Layer3.NONE
     addresses: tuple[bytes, bytes] | None = None  # Source, destination: 4 or 16 octets.
@@ -79,7 +79,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of a frame; ``channel`` is None where the filter names none."""
+    """Decides on a frame; ``channel`` is None where the filter names none."""
 
     passed: bool
     matched: bool

@@ -115,7 +115,7 @@ TABLE_ENTRIES = 128
 
 @dataclass(frozen=True)
 class Answer:
-    """What a filter says of a frame; ``channel`` is None where nothing names one."""
+    """Holds a filter's answer on a frame; ``channel`` is None where nothing names one."""
 
     matched: bool
     passed: bool
@@ -140,7 +140,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of a frame, where there is room for all."""
+    """Holds the outcome of a frame, where there is space for all."""
 
     header: UnifiedHeader
     answer: Answer

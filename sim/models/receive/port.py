@@ -107,7 +107,7 @@ class WireFrame:
 
     @property
     def faults(self) -> RecordFlag:
-        """What is wrong with the frame, whatever it carries."""
+        """Faults of the frame, whatever it carries."""
         faults = RecordFlag.NONE
         fcs = zlib.crc32(self.data).to_bytes(FCS, "little")
         if len(self.octets) < FCS or self.octets[-FCS:] != fcs:

@@ -47,7 +47,7 @@ def lacking(data: bytes | bytearray) -> int:
 
 
 class Shape:
-    """Where things lie in the frames of a stream, counted up from the start of the frame."""
+    """Places things in the frames of a stream, counted up from the start of the frame."""
 
     def __init__(self, headers: Headers) -> None:
         self.tags = len(headers.vlan_tags)

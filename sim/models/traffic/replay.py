@@ -22,7 +22,7 @@ SOON = 40
 
 @dataclass(frozen=True)
 class StampPlace:
-    """Where the time of the SFD goes in a frame.
+    """Places the time of the SFD in a frame.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def octets(frame: TraceFrame, sfd_ns: int) -> bytes:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run says that the truth doesn't.
+    """Lists what a run says that the truth doesn't.
 
     Attributes
     ----------

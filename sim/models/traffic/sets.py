@@ -16,7 +16,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class Template:
-    """What is the same in all frames.
+    """Holds what is the same in all frames.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Set:
-    """What a set says; ``end``: octets of the stream up to its end."""
+    """Holds what a set says; ``end``: octets of the stream up to its end."""
 
     values: dict[int, int]
     end: int
@@ -52,7 +52,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often the last frame may be repeated from here on."""
+    """Says how often the last frame may be repeated from here on."""
 
     count: int
     end: int
@@ -239,7 +239,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program of sets comes to; counters as the gateware has them; ``first_underrun`` None: none.
+    """Holds the outcome of a program of sets; counters as the gateware has them; ``first_underrun`` None: none.
 
     ``margin``: ticks by which all sets came before or behind what decides on their frames, where times count.
     """

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the program in ROM does on the simulated SoC with SDRAM: it starts what is in the flash, and nothing that isn't right."""
+"""The program in ROM on the simulated SoC with SDRAM: it starts what is in the flash, and nothing that isn't right."""
 
 import random
 import struct

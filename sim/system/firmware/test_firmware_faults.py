@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What can be wrong with a receiver, as the firmware on the simulated SoC meets it, wire by wire; a host learns each.
+"""Faults of a receiver, as the firmware on the simulated SoC meets them, wire by wire; a host learns each.
 
 A garbled sentence, a wrong second and pulses that end are in test_firmware.py.
 Needs Zephyr (ZEPHYR_BASE, or build/zephyr) and its tools; skipped where there is no Zephyr.

@@ -56,7 +56,7 @@ def test_every_octet_is_the_file_s_and_the_clock_stays_locked_beside_a_replay(lo
 
 
 def test_an_edge_takes_5_ms_at_most_beside_a_replay(locked: Clock) -> None:
-    """That of the test before: the longest since the firmware began."""
+    """The longest edge since the firmware began, which the test before has run."""
     assert locked.running.work().most <= 5 * CYCLES_MS
 
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What the firmware keeps in the flash at the pins of the simulated SoC, over a reset with RAM full of garbage.
+"""Settings that the firmware keeps in the flash at the pins of the simulated SoC, over a reset with RAM full of garbage.
 
 Needs Zephyr (ZEPHYR_BASE, or build/zephyr) and its tools; skipped where there is no Zephyr.
 """

@@ -50,7 +50,7 @@ def play(folder: Path, spec: str, frames: list[tuple[bytes, int]], files: Path, 
 
 
 def departures(rows: np.ndarray, port: int, frames: list[tuple[bytes, int]]) -> list[switch.Departure]:
-    """What left a port, as the model wants it: the SFD tick is from the pins, the octets are what was injected."""
+    """Return what left a port, as the model wants it: the SFD tick is from the pins, the octets are what was injected."""
     left = truth.frames_out(rows, port)
     assert list(left["frame"]) == list(range(len(frames)))
     sfds = [octets.find(0xD5) for octets, _ in frames]

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""When the background of the emulator's reference comes, by arithmetic."""
+"""The background of the emulator's reference comes when arithmetic says."""
 
 import math
 

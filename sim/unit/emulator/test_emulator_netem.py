@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What is said of netem and of the reference beside each other; `./run bench emulator netem` has the figures."""
+"""Netem and the reference side by side; `./run bench emulator netem` has the figures."""
 
 from collections.abc import Iterator
 

@@ -14,7 +14,7 @@ from liteprobe.sim.bench.tools.figures import Figure, Size, row
 @row("emulator", "theory", is_test=True)
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=[one.__name__ for one in EXPERIMENTS])
 def test_the_reference_is_what_the_theory_says(experiment: Experiment, size: Size) -> Iterator[Figure]:
-    """How far each mean is from what the theory says, in halves of the interval of 99.9 % that the means of batches give.
+    """Yield how far each mean is from theory, in halves of the interval of 99.9 % that the means of batches give.
 
     What must be exact counts 2 for each frame that is off.
     """

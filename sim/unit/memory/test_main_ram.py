@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who has which part of the SDRAM, and whose port is whose."""
+"""Parts of the SDRAM and their owners, and whose port is whose."""
 
 import logging
 

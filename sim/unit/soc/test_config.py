@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""What a configuration refuses, before anything is built."""
+"""A configuration refuses what can't be built, before anything is built."""
 
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Who holds a probe, against a ledger of claims that is written apart from the gateware."""
+"""The lease of a probe, against a ledger of claims that is written apart from the gateware."""
 
 import random
 

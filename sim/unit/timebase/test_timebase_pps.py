@@ -38,7 +38,7 @@ class Bench(Module):
 
 
 class Seen:
-    """What was seen: the time of the pin's rises, each edge handed over, the ticks of each event."""
+    """Holds what was seen: the time of the pin's rises, each edge handed over, the ticks of each event."""
 
     def __init__(self):
         self.rises = []
@@ -290,7 +290,7 @@ def run_samples(stream, samples, settings, invert=0):
 
 
 def pulses_in(stream, samples, settings):
-    """What `run_samples` must return of the same stream."""
+    """Return what `run_samples` must return of the same stream."""
     pulses, early = seen_in(stream, samples)
     model = judge(pulses, settings, 0, len(stream) // samples)
     edges = [(count + 1, pulses[number].rise, early[number] << EARLY_BIT) for count, number in enumerate(model.edges)]

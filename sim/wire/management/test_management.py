@@ -248,7 +248,7 @@ async def broken_records_are_dropped_and_block_nothing(dut, stalls):
 
 
 class Ledger:
-    """Which writes count, worked out from the text of cores/formats/probe.py alone."""
+    """Counts writes, worked out from the text of cores/formats/probe.py alone."""
 
     def __init__(self):
         self.lease, self.is_held, self.done = 0x8000, False, 0

@@ -40,7 +40,7 @@ NEEDED = ("gcc", "tc", "ip", "dpkg-deb", "timeout")
 
 @dataclass(frozen=True)
 class Asked:
-    """What is sent through which words of netem; "": none.
+    """Names what is sent through some words of netem; "": none.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Passed:
-    """What came of it, a value a frame.
+    """Holds the result, a value a frame.
 
     Attributes
     ----------
@@ -153,14 +153,14 @@ OCTET = 100 << FINE_BITS # 10 Mb/s.
 SAME_NS = 1000 # Delays of two runs that differ by less are the same.
 
 class Tells(Enum):
-    """What a configuration tells something of."""
+    """Names what a configuration is measured by."""
     DELAY = "delay"
     LOSS = "loss"
     INTERVAL = "interval"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is asked of netem, and of a class of the emulator to the same end.
+    """Asks the same of netem and of a class of the emulator.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def ours(one: Configuration, sent_ns: NDArray[np.int64], seed: int) -> Passed:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is said of two runs of a configuration; delays over what is asked, of the first.
+    """Sums up two runs of a configuration; delays over what is asked, of the first.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ NEVER = 2**64 - 1
 
 @dataclass(frozen=True)
 class Progress:
-    """What a client has, as client.h lists it; what either station sent again."""
+    """Counts what a client has, as client.h lists it, and what either station sent again."""
     files: int
     octets: int
     wrong: int
