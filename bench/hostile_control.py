@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS
 from liteprobe.host.analysis import truth
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink, SimProcess
-from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.bench.tools.figures import Figure, row

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.capture.decode import BlockDecoder
-from liteprobe.host.errors import UsageError
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit
 from liteprobe.host.packets.filter.expression import Expression, parse

@@ -19,7 +19,7 @@ import numpy as np
 from sink import sink
 
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.replay.slots import ReplaySession
 from liteprobe.host.replay.streamer import Streamer, StreamState
 from liteprobe.host.replay.udp import UdpTarget

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from liteprobe.cores.formats import ClockState
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.bench.system import servo_beside
 from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, simulated_tools
 from liteprobe.sim.bench.tools.figures import Figure, row

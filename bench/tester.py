@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from liteprobe.cores.formats import MIN_LENGTH, TICK_NS, slot_octets
 from liteprobe.host import Probe, TrainProgram
-from liteprobe.host.defaults import PAPER_COUNTS
+from liteprobe.host.base.defaults import PAPER_COUNTS
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.suites.sweep import programs_for
 from liteprobe.sim.bench.system.monitoring import PORTS

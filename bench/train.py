@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.calibration import calibrate, fit_line
+from liteprobe.host.base.defaults import PAPER_LENGTHS, PAPER_REPEATS
 from liteprobe.host.cli.commands import demo
-from liteprobe.host.defaults import PAPER_LENGTHS, PAPER_REPEATS
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url

@@ -5,7 +5,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from liteprobe.host.errors import MapError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.base.errors import MapError, NoProbeError, ProbeError, UsageError
 
 if TYPE_CHECKING:
     from liteprobe.host.capture.request import CaptureRequest

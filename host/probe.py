@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
+from liteprobe.host.base.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
@@ -17,7 +18,6 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
-from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
 from liteprobe.host.run.port import ProbePort, TransmitPort
 from liteprobe.host.run.receive import BlindPort, MeterPort, ReceivePort, RingPort

@@ -187,8 +187,8 @@ def parser_of_all() -> argparse.ArgumentParser:
 
 def complaint(arguments: list[str]) -> str:
     """Return what the parsers of the command line say of ``arguments``, "" when they take them; nothing is run."""
+    from liteprobe.host.base.errors import ProbeError
     from liteprobe.host.device.link import url
-    from liteprobe.host.errors import ProbeError
     from liteprobe.soc.build import arguments as build
 
     said = io.StringIO()

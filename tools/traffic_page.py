@@ -10,7 +10,7 @@ import json
 import re
 from pathlib import Path
 
-from liteprobe.host.document import Section
+from liteprobe.host.base.document import Section
 from liteprobe.host.traffic import document as streams
 from liteprobe.host.traffic.network import document as networks
 

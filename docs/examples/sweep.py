@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from liteprobe.host import TrainProgram
-from liteprobe.host.output import write_json
+from liteprobe.host.base.output import write_json
 from liteprobe.host.report.files import document
 from liteprobe.host.report.page import write_report
 from liteprobe.host.suites import sweep

@@ -18,8 +18,8 @@ from liteprobe.host.agent.keys import Keys, check_address, public_keys
 from liteprobe.host.agent.message import AgentAnswer, AgentRequest, AgentStatus, MessageError, MessageKind, Scalar, Type
 from liteprobe.host.agent.runner import CallbackJob, Runner, Sessions, busy, now
 from liteprobe.host.agent.sockets import Sockets
-from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
+from liteprobe.host.base.errors import UsageError
 
 NS_PER_S = 10**9
 TURN = 64  # Messages that are taken before callbacks, pushes and time limits are looked at again.

@@ -24,7 +24,7 @@ from liteprobe.host.agent.message import (
     Type,
     type_of,
 )
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from zmq.utils.monitor import recv_monitor_message
 from liteprobe.host.agent import message
 from liteprobe.host.agent.keys import HOW, Keys, check_address
 from liteprobe.host.agent.message import AgentAnswer, AgentRequest
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
 MAJOR = 3

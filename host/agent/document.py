@@ -12,9 +12,20 @@ from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.items import Item
 from liteprobe.host.agent.message import NAME, Scalar, Type
 from liteprobe.host.agent.system import AllowList, check_command, octets_of, reader, run_command
-from liteprobe.host.document import ByName, DocumentName, Entries, Key, OneOf, Quantity, Section, Several, Text, line_of
-from liteprobe.host.errors import UsageError
-from liteprobe.host.units import TIMES
+from liteprobe.host.base.document import (
+    ByName,
+    DocumentName,
+    Entries,
+    Key,
+    OneOf,
+    Quantity,
+    Section,
+    Several,
+    Text,
+    line_of,
+)
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import TIMES
 
 TYPES = {kind.name.lower(): kind for kind in Type}
 PATH = Text("a whole path like /proc/loadavg, with * for any part of a name", r"/[^\0]*")

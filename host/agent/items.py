@@ -18,7 +18,7 @@ from liteprobe.host.agent.message import (
     type_of,
     value_frame,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 OWN_PREFIX = "agent."  # Of the agent's own counters.
 FORM = "a letter, then up to 62 letters, digits, and _ . -"

@@ -12,7 +12,7 @@ from pathlib import Path
 import zmq
 import zmq.auth
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".key", ".key_secret"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 MAGIC = b"LPAG"
 VERSION = 1

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 from liteprobe.host.agent.items import Item
 from liteprobe.host.agent.message import AgentRequest, AgentStatus, MessageError, MessageKind, Scalar, Times
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 SESSIONS_MOST = 64  # More than jobs, so one that waits for nothing can always be forgotten.
 

@@ -10,7 +10,7 @@ from zmq.utils import z85
 
 from liteprobe.host.agent import message
 from liteprobe.host.agent.keys import Keys
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 DOMAIN = b"liteprobe"
 FRAMES_READ = max(message.FRAMES.values()) + 1  # Frames of a message that are read: one more is too many already.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
 from liteprobe.host.agent.message import Scalar, Type
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 READ_MOST = 1 << 16  # Octets of a file, or of what a command prints.
 PLACE = "{value}"

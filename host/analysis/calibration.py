@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis.confidence import student
 from liteprobe.host.analysis.rows import Row, shifted
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.machine import extras
+from liteprobe.host.base import extras
 
 with extras.named():
     import allantools

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS
 from liteprobe.host.analysis import capacity
 from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
 TRUTH_DTYPE = np.dtype(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
+from liteprobe.host.base.errors import NoProbeError, UsageError
 from liteprobe.host.capture.receive import Receiver, buffer_remark, open_sockets
 from liteprobe.host.capture.request import CaptureSettings, Transport
 from liteprobe.host.capture.ring import CaptureRing
@@ -20,7 +21,6 @@ from liteprobe.host.device.link.dma import DmaCapture
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import NoProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 
 OWN_WORDS = f"a stamp comes up to {TICK_NS} ns after its SFD"

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.shared_memory import SharedMemory
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import interrupt
-from liteprobe.host.machine.shared_memory import SharedMemory
 
 
 class _Place(ctypes.Structure):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 
 if TYPE_CHECKING:
     from liteprobe.host.packets.filter.expression import Expression

@@ -23,10 +23,10 @@ from liteprobe.cores.formats import (
     FilterControl,
     TriggerState,
 )
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import Blocks
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.packets.filter.fit import HIT_BLOCK, Filter
 
 CHANNEL_MEMORY = "capture_channels"

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from liteprobe.host.base import extras, interrupt
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
@@ -19,8 +21,6 @@ from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 from liteprobe.host.clock.clock import ClockWatch
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import extras, interrupt
 from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
 from liteprobe.host.packets.filter.libpcap import FrameFilter
 

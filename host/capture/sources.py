@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.device.link.dma import DmaCapture
-from liteprobe.host.errors import ProbeError, UsageError
 
 BATCH = 2048  # Blocks at once: 3 MB, what the caches like best.
 LOOK_S = 0.05  # From one look at the pointers of the ring to the next.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, TRIGGER_BEFORE_BIT, TRIGGER_CHANNELS_BIT, TRIGGER_WANTED
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.capture.decode import Blocks, block_headers, channels_of, no_blocks
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BlockSource
-from liteprobe.host.errors import UsageError
 from liteprobe.host.packets.batch import Batch, empty_batch, joined
 from liteprobe.host.packets.filter.expression import Matches, matching
 

@@ -4,8 +4,8 @@
 
 import sys
 
+from liteprobe.host.base import interrupt
 from liteprobe.host.cli.streams import let_go, open_standard_streams
-from liteprobe.host.machine import interrupt
 
 
 def program() -> int:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from liteprobe.host.errors import RangeError, UsageError
-from liteprobe.host.output import STDOUT
-from liteprobe.host.units import EXPONENT, PREFIXES, TIMES, Factors, split
+from liteprobe.host.base.errors import RangeError, UsageError
+from liteprobe.host.base.output import STDOUT
+from liteprobe.host.base.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe

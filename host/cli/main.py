@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import extras
-from liteprobe.host.machine.interrupt import Interrupted
 
 #: Each command is a module of its name, with ``HELP``, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
 COMMANDS = (

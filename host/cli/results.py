@@ -13,9 +13,9 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.output import STDOUT, named, write_json, write_text
 from liteprobe.host.cli import tables
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.output import STDOUT, named, write_json, write_text
 from liteprobe.host.report import files
 from liteprobe.host.suites.sweep import Sweep
 

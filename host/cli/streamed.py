@@ -14,9 +14,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from liteprobe.host.analysis.columns import ended, in_unit
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli import results, tables
 from liteprobe.host.clock.timebase import delay_words
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
 from liteprobe.host.run.replay import EXPECTED_LATE, TRACES, PortReplay

@@ -26,8 +26,8 @@ from liteprobe.cores.formats import (
     ClockState,
     PpsControl,
 )
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 
 NAMES = {
     ClockState.UNKNOWN: "unknown",

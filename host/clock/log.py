@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, TICK_PS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.clock import ClockReport, Edge
-from liteprobe.host.errors import UsageError
 
 # Logs from before the capture was finer than a tick have no quantum.
 HEADING_FORM = re.compile(r"# liteprobe-pps 1, period_ns (\d+)(?:, quantum_ps (\d+))?", re.ASCII)

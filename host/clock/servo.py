@@ -14,8 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine import folders
+from liteprobe.host.base import folders
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 #: Fields of ``ServoConfig`` that a profile has.
 OF_PROFILE = (

@@ -5,9 +5,9 @@
 from fractions import Fraction
 from math import isfinite
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.clock import ClockVerdict, ProbeClock
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 
 INCREMENT_ONE = 2**40  # 1 ns in the 8.40 fixed point of the increment.
 ADJUST_ONE = 2**32  # 1 ns in the 32.32 fixed point of an adjustment.

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from liteprobe.cores.formats import TICKS_PER_SECOND, preset_of
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience, decode_reply, encode
-from liteprobe.host.errors import ProbeError, UsageError
 
 ARP_TABLE = Path("/proc/net/arp")
 COMPLETE = 0x2

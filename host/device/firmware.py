@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from liteprobe.cores.formats import BootState, flash_image
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 
 SIGNATURE = b"LiteProbe image\0"
 FORMAT = 1

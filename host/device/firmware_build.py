@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.host.base import folders, programs
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.programs import end_group
 from liteprobe.host.device.firmware import Image, read_image
 from liteprobe.host.device.registers import candidates, load_map
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine import folders, programs
-from liteprobe.host.machine.programs import end_group
 
 FIRMWARE = folders.ROOT / "firmware"
 GENERATOR = "liteprobe.soc.build.devicetree"

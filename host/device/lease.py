@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from liteprobe.cores.formats import LEASE_NAME_WORDS, LEASE_UNIT_BITS
+from liteprobe.host.base.errors import BusyError, LeaseLostError, ProbeError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import BusyError, LeaseLostError, ProbeError
 
 OWNER = "probe_lease_owner"
 NAME = "probe_lease_name"

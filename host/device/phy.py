@@ -30,8 +30,8 @@ from liteprobe.cores.formats import (
     mdio_command,
     mmd_write,
 )
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError
 
 COMMAND = "phy_command"
 DELAY = "phy_delay"

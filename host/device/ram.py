@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Memory, Registers
-from liteprobe.host.errors import UsageError
 
 BURST_WORDS = 1024
 KEEP_S = 0.2  # Three times the 64 ms in which each row must be refreshed.

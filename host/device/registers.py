@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.host.base.errors import MapError, ProbeError, UsageError
+from liteprobe.host.base.folders import ROOT
 from liteprobe.host.device.link.base import Link, Words
-from liteprobe.host.errors import MapError, ProbeError, UsageError
-from liteprobe.host.machine.folders import ROOT
 
 WORD_BITS = 32
 MAP_VARIABLE = "LITEPROBE_MAP"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BIN_SHIFT_MAX, BIN_SLOT_WORDS, BINS, BinKind
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 from liteprobe.host.measure.monitor import ORIGINS, BinSetting, Histogram, PortMeasurement
 from liteprobe.host.measure.percentiles import LEAST, MOST, Cells
 

@@ -21,8 +21,8 @@ from liteprobe.cores.formats import (
     BinKind,
     StampPlace,
 )
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.streams import (
     STREAM_IDS,
     ReceivedStream,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import FCS, MAX_LENGTH, MIN_LENGTH, TICKS_PER_SECOND
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.frames import Frames
 from liteprobe.host.packets.pcap import ETHERNET, MAGICS, Packets, PcapReader
 from liteprobe.host.packets.pcapng import SECTION, PcapngReader

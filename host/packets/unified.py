@@ -24,7 +24,7 @@ from liteprobe.cores.formats import (
     Layer3,
     UnifiedFlag,
 )
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 FRAGMENT_HEADER = EXTENSION | 44
 

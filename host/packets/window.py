@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.frames import SLACK
 
 WINDOW = 4 << 20  # Octets: small enough for the caches, large enough that numpy's calls cost little.

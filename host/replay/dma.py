@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from liteprobe.cores.formats import DMA_SLOTS, StatusFlag, TransmitState
+from liteprobe.host.base.errors import NoProbeError, ProbeError
 from liteprobe.host.device.link.dma import ENABLED, DmaDevice, device_of_channel, wrong_channel
 from liteprobe.host.device.link.pcie import Device, DeviceFile, PcieLink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import NoProbeError, ProbeError
 from liteprobe.host.replay.slots import (
     DMA_SLOT,
     POSITIONS,

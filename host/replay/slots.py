@@ -27,9 +27,9 @@ from liteprobe.cores.formats import (
     DatagramFlag,
     StatusFlag,
 )
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import interrupt
-from liteprobe.host.machine.shared_memory import SharedMemory
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.shared_memory import SharedMemory
 
 
 @dataclass(frozen=True)

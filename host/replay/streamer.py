@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Protocol
 
 from liteprobe.cores.formats import StatusFlag
-from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.machine import interrupt
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.replay.slots import (
     SLOT_OCTETS,
     Cell,

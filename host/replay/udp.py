@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, REPLAY_PORT, StatusFlag
+from liteprobe.host.base.errors import NoProbeError, ProbeError
 from liteprobe.host.device.link.etherbone import RoundTrip
-from liteprobe.host.errors import NoProbeError, ProbeError
 from liteprobe.host.replay.slots import (
     DATAGRAM,
     HEADER_OCTETS,

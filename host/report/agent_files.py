@@ -8,7 +8,7 @@ from typing import Any
 
 from liteprobe.host.agent.client import AgentClient, Event, row
 from liteprobe.host.agent.message import Scalar, type_of
-from liteprobe.host.machine import extras
+from liteprobe.host.base import extras
 from liteprobe.host.report.files import head
 
 with extras.named():

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run, wander
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.log import ClockLog
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import extras
 
 with extras.named():
     import matplotlib

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.columns import MEGA, Column, ended
+from liteprobe.host.base import extras
 from liteprobe.host.device.link.sim_stations import StationsReport
-from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.rows import DELAYS, TRAINS
-from liteprobe.host.machine import extras
+from liteprobe.host.base import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin

@@ -11,9 +11,9 @@ from typing import Any
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of, interval_of, remarks, worst_bound_ns
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.extras import named
 from liteprobe.host.clock.timebase import delay_words
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine.extras import named
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
 

@@ -15,8 +15,8 @@ from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.analysis.rows import Row, half_width
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import extras
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainResult
 

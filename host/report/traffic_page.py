@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from liteprobe.host.analysis.columns import Column, ended
+from liteprobe.host.base import extras
 from liteprobe.host.clock.timebase import delay_words
-from liteprobe.host.machine import extras
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of
 from liteprobe.host.report.plots import DASHES, HEIGHT_IN, INK, MUTED, PLAIN, SERIES, axes_of, svg

@@ -23,11 +23,11 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.packets.filter.expression import Rule, fit_rules
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from liteprobe.cores.formats import Part, TransmitState
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.clock.clock import ClockVerdict, ClockWatch, watch_all
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.run.port import ProbePort
 
 READY_TIMEOUT_NS = 20_000_000

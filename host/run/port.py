@@ -3,10 +3,10 @@
 """Joins the two sides of a test port: its transmit program, and what measures and records on it."""
 
 from liteprobe.cores.formats import TransmitState
+from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.clock.timebase import Timebase
-from liteprobe.host.defaults import FILLS
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError
 from liteprobe.host.run.receive import ReceivePort
 from liteprobe.host.traffic.headers import header_words
 from liteprobe.host.traffic.train import Schedule, TrainProgram

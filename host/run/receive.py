@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BIT_ERRORS, RECORD_DTYPE, RECORD_WORDS, lost_frames
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.streams import read_accumulators, read_stream
 from liteprobe.host.traffic.train import TrainProgram

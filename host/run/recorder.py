@@ -17,12 +17,12 @@ from liteprobe.cores.formats import (
     RecordFlag,
     UnifiedFlag,
 )
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import PAYLOAD_WORDS, BlockDecoder
 from liteprobe.host.capture.request import CaptureSettings, Keep
 from liteprobe.host.capture.ring import CaptureRing, clear_filter
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import take
 from liteprobe.host.packets.unified import payload_places

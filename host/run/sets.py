@@ -8,8 +8,8 @@ from typing import Any
 
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, NO_SEQUENCE, OVERHEAD, Part, SetError
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 from liteprobe.host.run.engine import ErrorWording, RunDevice, check_ports
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.run.streamed import (

@@ -25,10 +25,10 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.analysis.rows import finite
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import WORD_OCTETS
 from liteprobe.host.replay.dma import DmaTarget, PortAddresses

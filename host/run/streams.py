@@ -26,9 +26,9 @@ from liteprobe.cores.formats import (
     Part,
     TransmitState,
 )
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Bounds, Cells

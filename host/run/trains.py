@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock.clock import ClockVerdict, look_at
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.engine import (
     SETTLE_PARTS,
     START_MARGIN_NS,

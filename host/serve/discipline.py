@@ -19,10 +19,10 @@ from liteprobe.cores.formats import (
     ClockState,
     TransmitState,
 )
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.clock.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.clock.servo import Servo, ServoEdge, ServoOutput, ServoStamp
 from liteprobe.host.clock.timebase import ADJUST_ONE
-from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 
 WATCHDOG_PERIODS = 8

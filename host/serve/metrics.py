@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from liteprobe.cores.formats import BinKind
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.measure.monitor import Histogram, PortMeasurement
 from liteprobe.host.serve.poll import ALL, RECEIVED, Look, totals
 

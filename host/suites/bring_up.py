@@ -12,10 +12,10 @@ from statistics import fmean, median
 from typing import Any
 
 from liteprobe.cores.formats import TICK_NS, BootState, Part
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.firmware import CPU_RESET, wait_for_ram
 from liteprobe.host.device.phy import Phys
 from liteprobe.host.device.ram import KEEP_S, check_ram
-from liteprobe.host.errors import ProbeError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.suites.eye import EYE_TAPS, MANAGEMENT_PORT, sweep

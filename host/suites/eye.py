@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from liteprobe.cores.formats import DELAY_TAPS, EYE_NS, TAP_NS
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.phy import Phys, ReceiveDelay
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.traffic.train import TrainProgram

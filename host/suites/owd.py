@@ -17,8 +17,8 @@ from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
 from liteprobe.host.analysis.summary import sample
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock.clock import BEST_LAST, NAMES, ClockReport, ClockVerdict
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
 from liteprobe.host.run.trains import RECORDS_MAX, Route, RunningTrain, TrainRun

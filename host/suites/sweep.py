@@ -12,9 +12,9 @@ from pathlib import Path
 
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.rows import Row
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.link.sim import SimLink
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import interrupt
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import (
     INCREMENT_ONE,

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads streams and configuration sets from YAML documents, with the line of each error, and writes streams.
 
-What may stand in them is declared with the dataclasses that hold it (host/document.py).
+What may stand in them is declared with the dataclasses that hold it (host/base/document.py).
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, STREAMS, TABLE_ENTRIES
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     NAME,
     ByShape,
     DocumentName,
@@ -26,7 +26,7 @@ from liteprobe.host.document import (
     dumped,
     values_of,
 )
-from liteprobe.host.errors import UsageError, nearest
+from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.traffic import headers, intervals, lengths, modifiers, stamps
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.load import check_port

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
-from liteprobe.host.defaults import (
+from liteprobe.host.base.defaults import (
     DESTINATION_IP,
     DESTINATION_IPV6,
     DESTINATION_MAC,
@@ -20,7 +20,7 @@ from liteprobe.host.defaults import (
     TRAFFIC_CLASS,
     TTL,
 )
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     ByShape,
     Entries,
     Flag,
@@ -36,7 +36,7 @@ from liteprobe.host.document import (
     key,
     part,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
-from liteprobe.host.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import PER_CENT, PREFIXES, TIMES, Number, exact
 from liteprobe.host.traffic.lengths import Length
-from liteprobe.host.units import PER_CENT, PREFIXES, TIMES, Number, exact
 
 BURST_MAX = 2**16 - 1
 SECOND_NS = 10**9

@@ -19,8 +19,8 @@ from liteprobe.cores.formats import (
     ModifierOp,
     packed_words,
 )
-from liteprobe.host.defaults import FILLS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
 from liteprobe.host.traffic.intervals import (
     NOMINAL,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX, MAX_LENGTH, MIN_LENGTH
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     ByShape,
     DocumentName,
     Entries,
@@ -26,7 +26,7 @@ from liteprobe.host.document import (
     key,
     keys_of,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 if TYPE_CHECKING:
     import yaml

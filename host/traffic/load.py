@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Final
 
 from liteprobe.cores.formats import LIST_WORDS, OVERHEAD, STREAM_SLOTS_MAX, STREAMS, TICK_NS, StampPlace
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
 from liteprobe.host.traffic.lengths import Lengths
 from liteprobe.host.traffic.modifiers import Values, value_of
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.host.units import exact
 
 
 def share_of(stream: Stream, increment: int = NOMINAL) -> Fraction:

@@ -10,7 +10,7 @@ from typing import Any
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX
 from liteprobe.cores.formats import MODIFIERS as MODIFIERS_MAX
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     NAME,
     WORD_MAX,
     Entries,
@@ -27,7 +27,7 @@ from liteprobe.host.document import (
     keys_of,
     values_of,
 )
-from liteprobe.host.errors import UsageError, nearest
+from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.traffic.headers import Headers, mac_octets
 from liteprobe.host.traffic.lengths import ORDERS
 

@@ -24,7 +24,8 @@ from liteprobe.cores.formats import (
     SetField,
     packed_words,
 )
-from liteprobe.host.errors import UsageError, nearest
+from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.headers import header_words, ip_address
 from liteprobe.host.traffic.intervals import NOMINAL, is_back_to_back
 from liteprobe.host.traffic.layout import template_values, timing
@@ -32,7 +33,6 @@ from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.load import check_port
 from liteprobe.host.traffic.modifiers import Field, Random, field_of
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.host.units import exact
 
 #: What a set may have, by name, in the order of the octets.
 FIELDS = ("address", "vlan", "inner_vlan", "length", "index")

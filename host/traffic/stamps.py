@@ -5,8 +5,8 @@
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import STAMP_OFFSET
-from liteprobe.host.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.headers import Headers
 
 WIDTH_MAX = 64

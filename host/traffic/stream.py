@@ -20,8 +20,8 @@ from liteprobe.cores.formats import (
     STAMP_OFFSET_MIN,
     TICK_NS,
 )
-from liteprobe.host.defaults import FILLS
-from liteprobe.host.document import (
+from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.document import (
     NAME,
     WORD_MAX,
     Flag,
@@ -36,7 +36,8 @@ from liteprobe.host.document import (
     keys,
     keys_of,
 )
-from liteprobe.host.errors import RangeError, UsageError
+from liteprobe.host.base.errors import RangeError, UsageError
+from liteprobe.host.base.units import Number, exact
 from liteprobe.host.traffic.headers import (
     CHECKSUM_CONSTANT,
     HALFWORD,
@@ -60,7 +61,6 @@ from liteprobe.host.traffic.modifiers import (
     value_of,
 )
 from liteprobe.host.traffic.stamps import STAMPS, Stamp
-from liteprobe.host.units import Number, exact
 
 __all__ = [
     "IMIX",

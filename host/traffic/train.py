@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERHEAD
-from liteprobe.host.defaults import FILLS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.headers import Headers
 
 COUNT_MAX = 2**32 - 1

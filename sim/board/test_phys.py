@@ -18,10 +18,10 @@ from liteprobe.cores.formats import (
     mmd_write,
 )
 from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.device.phy import Phys, PhyState
-from liteprobe.host.errors import NoProbeError
 from liteprobe.host.suites.eye import sweep
 from liteprobe.sim.bench.system.harness import Harness
 from liteprobe.sim.board.test_pins import DELAY_NS

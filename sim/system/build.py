@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine.folders import VARIABLE, build_folder, check_here
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.folders import VARIABLE, build_folder, check_here
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant

@@ -14,8 +14,8 @@ import pytest
 
 from liteprobe.host.agent import Agent, AgentClient, AgentError, AgentUnreachableError
 from liteprobe.host.agent.message import AgentStatus, MessageError, Scalar, Type
-from liteprobe.host.errors import UsageError
-from liteprobe.host.output import write_json
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import write_json
 from liteprobe.host.report.agent_files import SCHEMA, document, write_parquet
 from liteprobe.sim.bench.agent import processes
 from liteprobe.sim.bench.agent.device import Device

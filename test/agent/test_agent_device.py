@@ -16,7 +16,7 @@ import pytest
 from liteprobe.host.agent import Agent, AgentClient, AgentError
 from liteprobe.host.agent.document import read_device
 from liteprobe.host.agent.message import AgentStatus, Scalar
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 LIMIT_S = 1.0
 LOCAL = "tcp://127.0.0.1:0"

@@ -16,7 +16,7 @@ import zmq
 
 from liteprobe.host.agent import Agent, AgentClient, AgentUnreachableError, Keys, make_keys
 from liteprobe.host.agent.keys import public_keys
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.sim.bench.agent import processes
 from liteprobe.sim.bench.agent.raw import GET, HELLO, Controller, header
 

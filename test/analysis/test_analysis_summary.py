@@ -13,7 +13,7 @@ from liteprobe.host.analysis import truth
 from liteprobe.host.analysis.arrivals import packets
 from liteprobe.host.analysis.calibration import Calibration, calibrate, fit_line, load
 from liteprobe.host.analysis.summary import row
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.report.files import flat
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 

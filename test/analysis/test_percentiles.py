@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BINS, BinKind
 from liteprobe.host.analysis.delay import percentile
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.measure.delay_bins import fitting, padded
 from liteprobe.host.measure.monitor import BinSetting
 from liteprobe.host.measure.percentiles import Bounds, Cells

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.defaults import PAPER_LENGTHS
+from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import SIZE_MAX, Report, number, page

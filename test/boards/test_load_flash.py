@@ -10,8 +10,8 @@ import pytest
 
 from liteprobe.boards import BOARDS, board
 from liteprobe.cores.formats import FLASH_MAGIC
+from liteprobe.host.base import programs
 from liteprobe.host.cli import main as cli
-from liteprobe.host.machine import programs
 from liteprobe.sim.bench.tools.fake_loaders import (
     DONE,
     FOUND_5G_45,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.host.machine.folders import ROOT
+from liteprobe.host.base.folders import ROOT
 
 PAGE = ROOT / "docs" / "wiring.md"
 SIGNALS = {"PPS in": "pps", "PPS out": "pps_out", "UART out": "tx", "UART in": "rx"}

@@ -11,10 +11,10 @@ import pytest
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import DMA_SLOTS, PRESETS
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.capture import sources
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.pcie import PcieLink
-from liteprobe.host.errors import NoProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.pcie.fake_card import FakeCard
 from liteprobe.sim.bench.system.fake_link import FakeLink

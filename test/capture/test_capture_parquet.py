@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
-from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.tools.full_disk import room_for

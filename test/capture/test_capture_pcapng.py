@@ -16,10 +16,10 @@ from pcapng import FileScanner, blocks
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import UnifiedFlag
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
-from liteprobe.host.errors import ProbeError
 from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
 from liteprobe.sim.bench.frames import stacks
 from liteprobe.sim.bench.frames.tshark import TRUTHS

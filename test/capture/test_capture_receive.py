@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
@@ -21,7 +22,6 @@ from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
 from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.sim.bench.capture.blocks import blocks_of, mixed
 from liteprobe.sim.bench.capture.fake_ring import FakeRing, Loses, numbers_of
 

@@ -21,13 +21,13 @@ from rich.console import Console
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli.commands.monitor import view
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve

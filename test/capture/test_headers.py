@@ -12,7 +12,7 @@ from scapy.layers.inet6 import IPv6, in6_chksum
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
 from liteprobe.cores.formats import HEADER_OCTETS, SEQUENCE_OFFSET
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.headers import Headers, header_words, ones_complement_sum
 
 SEED = 7820

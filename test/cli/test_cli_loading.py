@@ -9,10 +9,10 @@ import pytest
 import shtab
 
 from liteprobe.cores.formats import ClockMode
+from liteprobe.host.base.defaults import KEEPS
 from liteprobe.host.capture.request import Keep
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import clock, completion, firmware, monitor
-from liteprobe.host.defaults import KEEPS
 from liteprobe.host.measure.monitor import NAMES
 
 SLOW = (

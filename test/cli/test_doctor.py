@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base import doctor, extras
+from liteprobe.host.base.doctor import Finding, State
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import doctor as command
 from liteprobe.host.device.discover import FoundProbe, ProbeAddress
-from liteprobe.host.machine import doctor, extras
-from liteprobe.host.machine.doctor import Finding, State
 
 FOUND = FoundProbe(
     ProbeAddress("192.168.1.50"), "liteprobe on colorlight_5a_75b", "train", 2, 1, ("10:e2:d5:00:00:00",), 1

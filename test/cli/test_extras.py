@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from liteprobe.host.base import extras
 from liteprobe.host.cli import main as cli
-from liteprobe.host.machine import extras
 
 ROOT = Path(__file__).resolve().parents[2]
 ABSENT = """

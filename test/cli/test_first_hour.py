@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.machine import doctor, folders
-from liteprobe.host.machine.doctor import Finding, State
+from liteprobe.host.base import doctor, folders
+from liteprobe.host.base.doctor import Finding, State
 from liteprobe.sim.system import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def test_without_an_environment_the_launcher_finds_the_python_that_it_was_instal
     path = f"{tmp_path}/path:{os.environ['PATH']}"
     assert said([command, "--version"], env={"PATH": path}) == (
         0,
-        "-P -c import liteprobe.host.machine.interrupt\n-P -m liteprobe.host.cli --version\n",
+        "-P -c import liteprobe.host.base.interrupt\n-P -m liteprobe.host.cli --version\n",
         "",
     )
 
@@ -98,7 +98,7 @@ def test_where_no_python_has_the_package_the_launcher_says_so(tmp_path: Path) ->
 
 
 def test_a_program_that_was_run_leaves_no_pipe_open() -> None:
-    script = "from liteprobe.host.machine import programs; print(programs.run(['echo', 'x'], keep_output=True).output)"
+    script = "from liteprobe.host.base import programs; print(programs.run(['echo', 'x'], keep_output=True).output)"
     assert said([sys.executable, "-X", "dev", "-c", script]) == (0, "x\n\n", "")
 
 
@@ -254,7 +254,7 @@ def test_the_host_ends_with_the_reason_alone(monkeypatch: pytest.MonkeyPatch, tm
 
 WORKER = """
 import multiprocessing
-from liteprobe.host.machine import interrupt
+from liteprobe.host.base import interrupt
 
 {before}
 process = multiprocessing.get_context("spawn").Process(target={target}, args=("worker",))

@@ -14,13 +14,13 @@ import pytest
 from matplotlib.figure import Figure
 from migen import Module
 
+from liteprobe.host.base import doctor, extras
+from liteprobe.host.base.doctor import State
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device import discover
 from liteprobe.host.device.discover import places
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import open_link
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import doctor, extras
-from liteprobe.host.machine.doctor import State
 from liteprobe.host.report import clock_plots
 from liteprobe.sim.bench.labs import notebook
 from liteprobe.soc.export import soc_map

@@ -18,7 +18,7 @@ MODULES = {  # What Python or foreign code does to an exception there.
 }
 PROGRAM = """
 import sys
-from liteprobe.host.machine import interrupt
+from liteprobe.host.base import interrupt
 from liteprobe.host.cli import __main__, main
 sys.path.insert(0, sys.argv[1])
 def imports(_):
@@ -51,7 +51,7 @@ def test_signal_is_one_line_and_its_exit_code(tmp_path: Path, module: str, name:
 
 HELD = """
 import os, signal, sys, threading, time
-from liteprobe.host.machine import interrupt
+from liteprobe.host.base import interrupt
 from liteprobe.host.cli import __main__, main
 def runs(_):
     threading.Thread(target=time.sleep, args=(10,), daemon=True).start()

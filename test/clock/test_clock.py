@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock import log as clock_log
 from liteprobe.host.clock.clock import Edge
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.bench.system.fake_link import FakeLink

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitState
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.discipline import Discipline
 from liteprobe.sim.bench.system.fake_link import FakeLink

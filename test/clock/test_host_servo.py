@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
-from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.clock import virtual_time
 from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM
 from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec

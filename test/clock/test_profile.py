@@ -5,8 +5,8 @@
 import numpy as np
 import pytest
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.servo import OF_PROFILE, Servo, profile
-from liteprobe.host.errors import UsageError
 from liteprobe.sim.bench.clock import clock_runs
 from liteprobe.sim.bench.clock.clock_runs import KINDS, SETTLED_S
 from liteprobe.sim.bench.clock.virtual_time import ServoConfig, run_servo

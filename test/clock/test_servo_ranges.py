@@ -4,8 +4,8 @@
 
 import pytest
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.servo import Servo, ServoConfig
-from liteprobe.host.errors import UsageError
 
 PERIOD_NS = 1_000_000_000
 

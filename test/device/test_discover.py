@@ -14,10 +14,10 @@ import pytest
 from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, EtherboneWrites
 
 from liteprobe.cores.formats import PRESETS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli import main as cli
 from liteprobe.host.device import discover as networks
 from liteprobe.host.device.discover import LARGEST_NETWORK, FoundProbe, ProbeAddress, discover, places
-from liteprobe.host.errors import UsageError
 
 SEED = 5
 CSR, PAGE, PAGES = 0xF0000000, 0x800, 32

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, load_map
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe
 

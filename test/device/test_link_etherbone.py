@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, EtherboneWrites
 
+from liteprobe.host.base.errors import LeaseLostError, NoProbeError
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience, Write
-from liteprobe.host.errors import LeaseLostError, NoProbeError
 
 SEED = 20240601
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOT_BYTES, DMA_SLOTS, map_hash
+from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.device.link.dma import (
     IOCTL_DMA_INFO,
     IOCTL_DMA_WRITER,
@@ -25,7 +26,6 @@ from liteprobe.host.device.link.dma import (
 from liteprobe.host.device.link.pcie import IOCTL_REG, DeviceFile, PcieLink
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.registers import Registers, open_registers
-from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.probe import Probe
 
 BAR0_BYTES = 16 << 20

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base import programs
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.programs import Ended
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.sim import SimLink, SimOptions, build
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine import programs
-from liteprobe.host.machine.programs import Ended
 
 # Obeys the contract ("The simulated probe"), with a memory for a bus: 1 us a datagram, a reply held back until
 # the time in word 0x100 (ns) has come. Every line that it gets stands in its log.

@@ -7,8 +7,8 @@ import random
 import pytest
 from litex.tools.remote.comm_uart import CommUART
 
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.uart import UARTLink, open_line
-from liteprobe.host.errors import NoProbeError
 from liteprobe.sim.bench.desk.bridge import Bridge, SerialPort
 
 SEED = 115200

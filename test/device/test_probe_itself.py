@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.sim.bench.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base.errors import NoProbeError, UsageError
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.sim import SimOptions
 from liteprobe.host.device.link.sim_stations import StationsAsked
 from liteprobe.host.device.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
-from liteprobe.host.errors import NoProbeError, UsageError
 
 
 @pytest.mark.parametrize(

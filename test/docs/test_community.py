@@ -14,7 +14,7 @@ import yaml
 
 from liteprobe.cores.formats import REPLAY_PORT
 from liteprobe.cores.management.stack import ETHERBONE_PORT
-from liteprobe.host import defaults
+from liteprobe.host.base import defaults
 from liteprobe.host.capture.receive import open_socket, open_sockets
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import monitor

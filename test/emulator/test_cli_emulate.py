@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli.commands import emulate
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.traffic.network.document import read_network

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.run.emulate import filter_of
 from liteprobe.host.traffic.network import (
     Background,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import rules_of
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass

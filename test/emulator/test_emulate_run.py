@@ -9,9 +9,9 @@ import pytest
 
 from liteprobe.cores.formats import Part, PhyStatus, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
+from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
-from liteprobe.host.errors import BusyError, ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import ClassQueue, Emulation, EmulationLook, Extended
 from liteprobe.host.traffic.network import (

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked, StationsReport
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,

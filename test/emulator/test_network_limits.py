@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS, UNMATCHED_CLASS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.network import (
     Background,
     BandwidthTrace,

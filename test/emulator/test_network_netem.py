@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.network import (
     Bernoulli,
     Direction,

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, CLASSES, LINK_FIELDS, LINK_WORD, SETTING_WORDS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.network import (
     Background,
@@ -32,7 +33,6 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
-from liteprobe.host.units import exact
 from liteprobe.sim.bench.emulator.random_networks import LEAST_NS, NetworkMaker
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)

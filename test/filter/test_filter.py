@@ -15,7 +15,7 @@ from liteprobe.cores.formats import (
     NO_RULE,
     UnifiedFlag,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, Numbers
 from liteprobe.host.packets.filter.expression import fit_trigger, parse

@@ -13,7 +13,7 @@ from scapy.layers.l2 import Ether
 from scapy.layers.sctp import SCTP
 from scapy.utils import wrpcap
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter.expression import parse
 from liteprobe.host.packets.filter.words import ALIASES, PORTS, PROTOCOLS, numbered, port_of, protocol_of
 

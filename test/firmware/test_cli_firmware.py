@@ -13,11 +13,11 @@ from typing import cast
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
+from liteprobe.host.base import programs
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import firmware as command
 from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Console
 from liteprobe.host.device.firmware_build import folder_of
-from liteprobe.host.machine import programs
 
 RAM = 0x40000000
 MAP = {

@@ -16,11 +16,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Image, load, read_image
 from liteprobe.host.device.firmware_build import Tools, build, find_tools
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.soc.build.devicetree import write_formats
 

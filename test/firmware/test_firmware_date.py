@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import map_hash
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device import firmware_build
 from liteprobe.host.device.firmware import FIELDS, SIGNATURE
 from liteprobe.host.device.firmware_build import DAY_S, FIRMWARE, NOT_BEFORE, Tools, build, dated
-from liteprobe.host.errors import UsageError
 
 OPTION = "-DCONFIG_LITEPROBE_NOT_BEFORE="
 NOON = timegm((2031, 5, 7, 12, 0, 0))

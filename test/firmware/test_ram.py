@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.ram import check_ram
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 
 BASE, WORDS = 0x40000000, 8192
 MAP: dict[str, Any] = {"csr_registers": {}, "memories": {"main_ram": {"base": BASE, "size": 4 * WORDS}}}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.firmware_build import FIRMWARE, find_tools
-from liteprobe.host.errors import ProbeError
 from liteprobe.soc.build.devicetree import write_formats
 
 PLATFORM = "native_sim/native/64"

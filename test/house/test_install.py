@@ -117,7 +117,7 @@ def test_outside_a_clone_builds_go_to_the_cache_and_products_to_the_working_dire
     site: Path, tmp_path: Path
 ) -> None:
     asked = "f.is_clone(), f.build_folder(), f.products(), f.ROOT"
-    script = f"from liteprobe.host.machine import folders as f; print({asked}, sep='\\n')"
+    script = f"from liteprobe.host.base import folders as f; print({asked}, sep='\\n')"
     home = tmp_path / "a home"
     home.mkdir()
     assert outside(site, script, home).stdout.splitlines() == [
@@ -127,7 +127,7 @@ def test_outside_a_clone_builds_go_to_the_cache_and_products_to_the_working_dire
     assert asked[1] == f"{home}/c/liteprobe"
     asked = outside(site, script, home, LITEPROBE_BUILD=f"{home}/b").stdout.splitlines()
     assert asked[1] == f"{home}/b"
-    from liteprobe.host.machine import folders
+    from liteprobe.host.base import folders
 
     assert (folders.is_clone(), folders.products()) == (True, ROOT / "build")
 
@@ -135,7 +135,7 @@ def test_outside_a_clone_builds_go_to_the_cache_and_products_to_the_working_dire
 def test_where_the_cache_cannot_be_written_a_temporary_folder_is_named(site: Path, tmp_path: Path) -> None:
     """A file stands in its place: that stops root, too."""
     (tmp_path / "c").touch()
-    script = "from liteprobe.host.machine import folders as f; print(f.build_folder())"
+    script = "from liteprobe.host.base import folders as f; print(f.build_folder())"
     done = outside(site, script, tmp_path, XDG_CACHE_HOME=f"{tmp_path}/c", TMPDIR=str(tmp_path))
     folder = f"{tmp_path}/liteprobe-{os.getuid()}"
     assert done.stdout == f"{folder}\n"
@@ -150,7 +150,7 @@ def test_nothing_is_built_where_another_user_could_have_put_it(site: Path, tmp_p
     (tmp_path / "c").touch()
     (tmp_path / f"liteprobe-{os.getuid()}").mkdir()
     script = (
-        "import os; from liteprobe.host.machine import folders as f; mine = os.getuid()\n"
+        "import os; from liteprobe.host.base import folders as f; mine = os.getuid()\n"
         "f.os.getuid = lambda: mine + 1 if sys._getframe(1).f_code.co_name == '_why_not' else mine\n"
         "f.build_folder()"
     )

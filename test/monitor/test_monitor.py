@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import BINS, BinKind, Part, RecordFlag, StampPlace, UnifiedFlag
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.run.streamed import DELAYS, Delays, StreamedRun, StreamLook

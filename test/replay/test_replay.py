@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.replay import ReplayOptions
 from liteprobe.host.run.streamed import StreamLook

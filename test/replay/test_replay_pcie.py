@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import DMA_SLOTS, RING_WORDS, map_hash
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.pcie import PcieLink
-from liteprobe.host.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.replay.dma import DmaFlow, DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import DMA_SLOT, Cell, Fault, ReplaySession, Slots

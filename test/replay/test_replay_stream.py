@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import DATAGRAM_WORDS, StatusFlag
-from liteprobe.host.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.base.errors import LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.replay import udp as flows
 from liteprobe.host.replay.slots import SLOT_OCTETS, Cell, Fault, ReplaySession, ReplayStatus, Slots
 from liteprobe.host.replay.streamer import Streamer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scapy.utils import RawPcapReader
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets import files, window
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapReader
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.link.sim import SimLink
-from liteprobe.host.errors import UsageError
 from liteprobe.host.packets.files import as_pcap
 from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets
 

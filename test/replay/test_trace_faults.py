@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets import window
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.bench.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.sets import PortSets, SetsOptions
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook

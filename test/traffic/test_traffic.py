@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.run.figures import TrafficLook, TrafficResult
 from liteprobe.host.traffic.intervals import Burst, Interval
 from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped

@@ -14,7 +14,8 @@ import jsonschema
 import pytest
 import yaml
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.document import SECTIONS, read_document, schema, write_document
 from liteprobe.host.traffic.modifiers import FIELD_NAMES
 from liteprobe.host.traffic.stamps import PLACES
@@ -38,7 +39,6 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
-from liteprobe.host.units import exact
 from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.tools.json_schema import problems
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import PRESETS, Part, RecordFlag, TransmitState
-from liteprobe.host.errors import BusyError, ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic.intervals import Interval

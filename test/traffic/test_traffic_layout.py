@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from liteprobe.cores.formats import MODIFIER_FIELDS, STREAM_FIELDS, Fill, LengthKind, ModifierOp
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.layout import PortWords, Timing, port_words, random_state, timing
 from liteprobe.host.traffic.load import receiver_settings
 from liteprobe.host.traffic.stream import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.document import read_document
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "traffic.md").read_text()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import SET_PLACES, SET_SUMMED, STREAM_FIELDS, SetError, SetField
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import UsageError
 from liteprobe.host.run.sets import SetsCounts, SetsPort
 from liteprobe.host.traffic.document import read_sets, sets_schema
 from liteprobe.host.traffic.headers import Headers

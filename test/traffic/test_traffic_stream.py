@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.layout import port_words
 from liteprobe.host.traffic.load import check_port, percent, receiver_settings, share_of
 from liteprobe.host.traffic.stream import (

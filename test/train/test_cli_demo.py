@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from liteprobe.host.base.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import demo
-from liteprobe.host.defaults import PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.device.link.url import sim_options
 from liteprobe.host.report.page import SIZE_MAX
 

@@ -13,10 +13,10 @@ from rich.console import Console, RenderableType
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.analysis.columns import shown as shown_figure
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import send
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.machine.interrupt import Interrupted
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram, check, gap_for, interval_ns_for_rate, schedule
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from liteprobe.host.agent import AgentClient, Keys
-from liteprobe.host.output import write_json
+from liteprobe.host.base.output import write_json
 from liteprobe.host.report.agent_files import document, write_parquet
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.machine import extras
+from liteprobe.host.base import extras
 
 with extras.named():
     import pyarrow as pa

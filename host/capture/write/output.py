@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.write.columns import TEXT, array, binary
 from liteprobe.host.capture.write.output import FULL
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import extras
 from liteprobe.host.packets import unified
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import take

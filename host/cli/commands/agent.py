@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import duration_ns
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
-from liteprobe.host.errors import UsageError
 
 with lazily():
     from liteprobe.host.agent import agent as agents

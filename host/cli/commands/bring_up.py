@@ -12,10 +12,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.output import STDOUT, write_text
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output_or_stdout, whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.output import STDOUT, write_text
 
 with lazily():
     from liteprobe.host.cli import tables

@@ -5,12 +5,12 @@
 import argparse
 import sys
 
+from liteprobe.host.base import extras, folders
 from liteprobe.host.cli.arguments import add_flash_options, flash_options
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.machine import extras, folders
 
 with lazily():
-    from liteprobe.host.machine import programs
+    from liteprobe.host.base import programs
 
 HELP = "build a board's bitstream, with its area and timing report; --load puts it on the board, --flash into its flash"
 #: Each board and revision by its name, as people say it; ``boards/`` has each.

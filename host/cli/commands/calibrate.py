@@ -7,12 +7,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.defaults import PAPER_LENGTHS
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.output import STDOUT, write_text
 from liteprobe.host.cli.arguments import add_json, add_ports, add_probe, number, time_ns, whole, wholes
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import PAPER_LENGTHS
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.output import STDOUT, write_text
 
 with lazily():
     from liteprobe.host.analysis import calibration

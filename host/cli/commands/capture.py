@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import write_text
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
@@ -23,10 +27,6 @@ from liteprobe.host.cli.arguments import (
     wholes,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import KEEPS, TRANSPORTS
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import interrupt
-from liteprobe.host.output import write_text
 
 with lazily():
     from liteprobe.host.capture import request as requests

@@ -12,11 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.output import STDOUT, Lines, named
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import ProbeError, UsageError
-from liteprobe.host.machine import extras
-from liteprobe.host.output import STDOUT, Lines, named
 
 with lazily():
     import numpy as np

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base import extras
+from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
+from liteprobe.host.base.output import write_json
 from liteprobe.host.cli.arguments import whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
-from liteprobe.host.machine import extras
-from liteprobe.host.output import write_json
 
 with lazily():
     from liteprobe.cores import formats

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
+from liteprobe.host.base.output import STDOUT, write_json
 from liteprobe.host.cli.arguments import add_json, duration_ns, whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.output import STDOUT, write_json
 
 with lazily():
     import rich.text

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.output import STDOUT, write_json
 from liteprobe.host.cli.arguments import add_json
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.output import STDOUT, write_json
 
 with lazily():
     import rich.text
 
+    from liteprobe.host.base import doctor
     from liteprobe.host.cli import tables
     from liteprobe.host.device import discover
-    from liteprobe.host.machine import doctor
 
 if TYPE_CHECKING:
-    from liteprobe.host.machine.doctor import Finding
+    from liteprobe.host.base.doctor import Finding
 
 HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
 

@@ -15,19 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import STDOUT
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, rate_bps, read_text
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine.interrupt import Interrupted
-from liteprobe.host.output import STDOUT
 
 with lazily():
     import rich.console
     import rich.panel
     import rich.text
 
-    from liteprobe.host import units
     from liteprobe.host.analysis import columns
+    from liteprobe.host.base import units
     from liteprobe.host.cli import results, tables
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs

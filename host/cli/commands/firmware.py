@@ -10,17 +10,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import add_flash_options, add_probe, flash_options, open_probe, span_ns
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
-from liteprobe.host.machine import extras
 
 with lazily():
     import queue
     import threading
 
+    from liteprobe.host.base import programs
     from liteprobe.host.device import firmware, firmware_build
-    from liteprobe.host.machine import programs
 
 if TYPE_CHECKING:
     from liteprobe.host.device.firmware import Console, Image

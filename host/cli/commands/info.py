@@ -5,9 +5,9 @@
 import argparse
 import json
 
+from liteprobe.host.base.output import STDOUT, write_text
 from liteprobe.host.cli.arguments import add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.output import STDOUT, write_text
 
 with lazily():
     from liteprobe.host.cli import tables

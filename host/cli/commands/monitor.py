@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.output import STDOUT, Lines
 from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, whole, wholes
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.output import STDOUT, Lines
 
 with lazily():
     import rich.console

@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import write_text
 from liteprobe.host.cli.arguments import add_steal, duration_ns, output, time_ns, whole
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
-from liteprobe.host.output import write_text
 
 with lazily():
     from liteprobe.host import probe as probes

@@ -9,10 +9,10 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import STDOUT, write_text
 from liteprobe.host.cli.arguments import add_json, add_probe, open_probe, whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
-from liteprobe.host.output import STDOUT, write_text
 
 with lazily():
     from liteprobe.cores import formats

@@ -5,9 +5,9 @@
 import argparse
 import fnmatch
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import add_probe, open_probe, whole
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
 
 with lazily():
     from liteprobe.host.cli import tables

@@ -9,12 +9,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, whole, wholes
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
 
 with lazily():
-    from liteprobe.host import units
+    from liteprobe.host.base import units
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import replay

@@ -15,6 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import STDOUT
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
@@ -30,10 +34,6 @@ from liteprobe.host.cli.arguments import (
 )
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import FILLS
-from liteprobe.host.errors import LeaseLostError, ProbeError, UsageError
-from liteprobe.host.machine.interrupt import Interrupted
-from liteprobe.host.output import STDOUT
 
 with lazily():
     import rich.console

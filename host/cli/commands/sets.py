@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import (
     add_json,
     add_probe,
@@ -21,7 +22,6 @@ from liteprobe.host.cli.arguments import (
     whole,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.errors import UsageError
 
 with lazily():
     from liteprobe.host.cli import streamed, tables

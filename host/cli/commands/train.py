@@ -9,6 +9,18 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from liteprobe.host.base.defaults import (
+    DESTINATION_IP,
+    DESTINATION_MAC,
+    DESTINATION_PORT,
+    FILLS,
+    SOURCE_IP,
+    SOURCE_MAC,
+    SOURCE_PORT,
+    TRAFFIC_CLASS,
+    TTL,
+)
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import (
     add_json,
     add_ports,
@@ -21,18 +33,6 @@ from liteprobe.host.cli.arguments import (
     wholes,
 )
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.defaults import (
-    DESTINATION_IP,
-    DESTINATION_MAC,
-    DESTINATION_PORT,
-    FILLS,
-    SOURCE_IP,
-    SOURCE_MAC,
-    SOURCE_PORT,
-    TRAFFIC_CLASS,
-    TTL,
-)
-from liteprobe.host.errors import UsageError
 
 with lazily():
     from liteprobe.host import probe as probes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 if TYPE_CHECKING:
     from liteprobe.host.device.link.sim_stations import Stations

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOT_BYTES, DMA_SLOTS
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.link.pcie import Device, gone, ioctl_number
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.errors import ProbeError
 
 # struct litepcie_ioctl_dma_writer, and _reader: enable, buffers of hardware and of software.
 DMA_ENABLE = struct.Struct("=B7xqq")

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liteprobe.cores.formats import ORDERS, REPLAY_PORT
+from liteprobe.host.base.errors import NoProbeError, ProbeError
 from liteprobe.host.device.link.base import Link, Words
-from liteprobe.host.errors import NoProbeError, ProbeError
 
 DEFAULT_PORT = 1234
 # Words a record. Four such requests find room in the 1,024 words of the probe's receiver; a write is read back.

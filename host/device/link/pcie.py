@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS
+from liteprobe.host.base.errors import NoProbeError, UsageError
 from liteprobe.host.device.link.base import Link, Words
-from liteprobe.host.errors import NoProbeError, UsageError
 
 REG = struct.Struct("=IIB3x")  # struct litepcie_ioctl_reg: address, value, whether it is written.
 

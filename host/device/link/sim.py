@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.host.base import extras, programs
+from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
-from liteprobe.host.errors import NoProbeError, ProbeError, UsageError
-from liteprobe.host.machine import extras, programs
 from liteprobe.host.packets.files import as_pcap
 
 USAGE_EXIT_CODE = 2

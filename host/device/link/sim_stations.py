@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import programs
+from liteprobe.host.base import programs
+from liteprobe.host.base.errors import ProbeError
 
 CLIENT, SERVER = 1, 2
 CLIENT_PORT = 1  # The way to it is 'there', which presets have as the way down.

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import serial
 
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.base import Link, Words
-from liteprobe.host.errors import NoProbeError
 
 DEFAULT_BAUD = 115200
 COMMAND_WRITE = 0x01  # Burst, address incremented a word each.

@@ -8,14 +8,14 @@ from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import TIMES, split
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.link.sim import PROBES, SimLink, SimOptions
 from liteprobe.host.device.link.sim_stations import StationsAsked
 from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
-from liteprobe.host.errors import UsageError
-from liteprobe.host.units import TIMES, split
 
 EXAMPLES = {
     "sim": "sim://switch?latency=3us",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter.nodes import (
     BY_LIBPCAP,
     EVERY_KIND,

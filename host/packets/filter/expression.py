@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.packets.filter.differences import Difference, differences, said

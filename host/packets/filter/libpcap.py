@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.filter.words import numbered
 from liteprobe.host.packets.frames import WORD_OCTETS, starts

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TAG_KINDS, Layer3, UnifiedFlag
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.unified import has, label_count, layer3, tag_count
 
 Headers = NDArray[np.void]

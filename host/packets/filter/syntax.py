@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import Layer3
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter import words
 from liteprobe.host.packets.filter.nodes import (
     IP,

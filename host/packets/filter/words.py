@@ -11,7 +11,7 @@ import re
 import socket
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 #: IP protocols by name; those that tcpdump has words for, and what else a network carries.
 PROTOCOLS = {

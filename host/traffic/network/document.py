@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads networks from YAML documents, with the line of each error, writes them, and says in words what they do.
 
-What may stand in them is declared with the dataclasses that hold it (host/document.py).
+What may stand in them is declared with the dataclasses that hold it (host/base/document.py).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.cores.formats.emulate import CLASSES
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     NAME,
     ByName,
     DocumentName,
@@ -25,7 +25,8 @@ from liteprobe.host.document import (
     keys_of,
     values_of,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import rate_text, share_text, time_text
 from liteprobe.host.traffic.network import network as parts
 from liteprobe.host.traffic.network.network import (
     CHANGES_MAX,
@@ -43,7 +44,6 @@ from liteprobe.host.traffic.network.network import (
     Queue,
     TrafficClass,
 )
-from liteprobe.host.units import rate_text, share_text, time_text
 
 #: Keys of which one replaces the other.
 NETWORK_GROUPS = (("rate", "trace"), ("loss_pattern", "loss_list"))

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import WAIT_MAX
-from liteprobe.host.errors import UsageError, nearest
+from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, WHOLE, Factors, Number, split
 from liteprobe.host.traffic.network.network import (
     OVERHEAD_MAX,
     SEED_MAX,
@@ -26,7 +27,6 @@ from liteprobe.host.traffic.network.network import (
     Reorder,
     TrafficClass,
 )
-from liteprobe.host.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, WHOLE, Factors, Number, split
 
 WORD_LEAST = 3  # Letters of an option that are taken for the whole word.
 SHARES = {**PER_CENT, "": PER_CENT["%"]}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import GIANT_LENGTH, LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.cores.formats.emulate import CLASSES, DELAY_ENTRIES, PATTERN_WORDS, UNMATCHED_CLASS
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
-from liteprobe.host.document import (
+from liteprobe.host.base.document import (
     NAME,
     ByShape,
     Entries,
@@ -40,9 +40,9 @@ from liteprobe.host.document import (
     section_of,
     values_of,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
 from liteprobe.host.packets.filter.expression import Expression, parse
-from liteprobe.host.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
 
 DIRECTIONS = ("there", "back")
 SERVICES = ("strict", "weighted")

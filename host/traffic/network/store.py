@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.cores.formats.emulate import REORDER_LANE
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.network.network import FRAMES_MAX, Direction, TrafficClass
-from liteprobe.host.units import exact
 
 RING_BITS_MIN = 9
 RING_BITS_MAX = 20

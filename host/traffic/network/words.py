@@ -24,7 +24,8 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.cores.formats.emulate import (
     BackgroundKind as Kind,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import Number, exact
 from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, ticks_of
 from liteprobe.host.traffic.network.network import (
     BACKGROUNDS,
@@ -40,7 +41,6 @@ from liteprobe.host.traffic.network.network import (
     TrafficClass,
 )
 from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
-from liteprobe.host.units import Number, exact
 
 WORD_MAX = 2**32 - 1
 

@@ -4,7 +4,7 @@
 
 from pathlib import Path
 
-from liteprobe.host.errors import UsageError, nearest
+from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.network.network import Network
 

@@ -27,7 +27,7 @@ from liteprobe.cores.formats import (
     TRACE_STAMP_SHIFT_BIT,
     TraceFlag,
 )
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Frames, Index, move, put, starts
 from liteprobe.host.traffic.stamps import PLACES, Stamp
 

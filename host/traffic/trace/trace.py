@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import Number, exact
 from liteprobe.host.packets.files import FileSource
 from liteprobe.host.packets.frames import SLACK, Frames, Index, joined
 from liteprobe.host.traffic.headers import Headers
@@ -20,7 +21,6 @@ from liteprobe.host.traffic.intervals import NOMINAL, Interval, head_ticks
 from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import Summary, Words, check_stamp, records, starts_of, summarize
-from liteprobe.host.units import Number, exact
 
 OVER_MAX, UNDER_MAX = 1 << 50, 1 << 60  # Numerator and denominator for which ``scaled`` is exact.
 

@@ -14,7 +14,7 @@ import time
 
 from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.keys import Keys
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 
 STEP = 0.5
 INTERVAL_S = 0.02

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from liteprobe.host.machine.programs import end_group
+from liteprobe.host.base.programs import end_group
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "host" / "agent" / "c"

@@ -25,7 +25,7 @@ from typing import Any
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import flash_image, map_hash
-from liteprobe.host.machine import folders
+from liteprobe.host.base import folders
 from liteprobe.host.device.firmware import FIELDS, FORMAT, SIGNATURE
 from liteprobe.host.device.firmware_build import IMAGE, folder_of
 from liteprobe.host.device.link import sim

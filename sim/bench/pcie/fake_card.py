@@ -26,7 +26,7 @@ from liteprobe.cores.formats import (
     map_hash,
 )
 from liteprobe.host.capture.decode import Blocks, block_headers, channels_of
-from liteprobe.host.errors import NoProbeError
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_WRITER, IOCTL_LOCK
 from liteprobe.host.device.link.pcie import IOCTL_REG, REG
 from liteprobe.sim.models.probe.meters import MonitorProbe

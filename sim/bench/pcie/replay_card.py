@@ -26,7 +26,7 @@ import numpy as np
 from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS, map_hash
 from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_READER, IOCTL_LOCK
 from liteprobe.host.device.link.pcie import IOCTL_REG, REG, Device
-from liteprobe.host.errors import NoProbeError
+from liteprobe.host.base.errors import NoProbeError
 from liteprobe.sim.bench.replay.fake_probe import MAGIC, Ring
 from liteprobe.sim.models.probe.replay import ReplayModel
 

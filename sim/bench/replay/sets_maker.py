@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.sets import FIELDS, Repeat, Sets, Values
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.bench.frames.random_streams import StreamMaker

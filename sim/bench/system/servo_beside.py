@@ -14,7 +14,7 @@ from liteprobe.cores.formats import OVERHEAD, TICK_NS, ClockState
 from liteprobe.host.device.firmware import Image
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
-from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.run.replay import PortReplay, ReplayResult
 from liteprobe.host.traffic.trace.trace import Trace

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from liteprobe.host.machine.programs import end_group
+from liteprobe.host.base.programs import end_group
 
 
 def pass_on_signals() -> None:

@@ -13,7 +13,7 @@ import pytest
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
 from liteprobe.cores.formats.probe import LEASE_UNIT_BITS
-from liteprobe.host.errors import BusyError, LeaseLostError
+from liteprobe.host.base.errors import BusyError, LeaseLostError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
 from liteprobe.sim.bench.system.emulator import NOWHERE, bank, emulating, packets, rings

@@ -11,7 +11,7 @@ import pytest
 from liteprobe.host.cli.main import main
 from liteprobe.host.device.link import sim_stations
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.bench.emulator.cern import Kind, Line, site
 from liteprobe.sim.bench.system.emulator import emulating, packets
 from liteprobe.sim.bench.system.senders import write

@@ -19,7 +19,7 @@ from liteprobe.host.capture.live import Transport
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.trigger import ProbeTrigger
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.traffic.train import TrainProgram

@@ -15,7 +15,7 @@ import pytest
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS, TransmitState
 from liteprobe.host import Probe, ProbeError, TrainProgram
-from liteprobe.host.errors import BusyError, LeaseLostError
+from liteprobe.host.base.errors import BusyError, LeaseLostError
 from liteprobe.host.device.lease import name_of_this_process, name_words
 from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink

@@ -14,8 +14,8 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.device.link.url import open_link, sim_url
 from liteprobe.host.device.registers import load_map
-from liteprobe.host.errors import LeaseLostError, ProbeError
-from liteprobe.host.machine.interrupt import Interrupted
+from liteprobe.host.base.errors import LeaseLostError, ProbeError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp

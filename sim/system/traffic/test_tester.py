@@ -14,7 +14,7 @@ from scapy.utils import RawPcapNgReader
 from liteprobe.cores.formats import Fill, Part, RecordFlag, StampPlace
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.port import TransmitPort

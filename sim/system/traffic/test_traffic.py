@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS, TransmitState
-from liteprobe.host.errors import LeaseLostError, ProbeError
+from liteprobe.host.base.errors import LeaseLostError, ProbeError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.figures import StreamFigures, TrafficLook
 from liteprobe.host.traffic.headers import Headers

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host import Probe, TrainProgram
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.run.trains import Route

@@ -10,7 +10,7 @@ from migen import run_simulation
 
 from liteprobe.host.device.link.sim import SimOptions, build
 from liteprobe.host.device.link.url import sim_options, sim_url
-from liteprobe.host.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.bench.labs import notebook
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.build.bitstream import write_sources

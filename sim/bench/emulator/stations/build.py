@@ -11,7 +11,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
-from liteprobe.host.machine.folders import build_folder
+from liteprobe.host.base.folders import build_folder
 from liteprobe.sim.bench.tools import debian
 
 HERE = Path(__file__).resolve().parent

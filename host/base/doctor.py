@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import extras, folders, programs
+from liteprobe.host.base import extras, folders, programs
+from liteprobe.host.base.errors import ProbeError
 
 
 class State(StrEnum):

@@ -16,8 +16,8 @@ from dataclasses import MISSING, dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from liteprobe.host.errors import RangeError, UsageError, is_near, nearest
-from liteprobe.host.units import DECIMAL, WHOLE, Factors, Number, exact, split, with_unit
+from liteprobe.host.base.errors import RangeError, UsageError, is_near, nearest
+from liteprobe.host.base.units import DECIMAL, WHOLE, Factors, Number, exact, split, with_unit
 
 if TYPE_CHECKING:
     import yaml

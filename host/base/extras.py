@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from liteprobe.host.errors import ProbeError
-from liteprobe.host.machine import folders
+from liteprobe.host.base import folders
+from liteprobe.host.base.errors import ProbeError
 
 #: Modules that each extra of the package brings, the one that is asked for first first; pyproject.toml has their packages.
 EXTRAS = {

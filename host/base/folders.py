@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from liteprobe.host.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]  # Of the repository, or of the installed package.
 MARKS = ("run", "pyproject.toml", "setup.py")  # No installed package has them beside ``host``.

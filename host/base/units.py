@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from liteprobe.host.errors import UsageError
+from liteprobe.host.base.errors import UsageError
 
 Number = int | float | Fraction
 Factors = Mapping[str, int | Fraction]

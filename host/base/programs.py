@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from liteprobe.host.machine import interrupt
+from liteprobe.host.base import interrupt
 
 LOOK_S = 1.0
 REMINDER_S = 60.0  # Where nobody watches: a log shows that it goes on.
