@@ -26,7 +26,7 @@ Schema = dict[str, Any]
 
 WORD_MAX = 2**32 - 1
 WRITTEN_DIGITS = 18  # After the point, of a number that isn't a finite decimal.
-SCHEMA_FOLDER = "https://liteprobe.org/schema"
+SCHEMA_URN = "urn:liteprobe:schema"
 
 
 class DocumentError(UsageError):
@@ -129,15 +129,16 @@ def text_of(node: "yaml.Node", name: str, source: DocumentName, kind: ValueKind)
 
 @dataclass(frozen=True)
 class Whole(Plain):
-    """A whole number, decimal or 0x hexadecimal."""
+    """A whole number, decimal or 0x hexadecimal; ``note``: what is said after its range."""
 
     least: int
     most: int
     hexadecimal: bool = False
+    note: str = ""
 
     @property
     def written(self) -> str:
-        return f"{self._text(self.least)} to {self._text(self.most)}"
+        return f"{self._text(self.least)} to {self._text(self.most)}{self.note}"
 
     def _text(self, value: int) -> str:
         return f"{value:#x}" if self.hexadecimal else f"{value}"
@@ -620,7 +621,7 @@ class Section(Plain):
 
     def document_schema(self, name: str, title: str) -> Schema:
         """Return the JSON Schema (draft 2020-12) of a document with these keys; ``name``: of the file that has it."""
-        head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{SCHEMA_FOLDER}/{name}"}
+        head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"{SCHEMA_URN}:{name}"}
         whole, defined = self.schema(), dict[str, Schema]()
         whole = _shared(whole, json.dumps(whole), defined)
         return {**head, **whole, "title": title, **({"$defs": defined} if defined else {})}

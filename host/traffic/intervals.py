@@ -26,7 +26,7 @@ START = Quantity("a time", "a time with ns, us, ms or s, up to 34.359 s; no unit
 RATE = Quantity("a rate", "b/s, with k, M or G, above 0, up to 1G", PREFIXES, Fraction(LINE_RATE_BPS), plain="")
 PACKETS = Quantity(
     "packets a second",
-    "frames a second, with k or M, above 0",
+    "frames a second, with k or M, above 0, up to 10M",
     {unit: size for unit, size in PREFIXES.items() if unit != "G"},
     Fraction(10**7),
     plain="",

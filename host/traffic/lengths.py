@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import yaml
 
 ORDERS = ("cyclic", "random")
-LENGTH = Whole(MIN_LENGTH, MAX_LENGTH)
+LENGTH = Whole(MIN_LENGTH, MAX_LENGTH, note=" octets without FCS")
 LEAST, GREATEST = "The shortest; with `greatest`.", "The longest."
 
 

@@ -141,7 +141,9 @@ class Stream:
         }
     )
     interval: Interval = inline(Interval)
-    count: int | None = key("count", Whole(1, WORD_MAX), "Frames.", None, "endless")
+    count: int | None = key(
+        "count", Whole(1, WORD_MAX, note=", or none for an endless stream"), "Frames.", None, "endless"
+    )
     start_ns: Number = key("start", START, "From the start of the program to the first frame.", 0)
     port: int = key("port", Whole(0, PORTS - 1), "Port that sends it.", 0)
     headers: Headers = inline(Headers)
