@@ -45,7 +45,10 @@ REFUSALS = [
     ("streams: [{pps: 5}]\n", "streams.yaml:1: a stream needs 'length': give octets without FCS, like 512"),
     (GOOD.replace("512", "59"), "streams.yaml:3: length 59 is out of range: give 60 to 9000 octets without FCS"),
     (GOOD.replace("512", "9001"), "streams.yaml:3: length 9001 is out of range: give 60 to 9000 octets without FCS"),
-    (GOOD.replace("512", "64B"), "streams.yaml:3: 'length' is a whole number, not '64B': give 60 to 9000 octets without FCS"),
+    (
+        GOOD.replace("512", "64B"),
+        "streams.yaml:3: 'length' is a whole number, not '64B': give 60 to 9000 octets without FCS",
+    ),
     (GOOD.replace("512", "mix"), "streams.yaml:3: length 'mix' is unknown: did you mean 'imix'?"),
     (
         GOOD.replace("512", "{least: 60}"),
@@ -97,7 +100,10 @@ REFUSALS = [
         "streams.yaml:5: stream 'voice': an interval of 1000 ns within bursts is too short for frames of 512 octets: "
         "give 4288 ns or more, or none for back to back",
     ),
-    (GOOD + "    count: 0\n", "streams.yaml:5: count 0 is out of range: give 1 to 4294967295, or none for an endless stream"),
+    (
+        GOOD + "    count: 0\n",
+        "streams.yaml:5: count 0 is out of range: give 1 to 4294967295, or none for an endless stream",
+    ),
     (
         GOOD + "    start: [1]\n",
         "streams.yaml:5: 'start' is a list: give a time with ns, us, ms or s, up to 34.359 s; no unit: ns",
