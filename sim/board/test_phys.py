@@ -86,7 +86,7 @@ def delays_after_pauses(board: Path, monkeypatch: pytest.MonkeyPatch, spoil: boo
     return set((result.records["rx_stamp"].astype(int) - result.records["tx_stamp"].astype(int)).tolist())
 
 
-@pytest.mark.parametrize("board", ["train_board", "tester_board"])
+@pytest.mark.parametrize("board", ["train_board", pytest.param("tester_board", marks=pytest.mark.full)])
 def test_the_first_frame_after_a_pause_is_on_its_tick(
     board: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +109,7 @@ def test_a_probe_that_has_not_set_them_up_fails_as_on_the_desk(
         ("dead=1", "PHY of port 1 gives no receive clock"),
     ],
 )
-@pytest.mark.parametrize("board", ["train_board", "tester_board"])
+@pytest.mark.parametrize("board", ["train_board", pytest.param("tester_board", marks=pytest.mark.full)])
 def test_a_link_that_can_not_be_measured_is_refused_with_the_reason(
     board: str, desk: str, message: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_link_that_flaps_in_mid_train_ends_it_with_the_reason(
 @pytest.mark.parametrize(("desk", "middle", "clipped"), [
     ("skew_ps=1000", 0, "first"),
     ("early_ps=1000", 80, "last"),
-    ("skew_ps=437", 23, "first"),
+    pytest.param("skew_ps=437", 23, "first", marks=pytest.mark.full),
 ])  # fmt: skip
 def test_the_middle_of_the_eye_is_found_and_kept(
     desk: str, middle: int, clipped: str, train_board: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,11 @@ from liteprobe.soc.build.boards_page import margin_table
 from liteprobe.soc.config import ProbeConfig
 
 WITHOUT_EXTRAS = ProbeConfig(with_cpu=False, with_discipline=False)
-CASES = [(name, ProbeConfig()) for name in BOARDS] + [("colorlight_i5", WITHOUT_EXTRAS)]
+FAMILIES = ("colorlight_5a_75b", "colorlight_i9", "versa_ecp5")  # Others of a family wait for --full.
+NAMES = [pytest.param(name, marks=[] if name in FAMILIES else [pytest.mark.full]) for name in BOARDS]
+WITH_SDRAM = [one for name, one in zip(BOARDS, NAMES, strict=True) if board(name).sdram_bytes]
+CASES = [pytest.param(one.values[0], ProbeConfig(), marks=one.marks) for one in NAMES]
+CASES += [("colorlight_i5", WITHOUT_EXTRAS)]
 
 
 @pytest.fixture(autouse=True)
@@ -225,7 +229,7 @@ def instances(verilog, module):
     return re.findall(rf"^{module}(?: #\(.*?\))? {module}(?:_\d+)? ?\(.*?^\);", verilog, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_received_data_is_delayed_as_the_margins_say_and_sent_data_is_not(name, gateware):
     verilog = gateware(name, ProbeConfig()).verilog
     taps = [int(value) for value in re.findall(r"\.DEL_VALUE \(\d+'d(\d+)\)", verilog)]
@@ -249,7 +253,7 @@ def test_the_memory_of_a_probe_that_replays_has_a_pll_of_its_own_and_late_pins(t
     assert len(late) == 32 + 11 + 2 + 3  # Data, address, banks, commands; cke and cs_n are tied on the board.
 
 
-@pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])
+@pytest.mark.parametrize("name", WITH_SDRAM)
 def test_the_pin_of_the_sdram_clock_is_fast_rises_with_its_domain_and_has_a_global_net(name, gateware):
     made = gateware(name, ProbeConfig())
     assert 'IOBUF PORT "sdram_clock" SLEWRATE=FAST;' in made.constraints
@@ -259,7 +263,7 @@ def test_the_pin_of_the_sdram_clock_is_fast_rises_with_its_domain_and_has_a_glob
     assert [text for text in instances(made.verilog, "DCCA") if re.search(r"\.CLKO\s+\(sdram_clk\)", text)]
 
 
-@pytest.mark.parametrize("name", [name for name in BOARDS if board(name).sdram_bytes])
+@pytest.mark.parametrize("name", WITH_SDRAM)
 def test_data_pins_of_the_sdram_have_output_enable_and_input_in_registers_of_the_io(name, gateware):
     """nextpnr puts a register into the I/O only where nothing else is on the net between them."""
     verilog = gateware(name, ProbeConfig()).verilog

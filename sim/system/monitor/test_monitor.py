@@ -112,7 +112,7 @@ class ShortRing(CaptureRing):
         self.blocks = 16
 
 
-@pytest.mark.parametrize("way", ["udp", "bus"])
+@pytest.mark.parametrize("way", ["udp", pytest.param("bus", marks=pytest.mark.full)])
 def test_trigger_in_the_probe_keeps_the_newest_before_it_and_all_that_follows(
     monitor: Monitored, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

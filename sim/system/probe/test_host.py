@@ -73,7 +73,7 @@ def test_a_management_port_counts_each_request_and_loses_none(own: Path) -> None
     assert after == dict.fromkeys(names, 0) | {"received": before + 51}
 
 
-@pytest.mark.parametrize("length", [60, 64])
+@pytest.mark.parametrize("length", [60, pytest.param(64, marks=pytest.mark.full)])
 def test_trains_longer_than_the_ring_are_drained_in_their_gaps(own: Path, length: int) -> None:
     with Probe(url(own)) as probe:
         result = probe.train(TrainProgram(length, 1000, repeats=10))

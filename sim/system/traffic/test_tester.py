@@ -40,7 +40,12 @@ def both(tester: Path, tmp_path: Path) -> Iterator[Monitored]:
 
 @pytest.mark.parametrize(
     ("length", "count", "snap"),
-    [(60, 400, 0), pytest.param(64, 400, 0, marks=pytest.mark.full), (512, 100, 64), (1514, 60, 64)],
+    [
+        (60, 400, 0),
+        pytest.param(64, 400, 0, marks=pytest.mark.full),
+        pytest.param(512, 100, 64, marks=pytest.mark.full),
+        (1514, 60, 64),
+    ],
 )
 def test_both_ports_send_at_line_rate_and_see_every_frame(both: Monitored, length: int, count: int, snap: int) -> None:
     found = send_and_see(both, (length, length), count, snap)

@@ -12,7 +12,7 @@ from liteprobe.sim.models.receive.datagrams import Verdict
 LINE_OCTETS = 8 + 14 + 20 + 8 + 12 + datagrams.PAYLOAD_OCTETS + 4 + 12  # Of a datagram on the line.
 
 
-@pytest.mark.parametrize("seed", with_full(range(1, 5), range(5, 17)))
+@pytest.mark.parametrize("seed", with_full(range(1, 3), range(3, 17)))
 def test_a_hostile_network_puts_no_wrong_word_into_a_ring(seed):
     """Each word that is read is the session's; counts, rings, what goes on, and each answer are the model's."""
     found = datagrams.run(seed, 1000)

@@ -14,7 +14,7 @@ CYCLES = 40_000
 # On sys; at twice sys, edges together; at clocks that drift through each other, faster and a little slower than sys.
 ALONE, TWICE, APART, SLOWER = Setting(50), Setting(100, 20_000), Setting(125, 19_997), Setting(100, 9_901)
 BOARD    = Setting(80, 20_000, late=2)
-SETTINGS = [ALONE, TWICE, APART, SLOWER, BOARD]
+SETTINGS = [ALONE, APART, SLOWER, BOARD, pytest.param(TWICE, marks=pytest.mark.full)]
 
 def measure(setting, **options):
     """Run masters by a seed that is printed; what is wrong raises."""

@@ -16,6 +16,7 @@ from liteprobe.sim.bench.pcie.probes import TOP, PcieCapture, writer
 from liteprobe.sim.bench.tools.wire import is_full, run_wire_test, with_full
 
 CHANNELS = 3
+BLOCKS = 20 # Of each channel.
 
 
 def test_registers_blocks_and_captures_over_pcie():
@@ -58,14 +59,14 @@ async def running(dut, **options):
 @cocotb.test()
 async def blocks_of_all_channels_arrive_octet_for_octet(dut):
     host, ring = await running(dut)
-    sent = [blocks(channel, 20) for channel in range(CHANNELS)]
+    sent = [blocks(channel, BLOCKS) for channel in range(CHANNELS)]
     for channel in range(CHANNELS):
-        await host.start(channel, 20)
+        await host.start(channel, BLOCKS)
         ring.waiting[channel].extend(sent[channel])
     while any(ring.waiting) or any(ring.given):
         await ClockCycles(dut.clk_sys, 100)
     for channel in range(CHANNELS):
-        assert await host.read(f"capture_dma_written{channel}") == 20
+        assert await host.read(f"capture_dma_written{channel}") == BLOCKS
         for number, block in enumerate(sent[channel]):
             assert host.block(channel, number) == filled(block), (channel, number)
 

@@ -100,7 +100,7 @@ def test_jumbo_frames_and_giants():
 
 
 @pytest.mark.parametrize(
-    "reader", [Reader(stall=128), Reader(stall=200), Reader(stall=20, pause=3000), Reader(20, 60, 2000), Reader(skip=128)]
+    "reader", [Reader(stall=144), Reader(stall=200), Reader(stall=20, pause=3000), Reader(20, 60, 2000), Reader(skip=128)]
 )
 def test_what_finds_no_room_is_counted_and_all_else_is_whole(reader):
     for found in findings([mixed(2500, 40, 60), mixed(2500, 41, 60)], reader, **ALL):

@@ -14,7 +14,7 @@ from liteprobe.sim.bench.frames.random_streams import StreamMaker
 from liteprobe.sim.bench.tools.wire import with_full
 from liteprobe.sim.bench.traffic import port
 
-@pytest.mark.parametrize("seed", with_full(range(1000, 1006), range(1006, 1100)))
+@pytest.mark.parametrize("seed", with_full(range(1000, 1004), range(1004, 1100)))
 def test_random_programs_leave_as_the_model_says(seed):
     chance = random.Random(seed)
     streams = StreamMaker(seed, chance.choice((80, 200, 1514))).streams(chance.randint(1, 16), chance.choice((0.5, 0.95, 1)))

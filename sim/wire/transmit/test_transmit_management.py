@@ -167,7 +167,7 @@ async def back_to_back_management_waits_for_the_end_or_a_gap_between_trains(dut,
 
 
 @cocotb.test()
-@cocotb.parametrize(seed=with_full([*range(6)], [*range(6, 12)]))
+@cocotb.parametrize(seed=with_full([0, 1, 3], [2, *range(4, 12)]))
 async def a_start_is_in_one_tick_of_both_ports_whatever_management_does(dut, seed):
     """Frames of all lengths hit every moment before a start and a timed start."""
     bench = TransmitDriver(dut, 50 if seed % 2 else 62.5)

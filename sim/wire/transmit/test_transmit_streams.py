@@ -75,7 +75,7 @@ def random_settings(rng, stream):
 
 
 @cocotb.test()
-@cocotb.parametrize(seed=with_full([1, 2], [3, 4, 5, 6]))
+@cocotb.parametrize(seed=with_full([1], [2, 3, 4, 5, 6]))
 async def frames_of_several_streams_leave_when_due_as_they_are_meant(dut, seed):
     rng = random.Random(seed)
     bench = StreamsDriver(dut, 46.875 if seed % 2 else 62.5, ppm=-100)
