@@ -3,7 +3,7 @@
 
 """Colorlight 5A-75B, revisions 7.0, 8.0 and 8.2: a LED receiver card with two gigabit ports, about 20 dollars.
 
-It stands alone as each board does: pins, clocks and what the card can do.
+Stands alone: a file a board, with its pins, clocks and what the card can do.
 """
 
 from litex.build.generic_platform import IOStandard, Pins, Subsignal

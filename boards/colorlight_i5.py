@@ -3,7 +3,7 @@
 
 """Colorlight i5 (7.0) on its extension board: a SODIMM module with two gigabit PHYs.
 
-It stands alone as each board does: pins, clocks and what the module can do.
+Stands alone: a file a board, with its pins, clocks and what the module can do.
 """
 
 from litex.build.generic_platform import IOStandard, Pins, Subsignal

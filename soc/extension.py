@@ -3,7 +3,7 @@
 
 """Adds parts of one's own to a probe from a file, without a change to the package.
 
-It stands alone because simulated builds take it, too, without the tools of a board.
+Stands alone: simulated builds take it, too, without the tools of a board.
 """
 
 from __future__ import annotations

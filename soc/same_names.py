@@ -7,6 +7,8 @@ Migen names a signal after the variable that takes it and the frames that lead t
 runs comprehensions in the frame of their function (PEP 709) and 3.13 joins instructions: a build would have other names there,
 and another result for the same seed. So the packages that make gateware are compiled with a generator in the place of each
 comprehension, which has a frame still, and what was joined is read as the two instructions that it was.
+
+Stands alone: it comes in before Migen does, and goes once no supported Python needs it.
 """
 
 import ast

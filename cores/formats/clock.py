@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Defines the states, errors and units of a probe's clock and of its PPS: a table of data, as all files here are."""
+"""Defines the states, errors and units of a probe's clock and of its PPS.
+
+Stands alone: a table of data, as all files here are.
+"""
 
 from enum import IntEnum, IntFlag
 from typing import Final

@@ -3,7 +3,7 @@
 
 """Grants exclusive write access to one host, for as long as it is heard.
 
-It stands alone because it is a contract with hosts of its own, whatever the management link.
+Stands alone: it is a contract with hosts, whatever the management link.
 """
 
 from math import ceil

@@ -42,7 +42,7 @@ class FlowHash(LiteXModule):
     hash, done : Signal(32), Signal(), out
         One cycle of ``done``; ``hash`` stays until the next ``start``. Without addresses 0, and no ``done``.
 
-    Source: Microsoft, "RSS hashing functions"; sim/models/toeplitz.py.
+    Source: Microsoft, "RSS hashing functions"; sim/models/receive/monitor.py.
     """
     def __init__(self):
         self.write     = Signal()

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Measures the clock of a line against the time of the probe."""
+"""Measures the clock of a line against the time of the probe.
+
+Stands alone: a port has it or not, whatever else keeps time.
+"""
 
 from migen import *
 from migen.genlib.cdc import MultiReg

@@ -3,7 +3,7 @@
 
 """Shows the host what firmware reports of the time, and whether firmware is still alive.
 
-It stands alone because it is firmware's own block: words that the clock itself knows nothing of.
+Stands alone: it is firmware's own block, with words that the clock itself knows nothing of.
 """
 
 from migen import *

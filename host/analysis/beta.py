@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Computes the incomplete beta function, which the distributions of Student and of Bernoulli's trials are made of.
 
-SciPy has it, too, and is twice as large as all else that a host needs. It stands alone because a test compares the two.
+SciPy has it, too, and is twice as large as all else that a host needs. Stands alone: a test compares the two.
 """
 
 import math

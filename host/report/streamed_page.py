@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Writes the report of a replay, or of configuration sets: what was planned, what was sent, and the delays of what came.
 
-Stands alone because its templates take long to load, and ``--report`` alone needs them.
+Stands alone: its templates take long to load, and ``--report`` alone needs them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -65,7 +65,7 @@ def test_whatever_listens_is_in_the_table() -> None:
         "host/agent/sockets.py",
         "host/agent/c/liteprobe_sockets.c",
         "host/capture/receive.py",
-        "host/device/networks.py",  # ARP, of a raw socket.
+        "host/device/discover.py",  # ARP, of a raw socket.
         "host/serve/metrics.py",
         "sim/system/harness/management.cpp",
     }

@@ -188,7 +188,7 @@ def test_a_device_that_loses_a_frame_leaves_those_that_the_trace_has_once(
     result = replayed(equal_frames(tmp_path), lambda frames: [one for n, one in enumerate(passed(frames)) if n != 7])
     assert counts(result[0]) == (25, 1, 0, 0, 14)
     assert (
-        "port 0: 14 captured frames without a stamp have no delay: 0 are not in the trace, 0 are copies, of 14 it can't be told "
+        "port 0: 14 captured frames without a stamp have no delay: 0 are not in the trace, 0 are copies, of 14 it isn't known "
         "which they are; 1 did not come" in result.notes
     )
     assert result[0].scheduled and set(result[0].scheduled.delays.values.tolist()) == {DELAY_NS}
