@@ -32,7 +32,7 @@ EXPECTED = {1: 100, 2: 58}
 START_NS = 1_700_000_000 * 10**9
 #: The store has space for the delayed frames and for three more: those that come in or go out just then.
 SPARE_FRAMES = 3
-ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/emulate.py).
+ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/probe.py).
 WAYS = {1: "one_way", 2: "both_ways"}
 #: The kind of a store and its words, all of which the one class in use has.
 STORES = {

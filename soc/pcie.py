@@ -1,8 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Makes PCIe the management link: BAR0 reaches the bus, MSI reports, blocks of the capture leave by DMA, a writer a channel, and
-what is replayed comes by DMA, a reader a port. A build writes the sources of its Linux driver, too."""
+"""Shows the bus in BAR0 of PCIe, and writes the sources of the Linux driver of a build."""
 
 from __future__ import annotations
 
@@ -18,15 +17,11 @@ from litex.gen import *
 from litex.soc.integration.export import get_csr_header, get_mem_header, get_soc_header
 from litex.soc.interconnect import wishbone
 
-from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
 from litepcie.frontend.wishbone import LitePCIeWishboneMaster
 
-from liteprobe.cores.capture.dma import CaptureDma, RingPointers
 from liteprobe.cores.formats import BAR0_SEGMENTS, BAR0_SEGMENT_BYTES, DMA_SLOTS, DMA_SLOT_BYTES
-from liteprobe.cores.receive.datagrams.slot_reader import SlotReader
 
 BAR0_BYTES    = len(BAR0_SEGMENTS)*BAR0_SEGMENT_BYTES
-DATA_WIDTH    = 64
 ADDRESS_WIDTH = 64
 MSI_BLOCKS    = 32 # Of a channel, from one interrupt to the next: LitePCIe's own pace.
 
@@ -71,66 +66,6 @@ def check_reach(regions):
         if not starts or region.origin + region.size > starts[0] + BAR0_SEGMENT_BYTES:
             raise ValueError(f"{name} at {region.origin:#x}, {region.size} octets, is out of reach of BAR0: "
                 f"change BAR0_SEGMENTS of cores/formats")
-
-# Management link ----------------------------------------------------------------------------------
-
-def add_pcie(soc, phy, channels, readers=0):
-    """Give ``soc`` the management link by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
-
-    Names of modules and constants are those that LitePCIe's driver knows.
-
-    Parameters
-    ----------
-    phy : PHY of LitePCIe, 64 bits wide, with a BAR0 of BAR0_BYTES.
-    channels : int, from 1 to 8
-    readers : int
-        How many of them, from the first one on, read slots from the host's memory, too: ``reader``, a `SlotReader`.
-    """
-    soc.pcie_phy      = phy
-    soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
-    soc.pcie_window   = BarWindow(soc.pcie_endpoint)
-    soc.pcie_msi      = LitePCIeMSI()
-    soc.bus.add_master("pcie", soc.pcie_window.bus)
-    soc.comb += soc.pcie_msi.source.connect(phy.msi)
-
-    soc.capture_dma = CaptureDma(soc.pcie_endpoint, channels, ADDRESS_WIDTH)
-    soc.add_constant("DMA_CHANNELS",   channels)
-    soc.add_constant("DMA_ADDR_WIDTH", ADDRESS_WIDTH)
-    irqs = Signal(channels)
-    for number, channel in enumerate(soc.capture_dma.channels):
-        if number < readers:
-            channel.reader = SlotReader(soc.pcie_endpoint, ADDRESS_WIDTH)
-        soc.add_module(name=f"pcie_dma{number}", module=channel)
-        soc.add_constant(f"PCIE_DMA{number}_WRITER_INTERRUPT", number)
-        # The driver reads this one of every channel, and nothing ever raises it.
-        soc.add_constant(f"PCIE_DMA{number}_READER_INTERRUPT", channels + number)
-        soc.sync += irqs[number].eq(channel.done & (channel.written[:log2_int(MSI_BLOCKS)] == MSI_BLOCKS - 1))
-    soc.comb += soc.pcie_msi.irqs.eq(irqs)
-
-def connect_ring(soc, capture):
-    """Let the blocks of a capture leave by ``soc.capture_dma``, and be freed once they are in the host's memory.
-
-    Parameters
-    ----------
-    capture : Capture
-        Its ``bus`` is taken here. Of what a trigger has freed nothing is known here: a host looks for its trigger by itself.
-
-    Returns the bus that takes its place, a slave: the table for the host.
-    """
-    dma = soc.capture_dma
-    soc.ring_pointers = pointers = RingPointers(len(dma.channels))
-    soc.comb += [
-        *[getattr(dma.sink, name).eq(getattr(capture.block, name)) for name in ("valid", "last", "data", "channel")],
-        capture.block.ready.eq(dma.sink.ready),
-        capture.send.eq(dma.is_open),
-        pointers.done.eq(dma.done),
-        pointers.rewind.eq(dma.rewind),
-        pointers.clear.eq(capture.channels.clear),
-        *[mine.eq(theirs) for mine, theirs in zip(pointers.in_flight, dma.in_flight)],
-    ]
-    bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
-    soc.ring_table = wishbone.Arbiter([pointers.bus, bus], capture.bus)
-    return bus
 
 # Driver -------------------------------------------------------------------------------------------
 

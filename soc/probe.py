@@ -3,6 +3,8 @@
 
 """Builds the probe: test ports, timebase, management link and processor on one bus."""
 
+from typing import NamedTuple
+
 from migen import *
 
 from litex.gen import *
@@ -17,36 +19,422 @@ from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
 from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
+from liteprobe.cores.emulate.arrive import ForwardPath
+from liteprobe.cores.emulate.bypass import ReverseBypass
+from liteprobe.cores.emulate.direction import DirectionSizes, EmulatedDirection, Origin
+from liteprobe.cores.emulate.forward import ForwardSource
+from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.formats import (
-    BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STREAM_WORDS, STREAMS,
-    TICKS_PER_SECOND, Part,
+    BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STATUS_PERIOD_S, STREAM_WORDS,
+    STREAMS, TICKS_PER_SECOND, Part,
 )
+from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
+from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
+from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
+from liteprobe.cores.receive.datagrams.receiver import DatagramReceiver
+from liteprobe.cores.receive.datagrams.slots import SlotReceiver
+from liteprobe.cores.receive.datagrams.status import ERRORS_WORD, FIRST_UNDERRUN_WORD, FRAMES_WORD, SHOWN_WORDS, UNDERRUNS_WORD
 from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.status import ClockStatusBlock
+from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.management import ManagementTransmit
-from liteprobe.cores.transmit.pace import StartGate
-from liteprobe.cores.transmit.path import TransmitPath
+from liteprobe.cores.transmit.pace import START_TO_SFD, StartGate
+from liteprobe.cores.transmit.path import ForwardTransmit, TransmitPath
 from liteprobe.cores.transmit.sources.replay import ReplayPort, ReplaySource
 from liteprobe.cores.transmit.sources.sets import SdramTable, SetRegisters, SetsSource
-from liteprobe.soc.boot import processor_parameters
-from liteprobe.soc.datagrams import add_datagrams, add_slots
-from liteprobe.soc.emulate import add_emulator, add_leave
+from liteprobe.cores.transmit.stamp import STAMP_TICKS
+from liteprobe.soc.boot import BootRegisters, Firmware, boot_program, processor_parameters
+from liteprobe.soc.config import LONGEST
 from liteprobe.soc.export import identity, soc_map
-from liteprobe.soc.main_ram import (
-    add_boot, add_place, behind_start, burst_port, ring_address, sdram_places, write_boot_program,
-)
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 DATA_WIDTH       = 32         # Of the frame streams in sys.
 BUS_TIMEOUT      = 1024 # Cycles. A wrong address answers soon, so that Etherbone's client needn't wait.
+
+# Parts of the SoC ---------------------------------------------------------------------------------
+#
+# Functions beside the class, not methods: Migen names signals after the frames that make them, and routing follows the names.
+
+# SDRAM --------------------------------------------------------------------------------------------
+
+BANK_BYTES     = 4*ROWS*COLUMNS
+FIRMWARE_BYTES = 1024*1024 # Of the SDRAM, where it is main RAM.
+SDRAM_ORIGIN   = 0x48000000 # Of a SDRAM that isn't main RAM.
+
+class SdramPlace(NamedTuple):
+    """A part of the SDRAM, octets from its beginning."""
+    origin: int
+    size:   int
+
+def sdram_places(config, board):
+    """Return who has which part of the SDRAM: those that are wanted, ``capture`` the rest."""
+    wanted = {"firmware": FIRMWARE_BYTES} if config.main_ram_kind(board) == "sdram" else {}
+    if config.replays:
+        wanted |= {"sets": 4*TABLE_ENTRIES} if config.makes_sets else {}
+        wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
+    if config.stores_in_sdram:
+        wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
+        if config.trace_entries:
+            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
+    places, at = {}, 0
+    for name, size in wanted.items():
+        places[name] = SdramPlace(at, size)
+        at += size
+    places["capture"] = SdramPlace(at, BANK_BYTES*sdram_banks(config, board) - at)
+    if places["capture"].size < 0:
+        raise ValueError(f"the SDRAM of {board.name} is {-places['capture'].size} bytes too small: lower store_words")
+    return places
+
+def sdram_banks(config, board):
+    """Return the banks of the SDRAM that are used: two, which all boards have; of an emulator, all."""
+    return board.sdram_banks if config.stores_in_sdram else BANKS
+
+def add_sdram(soc, name, origin):
+    """Give ``soc`` the board's SDRAM as a region of the bus; return whether it is ready.
+
+    A probe whose ports share it has it run in a clock of its own where the board has one.
+    """
+    config, board = soc.probe_config, soc.board
+    has_clock     = config.shares_sdram and board.memory_clk_freq is not None
+    phy, clk_freq = board.sdram(has_clock)
+    soc.sdram_phy = phy
+    sdram = SdramController(phy, clk_freq,
+        with_bursts      = config.monitors or config.shares_sdram,
+        with_late_answer = board.with_late_sdram and not has_clock,
+        banks            = sdram_banks(config, board))
+    soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
+    memory    = sdram
+    if has_clock:
+        soc.memory_crossing = memory = MemoryCrossing(sdram)
+    if config.shares_sdram:
+        soc.burst_ports = BurstPorts(memory.burst)
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*sdram.banks, mode="rwx"))
+    soc.sdram_region = soc.bus.regions[name]
+    soc.sdram_ready  = memory.ready
+    return memory.ready
+
+def behind_start(soc, host):
+    """Return the bus of a host, whose accesses wait there until the SDRAM of ``soc`` is started.
+
+    The interconnect answers what takes longer than its time-out, a write as if it were done, and the start takes longer.
+    """
+    bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+    soc.comb += [
+        host.connect(bus, omit={"cyc"}),
+        bus.cyc.eq(host.cyc & soc.sdram_ready),
+    ]
+    return bus
+
+def burst_port(soc, writes=True):
+    """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM.
+
+    ``writes``: it is not only for reading.
+    """
+    if not hasattr(soc, "sdram"):
+        # BAR0 reaches main RAM, and what is in its place.
+        origin = soc.mem_map["main_ram"] if soc.probe_config.link == "pcie" else SDRAM_ORIGIN
+        add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", origin)
+    # Else there is one user, and the controller's own port is enough.
+    return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
+
+def add_place(soc, name, part):
+    """Let the host find a part of the SDRAM as the memory ``name``, within the SDRAM's region; return its `SdramPlace`."""
+    place = sdram_places(soc.probe_config, soc.board)[part]
+    soc.bus.add_region(name,
+        SoCRegion(origin=soc.sdram_region.origin + place.origin, size=place.size, mode="rw", linker=True))
+    return place
+
+def ring_address(soc, number=0):
+    """Return where the ring of a port that replays begins in the SDRAM, words."""
+    return sdram_places(soc.probe_config, soc.board)[f"replay{number}"].origin//4
+
+# Main RAM -----------------------------------------------------------------------------------------
+
+def add_main_ram(soc):
+    """Give ``soc`` the main RAM that is asked for; return whether it is ready, a signal or 1.
+
+    Main RAM of block RAM is LiteX's own (`processor_parameters`).
+    """
+    return add_sdram(soc, "main_ram", soc.mem_map["main_ram"]) if soc.probe_config.main_ram_kind(soc.board) == "sdram" else 1
+
+def add_boot(soc):
+    """Give ``soc`` the registers that start firmware; from flash too, where there is main RAM to copy it to."""
+    ready = add_main_ram(soc)
+    flash = None
+    if soc.board.flash_offset is not None and "main_ram" in soc.bus.regions:
+        soc.flash_pins = flash = soc.board.flash()
+    soc.boot = BootRegisters(ready, flash)
+
+def write_boot_program(soc, registers):
+    """Write the program into the ROM of ``soc``, whose registers are where the map ``registers`` says."""
+    def address(name):
+        return registers[name]["addr"]
+    firmware = None
+    if "boot_flash" in registers:
+        ram = soc.bus.regions["main_ram"]
+        firmware = Firmware(soc.board.flash_offset, ram.origin, ram.size,
+            map_hash  = address("probe_map_hash"),
+            ram_ready = address("boot_ram"),
+            flash     = address("boot_flash"),
+        )
+    soc.init_rom("rom", boot_program(address("boot_entry"), address("boot_state"), firmware), auto_size=False)
+
+# Emulated network ---------------------------------------------------------------------------------
+
+BUFFER_WORDS = 1024 # That are read ahead of a direction.
+# Of a frame that are here before it is shown: block RAM is faster than the line, the SDRAM may have others to serve.
+LEAVE_WORDS  = {False: 16, True: 384}
+MOVE_TICKS   = 3 # At most, in which a word goes to the store: a cycle of the slowest ``sys``.
+# From the start to tick 0, as the MAC has it: the start is seen a tick later.
+ORIGIN_TICKS = 1 + LEAD_TICKS + DUE_TO_START + START_TO_SFD - STAMP_TICKS # The path has no stamp.
+
+def add_leave(soc, number):
+    """Send on a PHY what leaves the network, or what goes back where it has one direction: registers ``port<n>_tx``."""
+    if number < 2 - soc.probe_config.directions:
+        add_back(soc)
+        return
+    source = ForwardSource(BUFFER_WORDS, LEAVE_WORDS[soc.probe_config.stores_in_sdram])
+    path   = ForwardTransmit(source, soc.carries_management(number), soc.phys[number].tx_ticks)
+    path.add_csr()
+    soc.join_transmit(number, path, soc.add_local_timebase(f"tx{number}"))
+
+def add_back(soc):
+    """Let the frames of port 1 leave by port 0 as they came."""
+    limits = direction_limits(soc.probe_config)
+    back   = ReverseBypass(limits.longest, staging_octets(limits), soc.carries_management(0))
+    back.add_csr()
+    names  = {"eth_rx": "eth_rx1", "timebase": soc.add_local_timebase("tx0")}
+    soc.add_module(name="port0_tx", module=ClockDomainsRenamer(names)(back))
+    soc.comb += [
+        soc.phys[1].source.connect(back.sink),
+        back.source.connect(soc.phys[0].sink),
+        back.phy_link_up.eq(soc.phys[0].link_up),
+    ]
+
+def staging_octets(limits):
+    """Return the size of a memory for frames as they come in."""
+    return 1 << (2*limits.longest).bit_length()
+
+def add_emulator(soc):
+    """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
+    config     = soc.probe_config
+    soc.filter = FilterTables(config.directions)
+    soc.filter.add_csr()
+    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    soc.arrive_ports = [add_arrive(soc, number) for number in range(config.directions)]
+    for number in range(config.directions):
+        add_direction(soc, number)
+
+def add_arrive(soc, number):
+    """Take in the frames of a PHY: module ``port<n>_arrive``."""
+    config = soc.probe_config
+    phy    = soc.phys[number]
+    limits = direction_limits(config)
+    path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
+        config.mac_address if soc.carries_management(number) else None,
+        longest        = limits.longest,
+        staging_octets = staging_octets(limits),
+        pad_ticks      = phy.rx_ticks)
+    domain = soc.add_local_timebase(f"rx{number}")
+    path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
+    soc.add_module(name=f"port{number}_arrive", module=path)
+    soc.comb += phy.source.connect(path.sink)
+    return path
+
+def direction_limits(config):
+    """Return the sizes of each direction of a probe."""
+    longest = config.longest
+    return DirectionSizes(
+        waiting       = 512,
+        entries       = config.entries,
+        longest       = longest,
+        # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
+        arrival_ticks = longest + 4 + 512,
+        lead_ticks    = 4096 if config.stores_in_sdram else 512,
+        engine_ticks  = 256,
+        # The words of a frame of 1536 octets are moved in the ticks above.
+        move_ticks    = MOVE_TICKS*(longest - LONGEST[0])//4,
+    )
+
+def add_direction(soc, number):
+    """Emulate a network from port ``number`` to the other one."""
+    config   = soc.probe_config
+    out      = 1 - number
+    transmit = getattr(soc, f"port{out}_tx")
+    store    = frame_store(soc, number)
+    trace    = add_trace(soc, number) if config.trace_entries else None
+    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
+    port.add_csr()
+    soc.add_module(name=f"direction{number}", module=port)
+    origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
+    origin = ClockDomainsRenamer({"timebase": soc.add_local_timebase(f"origin{number}")})(origin)
+    soc.add_module(name=f"direction{number}_origin", module=origin)
+    soc.comb += [
+        origin.ticks.eq(soc.timebase.ticks),
+        origin.strobe.eq(soc.gate.strobe[out]),
+        port.origin.eq(origin.origin),
+    ]
+    emulation = port.emulation
+    soc.add_memory(f"direction{number}_settings", emulation.settings_bus, emulation.settings.words_count)
+    soc.add_memory(f"direction{number}_counts", emulation.counts_bus, emulation.counts.words)
+
+def frame_store(soc, number):
+    """Return where the octets of a direction wait."""
+    config = soc.probe_config
+    if not config.stores_in_sdram:
+        return BlockStore(config.store_words, BUFFER_WORDS)
+    place = sdram_places(config, soc.board)[f"emulate{number}"]
+    return SdramStore(burst_port(soc), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
+
+def add_trace(soc, number):
+    """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""
+    config, name = soc.probe_config, f"direction{number}_trace"
+    if not config.stores_in_sdram:
+        trace = BlockTrace(config.trace_entries)
+        soc.add_memory(name, trace.bus, trace.words)
+        return trace
+    port  = burst_port(soc, writes=False)
+    place = add_place(soc, name, f"trace{number}")
+    return SdramTrace(port, place.origin//4, config.trace_entries)
+
+# Replay -------------------------------------------------------------------------------------------
+
+#: Words of a ring's counts that are registers of its port.
+COUNT_REGISTERS = ("accepted", "datagrams", "repeated", "early", "full")
+#: Words after the counts of two rings that are registers of its port, too.
+SHOWN     = {
+    "underruns": UNDERRUNS_WORD, "frames": FRAMES_WORD, "first_underrun": FIRST_UNDERRUN_WORD, "errors": ERRORS_WORD,
+}
+SHOWN_BASE = 2*COUNTS
+
+def add_datagrams(soc, receive, transmit, has_space):
+    """Take datagrams out of ``receive``, and answer on ``transmit`` before all others; return what the stack has in their place.
+
+    Registers ``port<n>_replay_accepted``, ``_datagrams``, ``_repeated``, ``_early``, ``_full`` and ``_strange``, and of the
+    replay ``_frames``, ``_underruns``, ``_first_underrun`` and ``_errors``.
+
+    Parameters
+    ----------
+    soc : ProbeSoC
+        With ``replay_ports``, a `RingReaderPort` of each test port.
+    receive, transmit, has_space
+        As of `ProbeSoC.add_management`.
+    """
+    config    = soc.probe_config
+    datagrams = DatagramReceiver(config.ports, burst_port(soc), ring_address(soc), config.mac_address, config.ip_address,
+        int(STATUS_PERIOD_S*soc.sys_clk_freq))
+    soc.add_module(name="datagrams", module=datagrams)
+    sink = datagrams.join_link(receive, transmit, has_space)
+    datagrams.join_lease(soc.probe.lease)
+    soc.add_memory("datagrams", datagrams.bus, SHOWN_BASE + SHOWN_WORDS*config.ports)
+    soc.words_as_registers["datagrams"] = {}
+    for number, port in enumerate(soc.replay_ports):
+        datagrams.join_ring(number, port)
+        shown = {f"port{number}_replay_{name}": SHOWN_BASE + SHOWN_WORDS*number + place for name, place in SHOWN.items()}
+        soc.words_as_registers["datagrams"] |= count_registers(number, COUNTS*number) | shown
+    return datagrams.source, sink, 1
+
+def add_slots(soc):
+    """Fill the ring of each port that replays from slots in the host's memory, by the DMA reader of its channel.
+
+    Registers as of `add_datagrams`, and ``replay_dma_filled<n>``, ``replay_dma_taken<n>``.
+    """
+    from liteprobe.cores.receive.datagrams.slot_reader import SlotRegisters # LitePCIe is only needed here.
+    dma = SlotRegisters()
+    soc.add_module(name="replay_dma", module=dma)
+    for number, port in enumerate(soc.replay_ports):
+        reader   = soc.capture_dma.channels[number].reader
+        receiver = SlotReceiver(number, burst_port(soc), ring_address(soc, number))
+        soc.add_module(name=f"port{number}_slots", module=receiver)
+        dma.add_csr(number, reader)
+        port.add_counters()
+        receiver.join_reader(reader)
+        receiver.join_ring(0, port)
+        receiver.join_lease(soc.probe.lease)
+        soc.add_memory(f"port{number}_slots", receiver.bus, 2*COUNTS) # As large as its LUT RAM, or addresses would be others.
+        soc.words_as_registers[f"port{number}_slots"] = count_registers(number)
+
+def count_registers(number, first=0):
+    """Return the registers that the counts of a port's ring are: where each is in its memory, from word ``first`` on."""
+    found = {f"port{number}_replay_{name}": first + place for place, name in enumerate(COUNT_REGISTERS)}
+    found[f"port{number}_replay_strange"] = STRANGE # One for all rings of the memory.
+    return found
+
+# PCIe ---------------------------------------------------------------------------------------------
+
+def add_pcie(soc, phy, channels, readers=0):
+    """Give ``soc`` the management link by PCIe, and ``soc.capture_dma``, which takes the blocks of the capture.
+
+    Names of modules and constants are those that LitePCIe's driver knows.
+
+    Parameters
+    ----------
+    phy : PHY of LitePCIe, 64 bits wide, with a BAR0 of BAR0_BYTES.
+    channels : int, from 1 to 8
+    readers : int
+        How many of them, from the first one on, read slots from the host's memory, too: ``reader``, a `SlotReader`.
+    """
+    # LitePCIe is only needed here.
+    from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
+    from liteprobe.cores.capture.dma import CaptureDma
+    from liteprobe.cores.receive.datagrams.slot_reader import SlotReader
+    from liteprobe.soc.pcie import ADDRESS_WIDTH, MSI_BLOCKS, BarWindow
+    soc.pcie_phy      = phy
+    soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
+    soc.pcie_window   = BarWindow(soc.pcie_endpoint)
+    soc.pcie_msi      = LitePCIeMSI()
+    soc.bus.add_master("pcie", soc.pcie_window.bus)
+    soc.comb += soc.pcie_msi.source.connect(phy.msi)
+
+    soc.capture_dma = CaptureDma(soc.pcie_endpoint, channels, ADDRESS_WIDTH)
+    soc.add_constant("DMA_CHANNELS",   channels)
+    soc.add_constant("DMA_ADDR_WIDTH", ADDRESS_WIDTH)
+    irqs = Signal(channels)
+    for number, channel in enumerate(soc.capture_dma.channels):
+        if number < readers:
+            channel.reader = SlotReader(soc.pcie_endpoint, ADDRESS_WIDTH)
+        soc.add_module(name=f"pcie_dma{number}", module=channel)
+        soc.add_constant(f"PCIE_DMA{number}_WRITER_INTERRUPT", number)
+        # The driver reads this one of every channel, and nothing ever raises it.
+        soc.add_constant(f"PCIE_DMA{number}_READER_INTERRUPT", channels + number)
+        soc.sync += irqs[number].eq(channel.done & (channel.written[:log2_int(MSI_BLOCKS)] == MSI_BLOCKS - 1))
+    soc.comb += soc.pcie_msi.irqs.eq(irqs)
+
+def connect_ring(soc, capture):
+    """Let the blocks of a capture leave by ``soc.capture_dma``, and be freed once they are in the host's memory.
+
+    Parameters
+    ----------
+    capture : Capture
+        Its ``bus`` is taken here. Of what a trigger has freed nothing is known here: a host looks for its trigger by itself.
+
+    Returns the bus that takes its place, a slave: the table for the host.
+    """
+    from liteprobe.cores.capture.dma import RingPointers
+    dma = soc.capture_dma
+    soc.ring_pointers = pointers = RingPointers(len(dma.channels))
+    soc.comb += [
+        *[getattr(dma.sink, name).eq(getattr(capture.block, name)) for name in ("valid", "last", "data", "channel")],
+        capture.block.ready.eq(dma.sink.ready),
+        capture.send.eq(dma.is_open),
+        pointers.done.eq(dma.done),
+        pointers.rewind.eq(dma.rewind),
+        pointers.clear.eq(capture.channels.clear),
+        *[mine.eq(theirs) for mine, theirs in zip(pointers.in_flight, dma.in_flight)],
+    ]
+    bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+    soc.ring_table = wishbone.Arbiter([pointers.bus, bus], capture.bus)
+    return bus
 
 # Identity -----------------------------------------------------------------------------------------
 
@@ -485,8 +873,7 @@ class ProbeSoC(SoCCore):
 
     def add_link_pcie(self):
         """Reach the bus through BAR0; ``capture_dma`` takes what the capture keeps, and brings what is replayed."""
-        # LitePCIe is only needed here.
-        from liteprobe.soc.pcie import BAR0_BYTES, add_pcie, connect_ring
+        from liteprobe.soc.pcie import BAR0_BYTES # LitePCIe is only needed here.
         config = self.probe_config
         add_pcie(self, self.board.pcie_phy(BAR0_BYTES), config.dma_channels, readers=config.ports if config.replays else 0)
         if config.replays:

@@ -114,7 +114,7 @@ class FileSource:
                     return
                 if len(packets.at):  # There may be another section.
                     continue
-                if reader.is_stuck() or not self._move_on(window, reader):
+                if reader.is_stuck() or not reader.move_on():
                     if window.missing:
                         self._end(f"the block before packet {number} is cut: {window.missing} octets are missing")
                     elif reader.is_stuck() or reader.at < window.filled:
@@ -138,13 +138,6 @@ class FileSource:
         what = "is empty" if not window.filled else "is neither pcap nor pcapng"
         pack = " (it is packed: unpack it with gunzip)" if window.octets[:2].tobytes() == b"\x1f\x8b" else ""
         raise UsageError(f"{self.path} {what}{pack}: give a file that tcpdump, dumpcap or liteprobe capture wrote")
-
-    @staticmethod
-    def _move_on(window: Window, reader: Reader) -> bool:
-        """Read on, from what the reader has not read yet."""
-        came = window.move_on(reader.at)
-        reader.at = 0
-        return came
 
     def _end(self, what: str) -> None:
         if not self.repair:

@@ -97,6 +97,12 @@ class PcapReader:
         wrong = (kept > length) | (length > KEPT_MOST) | (part >= self.per_second)
         return Packets(at + RECORD_OCTETS, kept, length, time, self._fcs * full, self._link * full, wrong)
 
+    def move_on(self) -> bool:
+        """Read on, from what isn't read yet; return whether anything came."""
+        came = self._window.move_on(self.at)
+        self.at = 0
+        return came
+
     def reason(self) -> str:
         """Return why the packet at ``at`` can't be read, at the end of the file."""
         left = self._window.filled - self.at

@@ -87,6 +87,12 @@ class PcapngReader:
         fcs, link = (np.array([getattr(one, name) for one in table])[interface] for name in ("fcs", "link"))
         return Packets(at + PACKET_OCTETS - 4, kept, length, time, fcs, link, wrong)
 
+    def move_on(self) -> bool:
+        """Read on, from what isn't read yet; return whether anything came."""
+        came = self._window.move_on(self.at)
+        self.at = 0
+        return came
+
     def reason(self) -> str:
         """Return why the block at ``at`` can't be read, at the end of the file."""
         if self._stuck:

@@ -130,9 +130,10 @@ def main_ram_of(text: str) -> dict[str, Any]:
 
 def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     """Return the configuration that the options ask for on the board ``target``."""
-    args.ports = most_ports(target, args.preset) if args.ports is None else args.ports
-    args.link = args.link or default_link(target, args.preset, args.ports)
     fields = {name: getattr(args, name) for name in NAMES} | main_ram_of(args.main_ram)
+    if args.ports is None:
+        fields["ports"] = most_ports(target, args.preset)
+    fields["link"] = args.link or default_link(target, args.preset, fields["ports"])
     # The processor first: without it a clock has no firmware that keeps it on a PPS.
     is_generator = Part.MEASURE in PRESETS[args.preset]
     fields["with_sets"] = bool(args.with_sets)
@@ -141,17 +142,14 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
         # A generator with one that just fits a LFE5U-25F was not routed; nobody tried one that replays.
         share = COMFORT if is_generator or ProbeConfig(**fields).replays else 1.0
         fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, share)
-    if args.with_streams is None:
-        args.with_streams = is_generator or holds(target, fields | {"with_streams": True})
     fields["with_streams"] = args.with_streams
+    if args.with_streams is None:
+        fields["with_streams"] = is_generator or holds(target, fields | {"with_streams": True})
     if args.with_sets is None:
-        args.with_sets = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True}, COMFORT)
-    fields["with_sets"] = args.with_sets
-    if args.with_hash is None:
-        # A replay just below the limit was not routed with it.
-        args.with_hash = not ProbeConfig(**fields).replays or holds(target, fields, COMFORT)
-    fields["with_hash"] = args.with_hash
-    return ProbeConfig(**fields)
+        fields["with_sets"] = not ProbeConfig(**fields).replays or holds(target, fields | {"with_sets": True}, COMFORT)
+    # A replay just below the limit was not routed with a hash.
+    has_hash = not ProbeConfig(**fields).replays or holds(target, fields, COMFORT)
+    return ProbeConfig(**fields, with_hash=has_hash if args.with_hash is None else args.with_hash)
 
 
 def left_out(config: ProbeConfig) -> dict[str, str]:

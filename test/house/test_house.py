@@ -239,6 +239,10 @@ def imported_names() -> set[str]:
     return {alias.name for node in nodes if (node.module or "").startswith("liteprobe") for alias in node.names}
 
 
+#: Migen names signals by its module ``tracer``, which can't be given another function but when it is loaded.
+PATCHES = ("soc/same_names.py exec_module: module.get_var_name",)
+
+
 def filled_from_outside(path: str, imported: set[str]) -> Iterator[str]:
     """Yield each statement that gives an attribute to a parameter whose class stands in another file.
 
@@ -254,13 +258,13 @@ def filled_from_outside(path: str, imported: set[str]) -> Iterator[str]:
         for node in ast.walk(function) if function.name not in private else ():
             is_given = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr not in own
             if is_given and isinstance(node.value, ast.Name) and node.value.id in others:
-                yield f"{path}:{node.lineno} {function.name}: {ast.unparse(node)}"
+                yield f"{path} {function.name}: {ast.unparse(node)}"
 
 
 @pytest.mark.xfail(reason="issue 35: parts of soc/ still fill the probe from files of their own", strict=True)
 def test_no_class_is_completed_from_another_file() -> None:
     imported = imported_names()
-    assert [fault for path in product() for fault in filled_from_outside(path, imported)] == []
+    assert [fault for path in product() for fault in filled_from_outside(path, imported) if fault not in PATCHES] == []
 
 
 def test_small_files_with_one_user_say_why_they_stand_alone() -> None:

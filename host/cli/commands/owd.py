@@ -75,10 +75,7 @@ def run(args: argparse.Namespace) -> None:
     if (args.save_calibration is None) != (args.known_delay is None):
         raise UsageError("--save-calibration and --known-delay go together")
     calibrated = calibration.load(args.calibration) if args.calibration else None
-    args.map_to = args.map_to or args.map
-    args.receive_of_train, args.receive = args.receive, None
-    request = train.request_of(args)
-    args.receive = args.receive_of_train
+    request = train.request_of(argparse.Namespace(**{**vars(args), "receive": None}))  # No port of the sender receives.
     found: list[list[OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
 
     def report(path: Path, sweeps: list[Sweep], content: dict[str, Any]) -> None:
@@ -95,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
 
     with results.written(), ExitStack() as stack:
         sender = stack.enter_context(probes.Probe(args.probe, args.map, args.steal))
-        receiver = stack.enter_context(probes.Probe(to, args.map_to, args.steal))
+        receiver = stack.enter_context(probes.Probe(to, args.map_to or args.map, args.steal))
         tend = _disciplined(args, sender, receiver)
         sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:

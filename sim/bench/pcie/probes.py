@@ -30,10 +30,8 @@ from liteprobe.sim.bench.pcie.board import Board, CaptureOrPins
 from liteprobe.sim.models.receive.capture import CaptureRecord
 from liteprobe.sim.system import build
 from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.datagrams import count_registers
 from liteprobe.soc.export import write_map
-from liteprobe.soc.pcie import connect_ring
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.probe import ProbeSoC, connect_ring, count_registers
 
 TOP   = build.TOP
 LINES = 2

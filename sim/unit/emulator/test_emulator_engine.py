@@ -172,7 +172,7 @@ def test_engine(is_full: bool) -> Iterator[Figure]:
 
 
 SPEED_FRAMES, FRAME_LENGTH = 4000, 60
-ENGINE_TICKS = 256  # As of a probe (soc/emulate.py).
+ENGINE_TICKS = 256  # As of a probe (soc/probe.py).
 LAG_TICKS = FRAME_LENGTH + 4 + 512  # From the SFD of a frame of this length until it is classified.
 TICK_MHZ, BOARD_MHZ, LEAST_MHZ, MOST_MHZ = 125, 50, 30, 110
 

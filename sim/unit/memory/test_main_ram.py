@@ -10,8 +10,7 @@ import pytest
 from liteprobe.boards import board
 from liteprobe.cores.memory.ports import QueuedPort
 from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.main_ram import sdram_places
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.probe import ProbeSoC, sdram_places
 
 KIB = 1024
 

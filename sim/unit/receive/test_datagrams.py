@@ -19,10 +19,8 @@ from liteprobe.cores.formats import DATAGRAM_MAGIC, RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.bench.tools.compiled import apart
 from liteprobe.soc.config import ProbeConfig
-from liteprobe.soc.datagrams import add_datagrams
 from liteprobe.soc.export import soc_map
-from liteprobe.soc.main_ram import ring_address
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.probe import ProbeSoC, add_datagrams, ring_address
 
 MAC, IP = 0x10E2D5000001, "192.168.1.50"
 HOST_MAC, HOST_IP = bytes.fromhex("02aabbccdd01"), bytes([192, 168, 1, 16])
