@@ -261,7 +261,6 @@ def filled_from_outside(path: str, imported: set[str]) -> Iterator[str]:
                 yield f"{path} {function.name}: {ast.unparse(node)}"
 
 
-@pytest.mark.xfail(reason="issue 35: parts of soc/ still fill the probe from files of their own", strict=True)
 def test_no_class_is_completed_from_another_file() -> None:
     imported = imported_names()
     assert [fault for path in product() for fault in filled_from_outside(path, imported) if fault not in PATCHES] == []

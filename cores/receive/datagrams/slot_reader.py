@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Reads the slots that a host has filled in its memory, with LitePCIe's DMA reader, and no others."""
+"""Reads the slots that a host has filled in its memory, with LitePCIe's DMA reader, and no others.
+
+Stands alone: LitePCIe is only needed here.
+"""
 
 from migen import *
 
