@@ -37,13 +37,15 @@ hour. `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--re
 
 Without `--seed` a build takes the board's own seed, and where that isn't met two others.
 
-A section says when it was built, and with which seeds. With the present gateware were routed, on 2026-11-25: the
-`train` of the Colorlight 5A-75B 8.0 and 7.0 and of the Versa, the `monitor` of the 5A-75B, the `tester` of the i9, and
-both emulators. All others are of the gateware before and were not met again: the parser of headers has changed for
-replays, the `generator` of the i9 has some LUTs more, and the sections of the i5 and the 5A-75E are of the 24th.
-**The i5's seeds 1, 2 and 3 did not settle on the 25th**; the first of them was met on the 24th. The netlist of the
-5A-75B is the same on both days, but the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5):
-[why is not known](design/same-names.md).
+A section says when it was built, and with which seeds. **All sections are of the gateware of 2026-11-25 or before.** On
+the 26th files of the gateware were merged and signals renamed: registers and behaviour are the same, and the arcs of a
+`train` and of an `emulator` within 0.2 %, but names and order decide how Yosys and nextpnr go to work, so each board is
+another one for the router, and none has been met again since. On the 25th were routed: the `train` of the Colorlight
+5A-75B 8.0 and 7.0 and of the Versa, the `monitor` of the 5A-75B, the `tester` of the i9, and both emulators. All others
+are older and were not met again on that day: the parser of headers had changed for replays, the `generator` of the i9
+had some LUTs more, and the sections of the i5 and the 5A-75E are of the 24th. **The i5's seeds 1, 2 and 3 did not
+settle on the 25th**; the first of them was met on the 24th. The netlist of the 5A-75B was the same on both days, but
+the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5): [why is not known](design/same-names.md).
 """
 
 
