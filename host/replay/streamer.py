@@ -168,9 +168,12 @@ class Streamer:
         """
         cells = self.slots[port].cells
         self._check(port)
+        # Another process writes them meanwhile: once this is set the words stay, so it is read first, and each of them once.
+        has_all = bool(cells[Cell.IS_ALL])
+        counts = {name: cells[Cell[name.upper()]] for name in COUNTED}
         return StreamState(
-            **{name: cells[Cell[name.upper()]] for name in COUNTED},
-            is_all=bool(cells[Cell.IS_ALL]) and cells[Cell.ACCEPTED] == cells[Cell.WORDS],
+            **counts,
+            is_all=has_all and counts["accepted"] == counts["words"],
             datagrams=cells[Cell.SENT],
             is_running=bool(cells[Cell.FLAGS] & StatusFlag.RUNNING),
             round_trip_s=cells[Cell.ROUND_TRIP_NS] / 1e9,

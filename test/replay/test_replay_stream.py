@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -338,3 +339,22 @@ def test_a_file_that_is_wrong_in_its_middle_ends_the_stream_with_its_packet(tmp_
 def test_without_a_route_it_says_so() -> None:
     with pytest.raises(NoProbeError, match="can't send to 255.255.255.255, UDP port 1236"):
         Streamer(UdpTarget("255.255.255.255"), {})
+
+
+class MovingCells:
+    """Cells that another process writes while they are read: all of it, from the ``number``-th read on."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __getitem__(self, cell: Cell) -> int:
+        self.left -= 1
+        before, after = {Cell.WORDS: 10}, {Cell.WORDS: 30, Cell.ACCEPTED: 30, Cell.IS_ALL: 1}
+        return (before if self.left >= 0 else after).get(cell, 0)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_a_state_that_changes_while_it_is_read_is_never_all_with_less(number: int) -> None:
+    slots = {0: SimpleNamespace(cells=MovingCells(number))}
+    state = Streamer.state(SimpleNamespace(slots=slots, _check=lambda port: None), 0)  # type: ignore[arg-type]
+    assert not state.is_all or (state.accepted, state.words) == (30, 30)
