@@ -216,7 +216,7 @@ class _Program:
 
     @cached_property
     def is_tracked(self) -> bool:
-        """Whether each frame was told from a copy: none came later than the probe remembers."""
+        """Whether copies were recognised: no frame came later than the probe remembers."""
         return self.is_ours and self.counters["beyond_window"] == 0
 
     @cached_property
