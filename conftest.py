@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from liteprobe.sim.bench.tools import figures as rows
-from liteprobe.sim.bench.tools.processes import pass_on_signals
-from liteprobe.sim.bench.tools.wire import FULL_VARIABLE
+from liteprobe.sim.drivers.tools import figures as rows
+from liteprobe.sim.drivers.tools.processes import pass_on_signals
+from liteprobe.sim.drivers.tools.wire import FULL_VARIABLE
 
 CPU = "cpu_s"
 KEPT = "liteprobe/cpu_s"  # In pytest's cache: seconds of each test.

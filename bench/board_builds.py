@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from liteprobe.sim.bench.tools.figures import ROOT, Figure
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure
 
 BOARD = "colorlight_5a_75b"
 SEEDS = (1, 2, 3)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what a board does at its RGMII pins, with PHYs as they are at power-up, and what margins its buses have on paper.
 
- A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/board): the 5A-75B
+ A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/pins): the 5A-75B
 as ``train`` (RTL8211F), the i9 as ``tester`` (B50612D). Time before a link is up, and resets of PHYs, are short there. What is
 not simulated: 1000BASE-T itself, the delay of a PHY's line side, any delay of the FPGA but that of received data.
 """
@@ -21,9 +21,9 @@ from liteprobe.cores.formats import TAP_NS
 from liteprobe.host import Probe, ProbeError, TrainProgram
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.suites.eye import sweep
-from liteprobe.sim.bench.system import senders
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.board.build import build_board
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.pins.build import build_board
 
 PROBES: dict[str, tuple[str, dict[str, Any]]] = {
     "5a_75b": ("colorlight_5a_75b", {}),
@@ -31,7 +31,7 @@ PROBES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CABLE_NS = 1000
 CABLE = f"cable?delay={CABLE_NS}ns"
-PHYS_NS = 14  # Of both models, from the pins of one port to those of the other (sim/board/test_pins.py).
+PHYS_NS = 14  # Of both models, from the pins of one port to those of the other (sim/pins/test_pins.py).
 LENGTHS = (60, 64, 512, 1514, 4600, 9000)
 PAUSE_NS = 10_000_000
 PAUSE_FULL_NS = 1_000_000_000
@@ -46,7 +46,7 @@ REFUSED = {
 
 @contextmanager
 def desk(words: str) -> Iterator[None]:
-    """PHYs and cables such as ``peer=100`` (sim/board/phy.h)."""
+    """PHYs and cables such as ``peer=100`` (sim/pins/phy.h)."""
     os.environ["LITEPROBE_PHY"] = words
     try:
         yield

@@ -23,13 +23,13 @@ from liteprobe.host.device.firmware_build import find_tools
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.clock import clock_runs, soc_cell
-from liteprobe.sim.bench.clock import matrix as clock_matrix
-from liteprobe.sim.bench.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
-from liteprobe.sim.bench.clock.on_rv32 import cycles_of_edges, instructions_per_edge
-from liteprobe.sim.bench.clock.virtual_time import LOCKED, Timing, run_other, run_servo
-from liteprobe.sim.bench.system import pair
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.clock import clock_runs, soc_cell
+from liteprobe.sim.drivers.clock import matrix as clock_matrix
+from liteprobe.sim.drivers.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED_S, changed, spread, table
+from liteprobe.sim.drivers.clock.on_rv32 import cycles_of_edges, instructions_per_edge
+from liteprobe.sim.drivers.clock.virtual_time import LOCKED, Timing, run_other, run_servo
+from liteprobe.sim.drivers.system import pair
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import OscillatorSpec
 from liteprobe.sim.system.build import build_probe

@@ -14,9 +14,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure as Picture
 
-from liteprobe.sim.bench.emulator.cern import Kind, Transfer, site, transfer
-from liteprobe.sim.bench.emulator.stations import build
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.emulator.cern import Kind, Transfer, site, transfer
+from liteprobe.sim.drivers.emulator.stations import build
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 FOLDER = ROOT / "build" / "bench"
 LOADS = (0, 20, 40, 60, 80, 90, 100)  # %.

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from liteprobe.sim.bench.emulator.cern import CERN, Kind, Line, site
-from liteprobe.sim.bench.emulator.stations import build
-from liteprobe.sim.bench.system.emulator import emulating
-from liteprobe.sim.bench.system.stations import Fetch, fetch
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.emulator.cern import CERN, Kind, Line, site
+from liteprobe.sim.drivers.emulator.stations import build
+from liteprobe.sim.drivers.system.emulator import emulating
+from liteprobe.sim.drivers.system.stations import Fetch, fetch
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 FAST = Line(octet=10, delay=125_000)  # 100 Mb/s, 1 ms.

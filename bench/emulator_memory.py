@@ -15,10 +15,10 @@ from typing import Any
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.cores.formats.emulate import LANES, UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.traffic.network.store import RING_BITS_MIN
-from liteprobe.sim.bench.system import emulator
-from liteprobe.sim.bench.system.emulator import bank, emulating
-from liteprobe.sim.bench.system.senders import Packet
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system import emulator
+from liteprobe.sim.drivers.system.emulator import bank, emulating
+from liteprobe.sim.drivers.system.senders import Packet
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.system.build import build_probe
 

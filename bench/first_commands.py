@@ -12,7 +12,7 @@ from pathlib import Path
 import commands as tool
 import transcripts
 
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 
 def prints_another_thing(step: transcripts.Step) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import site_check
 
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 
 @row("first-hour")

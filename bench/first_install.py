@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import lock
 
 from liteprobe.host.cli.main import COMMANDS
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 #: Most that an environment may grow by (MB), beside what an empty one has; the plain one is what the issue asks for.
 SIZES_MB = {"": 150, "report": 250, "parquet": 330, "clock": 480, "sim": 400, "build": 560, "all": 1200}

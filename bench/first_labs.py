@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from liteprobe.sim.bench.labs import notebook
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.labs import notebook
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 MOST_CPU_S = 600
 

@@ -8,7 +8,7 @@ import numpy as np
 from lindley import BITS, LENGTH, LINE_RATE, SLOT_NS, TICK_NS, Floats, Hop, stamps, through
 
 from liteprobe.host.analysis import capacity, summary, theory
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 SEED = 13
 TRAINS = 50  # Of an experiment.

@@ -26,7 +26,7 @@ from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 TRAINS = 300
 STARTS = 100

@@ -26,8 +26,8 @@ from liteprobe.host.suites import owd
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.bench.tools.page_cells import Cells
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.page_cells import Cells
 from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 Row = dict[str, Any]

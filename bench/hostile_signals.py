@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from liteprobe.host.device.link.sim import SimOptions, build
-from liteprobe.sim.bench.system import signals
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.bench.tools.processes import pass_on_signals
+from liteprobe.sim.drivers.system import signals
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.processes import pass_on_signals
 
 SEED = 20261122
 TIMES, TIMES_IN_FULL = 60, 300

@@ -20,19 +20,19 @@ import monitor_filters
 import pytest
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.sim.bench.capture import capture as capture_bench
-from liteprobe.sim.bench.frames import corpora, stacks, tshark
-from liteprobe.sim.bench.measure import rate as rate_bench
-from liteprobe.sim.bench.measure import streams as meters_bench
-from liteprobe.sim.bench.pcie import limits as pcie_limits
-from liteprobe.sim.bench.receive import monitor as monitor_bench
-from liteprobe.sim.bench.receive import unified as unified_bench
-from liteprobe.sim.bench.receive.monitor import Sent, check, parity_answer
-from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
-from liteprobe.sim.bench.system import host_speed
-from liteprobe.sim.bench.system import monitoring as monitor_line_rate
-from liteprobe.sim.bench.system.monitoring import monitored
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.capture import capture as capture_bench
+from liteprobe.sim.drivers.frames import corpora, stacks, tshark
+from liteprobe.sim.drivers.measure import rate as rate_bench
+from liteprobe.sim.drivers.measure import streams as meters_bench
+from liteprobe.sim.drivers.pcie import limits as pcie_limits
+from liteprobe.sim.drivers.receive import monitor as monitor_bench
+from liteprobe.sim.drivers.receive import unified as unified_bench
+from liteprobe.sim.drivers.receive.monitor import Sent, check, parity_answer
+from liteprobe.sim.drivers.receive.toeplitz import TCP, VECTORS, hashes, header_of
+from liteprobe.sim.drivers.system import host_speed
+from liteprobe.sim.drivers.system import monitoring as monitor_line_rate
+from liteprobe.sim.drivers.system.monitoring import monitored
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash
 from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe

@@ -18,10 +18,10 @@ from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit
 from liteprobe.host.packets.filter.expression import Expression, parse
 from liteprobe.host.packets.unified import unified_headers
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.filter import faults, tcpdump
-from liteprobe.sim.bench.filter import filter as filter_compare
-from liteprobe.sim.bench.filter.expressions import (
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.filter import faults, tcpdump
+from liteprobe.sim.drivers.filter import filter as filter_compare
+from liteprobe.sim.drivers.filter.expressions import (
     BY_LIBPCAP,
     DEEP,
     EXPRESSIONS,
@@ -32,8 +32,8 @@ from liteprobe.sim.bench.filter.expressions import (
     rare,
     varied,
 )
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.receive.filter import FilterModel
 
 Answers = NDArray[np.bool_]

@@ -19,8 +19,8 @@ from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
-from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 

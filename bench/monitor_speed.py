@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from liteprobe.sim.bench.system import host_speed
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.system import host_speed
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
 MIXES = ("flows", "scan", "random_ipv4", "random_ipv6")

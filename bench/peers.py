@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
-from liteprobe.sim.bench.frames.tshark import write_pcap
+from liteprobe.sim.drivers.frames.tshark import write_pcap
 
 PACKAGES = {"trafgen": "netsniff-ng", "tcpreplay": "tcpreplay", "tcpdump": "tcpdump", "ip": "iproute2"}
 NAMES = ("lpsend", "lpsee")

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from liteprobe.sim.bench.agent import fuzz, processes
-from liteprobe.sim.bench.agent.raw import GET, Controller
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.agent import fuzz, processes
+from liteprobe.sim.drivers.agent.raw import GET, Controller
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 AGENT_TESTS = tuple(f"test/agent/test_agent_{name}.py" for name in ("conformance", "pushes", "keys"))
 

@@ -11,8 +11,8 @@ by arithmetic, what that is of a test port's line for frames that are replayed w
 from collections.abc import Iterator
 
 from liteprobe.cores.formats import OVERHEAD, TRACE_HEADER_WORDS
-from liteprobe.sim.bench.replay.datagrams import LINE, run
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.replay.datagrams import LINE, run
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.receive.datagrams import Verdict
 
 LINE_DATAGRAMS = 3000

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.frames import corpora
-from liteprobe.sim.bench.replay import port
-from liteprobe.sim.bench.replay.port import Program
-from liteprobe.sim.bench.system import senders
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.frames import corpora
+from liteprobe.sim.drivers.replay import port
+from liteprobe.sim.drivers.replay.port import Program
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
 FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.

@@ -26,10 +26,10 @@ from liteprobe.host.replay.udp import UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import RandomLength
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
-from liteprobe.sim.bench.frames import corpora
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, Ring
-from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.frames import corpora
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, Ring
+from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.models.traffic import trace_words
 
 FILE_OCTETS = 10**9

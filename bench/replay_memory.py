@@ -4,9 +4,9 @@
 
 from collections.abc import Iterator
 
-from liteprobe.sim.bench.memory import ports
-from liteprobe.sim.bench.memory.ports import PORTS, Setting
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.memory import ports
+from liteprobe.sim.drivers.memory.ports import PORTS, Setting
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 #: Frequency of the SDRAM (MHz) and, where it has a clock of its own, period of ``sys``. Ports at 50 MHz carry 3.2 Gb/s at the most.
 MEMORIES = {

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from replay_gaps import busiest
 
-from liteprobe.sim.bench.replay.port import Compared, Program, compared, run
-from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, stalled, trace
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.bench.traffic.port import SYS_PS
+from liteprobe.sim.drivers.replay.port import Compared, Program, compared, run
+from liteprobe.sim.drivers.replay.traces import DATAGRAM, FrameMaker, stalled, trace
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.traffic.port import SYS_PS
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
 LENGTHS = (60, 64, 120, 128, 240, 256, 512, 1024, 1514, 9000)

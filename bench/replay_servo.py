@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from liteprobe.cores.formats import ClockState
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.sim.bench.system import servo_beside
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, simulated_tools
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system import servo_beside
+from liteprobe.sim.drivers.system.firmware_run import CYCLES_MS, simulated_tools
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 MOST_MS = 5.0
 

@@ -22,12 +22,12 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.replay import sets_port
-from liteprobe.sim.bench.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Trial, checked, random_program, run
-from liteprobe.sim.bench.replay.sets_maker import Made, template_of
-from liteprobe.sim.bench.system.senders import CABLE, Sent
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.bench.traffic.port import SYS_PS
+from liteprobe.sim.drivers.replay import sets_port
+from liteprobe.sim.drivers.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Trial, checked, random_program, run
+from liteprobe.sim.drivers.replay.sets_maker import Made, template_of
+from liteprobe.sim.drivers.system.senders import CABLE, Sent
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.traffic.port import SYS_PS
 from liteprobe.sim.models.traffic.sets import LEAD, outcome
 from liteprobe.sim.system.build import build_probe
 

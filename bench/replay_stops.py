@@ -21,9 +21,9 @@ from liteprobe.cores.formats import OVERHEAD, RING_WORDS, TICK_NS, TRACE_HEADER_
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.system import senders
-from liteprobe.sim.bench.system.senders import Frames, Sent
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.system.senders import Frames, Sent
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 STOPS_MS = (1, 3, 10, 30, 100)
 LOADS = (0.8, 0.3)

@@ -18,9 +18,9 @@ from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.system import senders
-from liteprobe.sim.bench.system.senders import Frames, Sent
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.system.senders import Frames, Sent
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 LOAD = 0.8

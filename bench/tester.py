@@ -19,9 +19,9 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.base.defaults import PAPER_COUNTS
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.suites.sweep import programs_for
-from liteprobe.sim.bench.system.monitoring import PORTS
-from liteprobe.sim.bench.system.tester import CABLE, Findings, joined, send_and_see
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.system.monitoring import PORTS
+from liteprobe.sim.drivers.system.tester import CABLE, Findings, joined, send_and_see
+from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 512, 1514)

@@ -23,12 +23,12 @@ import peers
 
 from liteprobe.cores.formats import LN2, OVERHEAD, exponential_table
 from liteprobe.host.traffic.stream import Fixed, Interval, Stamp, Stream
-from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.bench.frames.tshark import write_pcap
-from liteprobe.sim.bench.receive.fields import named_delays, random_errors
-from liteprobe.sim.bench.system.senders import joined, wrong_streams
-from liteprobe.sim.bench.tools.figures import Figure, row
-from liteprobe.sim.bench.traffic import port as port_bench
+from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.frames.tshark import write_pcap
+from liteprobe.sim.drivers.receive.fields import named_delays, random_errors
+from liteprobe.sim.drivers.system.senders import joined, wrong_streams
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.traffic import port as port_bench
 from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.system.build import build_probe
 

@@ -32,7 +32,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites import sweep
 from liteprobe.host.traffic.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
-from liteprobe.sim.bench.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 OVERHEAD = 24
 TICK_NS = 8

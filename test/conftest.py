@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.cli import main as cli
-from liteprobe.sim.bench.agent import processes
-from liteprobe.sim.bench.tools.fake_loaders import Machine
+from liteprobe.sim.drivers.agent import processes
+from liteprobe.sim.drivers.tools.fake_loaders import Machine
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 AREAS = {
     "agent": ("test/agent",),
     "analysis": ("test/analysis", "sim/unit/emulator/test_queueing.py"),
-    "boards": ("test/boards", "sim/board"),
+    "boards": ("test/boards", "sim/pins"),
     "capture": (
         *("test/capture", "sim/unit/receive/test_capture_record.py", "sim/unit/receive/test_capture_staging.py"),
         *("sim/wire/receive/test_capture.py", "sim/wire/receive/test_unified.py"),

@@ -28,7 +28,7 @@ from typing import Any
 
 import yaml
 
-from liteprobe.sim.bench.desk.desk import Desk, Setting
+from liteprobe.sim.drivers.desk.desk import Desk, Setting
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.receive.management import FrameStore
 from liteprobe.cores.receive.mac import SFDDetector, least_sfd_spacing
-from liteprobe.sim.bench.tools.formal import Proof, Run, prove
+from liteprobe.sim.drivers.tools.formal import Proof, Run, prove
 
 
 def detector_proof(spacing):

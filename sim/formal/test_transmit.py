@@ -12,7 +12,7 @@ from liteprobe.cores.transmit import pace
 from liteprobe.cores.transmit.frames import DUE_BITS, HOLD_BITS
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.pace import TrainPacer
-from liteprobe.sim.bench.tools.formal import Proof, Run, prove
+from liteprobe.sim.drivers.tools.formal import Proof, Run, prove
 
 DUE_TO_START = 2  # Ticks from the due tick to the start; the lead makes up for them.
 SHORTEST     = slot_octets(60)

@@ -11,8 +11,8 @@ import pytest
 from liteprobe.host import ProbeError
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
-from liteprobe.sim.bench.emulator.stations import build as stations
-from liteprobe.sim.bench.system.firmware_run import simulated_tools
+from liteprobe.sim.drivers.emulator.stations import build as stations
+from liteprobe.sim.drivers.system.firmware_run import simulated_tools
 from liteprobe.sim.system.build import (
     HERE,
     Design,

@@ -3,6 +3,6 @@
 
 """Cores are simulated by Migen, their statements as Python functions."""
 
-from liteprobe.sim.bench.tools import compiled_simulation
+from liteprobe.sim.drivers.tools import compiled_simulation
 
 compiled_simulation.install()

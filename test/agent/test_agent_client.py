@@ -17,8 +17,8 @@ from liteprobe.host.agent.message import AgentStatus, MessageError, Scalar, Type
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_json
 from liteprobe.host.report.agent_files import SCHEMA, document, write_parquet
-from liteprobe.sim.bench.agent import processes
-from liteprobe.sim.bench.agent.device import Device
+from liteprobe.sim.drivers.agent import processes
+from liteprobe.sim.drivers.agent.device import Device
 
 LIMIT_S = 0.3
 LOCAL = "tcp://127.0.0.1:0"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from liteprobe.sim.bench.agent import fuzz, processes
-from liteprobe.sim.bench.agent.raw import GET, HELLO, PUSH, SET, Controller, Reply, frame, header
+from liteprobe.sim.drivers.agent import fuzz, processes
+from liteprobe.sim.drivers.agent.raw import GET, HELLO, PUSH, SET, Controller, Reply, frame, header
 from liteprobe.sim.models.agent import COUNTERS, SETTINGS, Value, parsed
 
 OK, MALFORMED, VERSION, NUMBER, UNKNOWN, READ_ONLY, TYPE, RANGE, NOT_SET, BUSY, REFUSED, TIMEOUT = range(12)

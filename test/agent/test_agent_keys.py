@@ -17,8 +17,8 @@ import zmq
 from liteprobe.host.agent import Agent, AgentClient, AgentUnreachableError, Keys, make_keys
 from liteprobe.host.agent.keys import public_keys
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.sim.bench.agent import processes
-from liteprobe.sim.bench.agent.raw import GET, HELLO, Controller, header
+from liteprobe.sim.drivers.agent import processes
+from liteprobe.sim.drivers.agent.raw import GET, HELLO, Controller, header
 
 CONNECT_S = 2.0
 AT_ONCE_S = 1.5

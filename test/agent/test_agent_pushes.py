@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from liteprobe.sim.bench.agent import processes
-from liteprobe.sim.bench.agent.raw import GET, PUSH, SET, Controller, Reply
+from liteprobe.sim.drivers.agent import processes
+from liteprobe.sim.drivers.agent.raw import GET, PUSH, SET, Controller, Reply
 from liteprobe.sim.models.agent import Value
 
 

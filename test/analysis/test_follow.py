@@ -17,7 +17,7 @@ from liteprobe.host.measure.monitor import BinSetting, Histogram, Monitor, PortM
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.poll import CHANGES, Look, Poller, Worst
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 

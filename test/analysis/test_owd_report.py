@@ -20,8 +20,8 @@ from liteprobe.host.suites import owd
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.bench.tools.page_cells import Cells
+from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.page_cells import Cells
 from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 SEED = 5

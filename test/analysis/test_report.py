@@ -16,8 +16,8 @@ from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import SIZE_MAX, Report, number, page
 from liteprobe.host.suites import sweep
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink
-from liteprobe.sim.bench.tools.page_cells import Cells
+from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.page_cells import Cells
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, Wire
 
 SEED = 42

@@ -37,7 +37,7 @@ def page(name: str) -> str:
 def said() -> str:
     """Return all that the programs can say: the strings of their sources, and what loaders say in the tests."""
     paths = [*ROOT.glob("soc/build/*.py"), *ROOT.glob("host/*.py"), *ROOT.glob("host/device/**/*.py")]
-    paths.append(ROOT / "sim/bench/tools/fake_loaders.py")
+    paths.append(ROOT / "sim/drivers/tools/fake_loaders.py")
     nodes = (node for path in paths for node in ast.walk(ast.parse(path.read_text())))
     return "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.build.arguments import board_for
 from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.sim.bench.tools.formal import NATIVE_YOSYS
-from liteprobe.sim.bench.tools.processes import run_group
+from liteprobe.sim.drivers.tools.formal import NATIVE_YOSYS
+from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,

@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, board, io_timing
 from liteprobe.cores.memory.sdram import T_RCD, T_RP
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.build.bitstream import elaborate, summary
 from liteprobe.soc.build.boards_page import margin_table
 from liteprobe.soc.config import ProbeConfig

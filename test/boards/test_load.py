@@ -6,7 +6,7 @@
 import pytest
 
 from liteprobe.boards import board
-from liteprobe.sim.bench.tools.fake_loaders import (
+from liteprobe.sim.drivers.tools.fake_loaders import (
     DONE,
     FOUND_5G_45,
     FOUND_25,

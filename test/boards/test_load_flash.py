@@ -12,7 +12,7 @@ from liteprobe.boards import BOARDS, board
 from liteprobe.cores.formats import FLASH_MAGIC
 from liteprobe.host.base import programs
 from liteprobe.host.cli import main as cli
-from liteprobe.sim.bench.tools.fake_loaders import (
+from liteprobe.sim.drivers.tools.fake_loaders import (
     DONE,
     FOUND_5G_45,
     FOUND_25,

@@ -15,9 +15,9 @@ from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.capture import sources
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.pcie import PcieLink
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
-from liteprobe.sim.bench.pcie.fake_card import FakeCard
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, mixed
+from liteprobe.sim.drivers.pcie.fake_card import FakeCard
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 
 Run = Callable[..., tuple[int, str, str]]
 Insert = Callable[..., FakeCard]

@@ -23,7 +23,7 @@ from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface
 from liteprobe.host.measure.monitor import PortMeasurement
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.serve.poll import Totals
-from liteprobe.sim.bench.capture.blocks import line_rate
+from liteprobe.sim.drivers.capture.blocks import line_rate
 
 CHUNK = 91 * 550  # Frames whose records fill whole blocks.
 FRAME_NS = 672

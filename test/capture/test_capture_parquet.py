@@ -17,9 +17,9 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.tools.full_disk import room_for
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.tools.full_disk import room_for
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
 from liteprobe.sim.models.traffic.trains import ProbeFrame

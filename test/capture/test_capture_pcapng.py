@@ -20,10 +20,10 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, mixed
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.frames.tshark import TRUTHS
-from liteprobe.sim.bench.tools.full_disk import room_for
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, mixed
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.frames.tshark import TRUTHS
+from liteprobe.sim.drivers.tools.full_disk import room_for
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import unified_header
 

@@ -22,8 +22,8 @@ from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
 from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource, free_channel
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.registers import Registers
-from liteprobe.sim.bench.capture.blocks import blocks_of, mixed
-from liteprobe.sim.bench.capture.fake_ring import FakeRing, Loses, numbers_of
+from liteprobe.sim.drivers.capture.blocks import blocks_of, mixed
+from liteprobe.sim.drivers.capture.fake_ring import FakeRing, Loses, numbers_of
 
 SEED = 20261122
 PATIENCE = ResendPolicy(wait_s=0.01, tries=5)

@@ -13,7 +13,7 @@ from liteprobe.host.capture.decode import BlockDecoder, Blocks, block_headers
 from liteprobe.host.capture.session import Merger
 from liteprobe.host.capture.trigger import Trigger
 from liteprobe.host.packets.batch import Batch, joined
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate, mixed
 
 SEED = 20261122
 

@@ -32,9 +32,9 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Look, Poller
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of, line_rate, mixed
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate, mixed
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 from liteprobe.sim.models.receive.unified import unified_header

@@ -8,7 +8,7 @@ import pytest
 from liteprobe.cores.formats import EXTENSION, UNIFIED_DTYPE, UNIFIED_OCTETS, Layer3, UnifiedFlag
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.packets import unified as host
-from liteprobe.sim.bench.frames import stacks, tshark
+from liteprobe.sim.drivers.frames import stacks, tshark
 from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 

@@ -15,7 +15,7 @@ import pytest
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli import results
 from liteprobe.host.device.link.base import Link
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, cable, damaged
 
 DELAY_TICKS = 37

@@ -22,7 +22,7 @@ from liteprobe.host.device.discover import places
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.report import clock_plots
-from liteprobe.sim.bench.labs import notebook
+from liteprobe.sim.drivers.labs import notebook
 from liteprobe.soc.export import soc_map
 from liteprobe.soc.extension import extend_with
 

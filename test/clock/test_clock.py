@@ -16,7 +16,7 @@ from liteprobe.host.clock.clock import Edge
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 SIGN = 2**32

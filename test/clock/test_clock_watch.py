@@ -16,7 +16,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 LOCKED = {

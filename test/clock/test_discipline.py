@@ -10,7 +10,7 @@ from liteprobe.cores.formats import ClockError, ClockMode, ClockState, TransmitS
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.discipline import Discipline
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe
 
 PERIOD_NS = 10**6

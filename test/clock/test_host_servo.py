@@ -9,8 +9,8 @@ import pytest
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.servo import LIBRARY, Servo, ServoConfig, ServoEdge, ServoOutput, ServoStamp
-from liteprobe.sim.bench.clock import virtual_time
-from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM
+from liteprobe.sim.drivers.clock import virtual_time
+from liteprobe.sim.drivers.clock.clock_runs import KINDS, OFFSET_PPM
 from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
 from liteprobe.sim.models.clock.receiver import pulses
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from liteprobe.sim.bench.clock.virtual_time import compile_program
+from liteprobe.sim.drivers.clock.virtual_time import compile_program
 
 WRAP = 1 << 128
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

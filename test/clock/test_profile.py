@@ -7,9 +7,9 @@ import pytest
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.clock.servo import OF_PROFILE, Servo, profile
-from liteprobe.sim.bench.clock import clock_runs
-from liteprobe.sim.bench.clock.clock_runs import KINDS, SETTLED_S
-from liteprobe.sim.bench.clock.virtual_time import ServoConfig, run_servo
+from liteprobe.sim.drivers.clock import clock_runs
+from liteprobe.sim.drivers.clock.clock_runs import KINDS, SETTLED_S
+from liteprobe.sim.drivers.clock.virtual_time import ServoConfig, run_servo
 
 
 def test_a_crystal_and_a_timing_receiver_are_the_servo_as_it_is() -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from liteprobe.sim.bench.clock.clock_runs import Feed
-from liteprobe.sim.bench.clock.virtual_time import compile_program
+from liteprobe.sim.drivers.clock.clock_runs import Feed
+from liteprobe.sim.drivers.clock.virtual_time import compile_program
 from liteprobe.sim.models.clock.receiver import rmc, tim_tp, ubx
 
 START = datetime(2026, 11, 28, 23, 59, 50, tzinfo=UTC)  # Saturday: the week of GPS ends.

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.clock.clock_runs import KINDS, NO_NMEA, OFFSET_PPM, WRONG, Feed, changed, table
-from liteprobe.sim.bench.clock.virtual_time import FREE_RUNNING, HOLDOVER, LOCKED, Run, Timing, events, run_servo
+from liteprobe.sim.drivers.clock.clock_runs import KINDS, NO_NMEA, OFFSET_PPM, WRONG, Feed, changed, table
+from liteprobe.sim.drivers.clock.virtual_time import FREE_RUNNING, HOLDOVER, LOCKED, Run, Timing, events, run_servo
 from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
 from liteprobe.sim.models.clock.receiver import pulses, rmc, tim_tp
 

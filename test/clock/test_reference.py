@@ -5,8 +5,8 @@
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.clock.clock_runs import KINDS, OFFSET_PPM, changed, table
-from liteprobe.sim.bench.clock.virtual_time import BUSY, LOCKED, START_NS, Run, Timing, events, run_servo
+from liteprobe.sim.drivers.clock.clock_runs import KINDS, OFFSET_PPM, changed, table
+from liteprobe.sim.drivers.clock.virtual_time import BUSY, LOCKED, START_NS, Run, Timing, events, run_servo
 from liteprobe.sim.models.clock.oscillator import Oscillator, OscillatorSpec
 from liteprobe.sim.models.clock.receiver import pulses
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from liteprobe.sim.bench.clock.clock_runs import LEAP, NO_FIX, NO_NMEA, NO_PPS, UNKNOWN, WRONG, Feed
+from liteprobe.sim.drivers.clock.clock_runs import LEAP, NO_FIX, NO_NMEA, NO_PPS, UNKNOWN, WRONG, Feed
 from liteprobe.sim.models.clock.receiver import clock_text, gga, rmc, sentence, utc_of, zda
 
 TAI_UTC = 37

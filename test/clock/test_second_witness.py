@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from liteprobe.sim.bench.clock.clock_runs import UNSURE, WRONG, Feed
+from liteprobe.sim.drivers.clock.clock_runs import UNSURE, WRONG, Feed
 from liteprobe.sim.models.clock.receiver import rmc, tim_tp
 
 TAI_UTC = 37

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.clock import clock_runs, matrix, on_rv32
-from liteprobe.sim.bench.clock.clock_runs import KINDS, changed, spread
-from liteprobe.sim.bench.clock.virtual_time import (
+from liteprobe.sim.drivers.clock import clock_runs, matrix, on_rv32
+from liteprobe.sim.drivers.clock.clock_runs import KINDS, changed, spread
+from liteprobe.sim.drivers.clock.virtual_time import (
     ACQUIRING,
     EDGE,
     EVENT,

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.host.clock.servo import Servo, ServoEdge, ServoStamp
-from liteprobe.sim.bench.clock import clock_runs
-from liteprobe.sim.bench.clock.clock_runs import KINDS
-from liteprobe.sim.bench.clock.virtual_time import (
+from liteprobe.sim.drivers.clock import clock_runs
+from liteprobe.sim.drivers.clock.clock_runs import KINDS
+from liteprobe.sim.drivers.clock.virtual_time import (
     ACQUIRING,
     BUSY,
     EVENT,

@@ -11,7 +11,7 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, load_map
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe
 
 

@@ -9,7 +9,7 @@ from litex.tools.remote.comm_uart import CommUART
 
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.uart import UARTLink, open_line
-from liteprobe.sim.bench.desk.bridge import Bridge, SerialPort
+from liteprobe.sim.drivers.desk.bridge import Bridge, SerialPort
 
 SEED = 115200
 

@@ -8,7 +8,7 @@ import pytest
 
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe
 
 

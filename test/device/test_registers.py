@@ -13,7 +13,7 @@ from liteprobe.cores.formats import map_hash
 from liteprobe.host.base.errors import MapError, ProbeError, UsageError
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, candidates, load_map, open_registers
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe
 
 

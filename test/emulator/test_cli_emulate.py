@@ -17,7 +17,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
-from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
+from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Run = Callable[..., tuple[int, str, str]]

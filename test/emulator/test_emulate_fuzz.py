@@ -32,7 +32,7 @@ from liteprobe.host.traffic.network import (
 from liteprobe.host.traffic.network.document import read_network, write_network
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import switch_ticks, words_of
-from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
+from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 
 Chance = random.Random
 Run = Callable[..., tuple[int, str, str]]

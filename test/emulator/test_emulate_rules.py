@@ -10,7 +10,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import rules_of
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass
-from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
+from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 

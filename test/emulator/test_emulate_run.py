@@ -28,7 +28,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink, fake_emulator
+from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 Fake = tuple[EmulatorProbe, FakeLink]

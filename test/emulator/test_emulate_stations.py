@@ -12,7 +12,7 @@ from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, Sta
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import EmulationLook, EmulationResult, have_done
 from liteprobe.host.traffic.network import Direction, Network, TrafficClass
-from liteprobe.sim.bench.system.fake_link import fake_emulator
+from liteprobe.sim.drivers.system.fake_link import fake_emulator
 
 DELAYED = Network(Direction(classes=[TrafficClass(delay_ns=5_000_000)]))
 

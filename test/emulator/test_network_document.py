@@ -35,8 +35,8 @@ from liteprobe.host.traffic.network.document import SECTIONS, network_schema, re
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import words_of
 from liteprobe.host.traffic.presets import PRESETS, preset
-from liteprobe.sim.bench.emulator.random_networks import LEAST_NS, NetworkMaker
-from liteprobe.sim.bench.tools.json_schema import problems
+from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
+from liteprobe.sim.drivers.tools.json_schema import problems
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "emulator.md").read_text()

@@ -33,7 +33,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
-from liteprobe.sim.bench.emulator.random_networks import LEAST_NS, NetworkMaker
+from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
 SLOW = NOMINAL - NOMINAL // 10_000  # A clock whose ticks are 100 ppm shorter.

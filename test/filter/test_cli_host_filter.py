@@ -10,8 +10,8 @@ import pytest
 from scapy.utils import RawPcapNgReader
 
 from liteprobe.host.packets.filter import libpcap
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.frames import stacks
 
 Run = Callable[..., tuple[int, str, str]]
 FIRST = 1_800_000_000_000_000_000

@@ -21,8 +21,8 @@ from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, Numbers
 from liteprobe.host.packets.filter.expression import fit_trigger, parse
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.packets.unified import unified_headers
-from liteprobe.sim.bench.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
-from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.drivers.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
+from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.models.receive.filter import FilterModel
 
 RELATIONS = """

@@ -16,8 +16,8 @@ from liteprobe.host.packets.filter.expression import parse
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.packets.filter.nodes import Depth
 from liteprobe.host.packets.unified import unified_headers
-from liteprobe.sim.bench.filter import faults
-from liteprobe.sim.bench.filter.expressions import (
+from liteprobe.sim.drivers.filter import faults
+from liteprobe.sim.drivers.filter.expressions import (
     DEEP,
     EXPRESSIONS,
     OCTETS,
@@ -27,7 +27,7 @@ from liteprobe.sim.bench.filter.expressions import (
     rare,
     varied,
 )
-from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.models.receive.filter import FilterModel
 
 SEED = random.randrange(1000)

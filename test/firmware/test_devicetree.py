@@ -19,7 +19,7 @@ import pytest
 from liteprobe.boards import board
 from liteprobe.cores.formats import PRESETS, ClockError, ClockMode, ClockState, TransmitState, map_hash
 from liteprobe.host.device.firmware_build import FIRMWARE
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.build.devicetree import (
     DevicetreeError,

@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from liteprobe.sim.bench.clock.virtual_time import compile_program
+from liteprobe.sim.drivers.clock.virtual_time import compile_program
 
 SECTOR = 4096
 RECORD = 128

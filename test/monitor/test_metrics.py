@@ -22,7 +22,7 @@ from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import WRAP, Poller, Totals
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 

@@ -17,7 +17,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import PLACES_BASE, GeneratorProbe, MonitorProbe
 from liteprobe.sim.models.probe.trains import PORT_STRIDE, ModelProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame

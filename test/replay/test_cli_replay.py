@@ -16,8 +16,8 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.replay import PortReplay
 from liteprobe.host.run.streamed import DELAYS, Delays, StreamedRun, StreamLook
-from liteprobe.sim.bench.replay.capture_files import Packet, pcap, pcapng
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
+from liteprobe.sim.drivers.replay.capture_files import Packet, pcap, pcapng
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel
 
 Run = Callable[..., tuple[int, str, str]]

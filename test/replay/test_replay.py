@@ -17,8 +17,8 @@ from liteprobe.host.run.replay import ReplayOptions
 from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.replay.capture_files import Packet, pcap, random_packets
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
+from liteprobe.sim.drivers.replay.capture_files import Packet, pcap, random_packets
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
 
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]

@@ -23,9 +23,9 @@ from liteprobe.host.run.streamed import DelaySink
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.replay.capture_files import Packet, pcap
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 

@@ -17,8 +17,8 @@ from liteprobe.host.run.replay import ArrivalSink, ReplaySchedule, frame_keys, m
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.replay.capture_files import Packet, pcap
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
 
 
 class Arrival(NamedTuple):

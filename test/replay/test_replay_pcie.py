@@ -24,9 +24,9 @@ from liteprobe.host.replay.slots import DMA_SLOT, Cell, Fault, ReplaySession, Sl
 from liteprobe.host.replay.streamer import Streamer
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.pcie.replay_card import CardServer, ReplayCard
-from liteprobe.sim.bench.replay.capture_files import Packet, pcap
-from liteprobe.sim.bench.replay.fake_probe import RandomWords, Ring, wait_for
+from liteprobe.sim.drivers.pcie.replay_card import CardServer, ReplayCard
+from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
+from liteprobe.sim.drivers.replay.fake_probe import RandomWords, Ring, wait_for
 
 Run = Callable[..., tuple[int, str, str]]
 SESSION, LEASE = 0x1234, 0x8000

@@ -25,9 +25,9 @@ from liteprobe.host.replay.streamer import Streamer
 from liteprobe.host.replay.udp import Flow, Pace, UdpSender, UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
-from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
-from liteprobe.sim.bench.replay.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
+from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
 
 SESSION, LEASE = 0x1234, 0x0567
 
@@ -148,7 +148,7 @@ def test_what_is_prepared_slowly_is_awaited_and_counted() -> None:
 def test_positions_wrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session of 2^32 words takes half an hour: here they wrap at 2^17, as the ring's words are fewer."""
     from liteprobe.host.replay import slots
-    from liteprobe.sim.bench.replay import fake_probe
+    from liteprobe.sim.drivers.replay import fake_probe
 
     for module in (slots, flows, fake_probe):
         monkeypatch.setattr(module, "POSITIONS", 1 << 17)

@@ -17,7 +17,7 @@ from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
-from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section
+from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 TICK_S = Fraction(8, 10**9)

@@ -12,7 +12,7 @@ from scapy.utils import RawPcapReader
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.packets.files import as_pcap
-from liteprobe.sim.bench.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets
+from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets
 
 INTERFACES = (Interface(), Interface(6, offset_s=3600, fcs=4), Interface(0x80 | 20))
 

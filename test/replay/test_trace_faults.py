@@ -13,7 +13,7 @@ import pytest
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets import window
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
+from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 Write = Callable[[list[Packet]], bytes]

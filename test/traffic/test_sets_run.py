@@ -20,9 +20,9 @@ from liteprobe.host.traffic.document import read_sets
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.capture.blocks import Captured, blocks_of
-from liteprobe.sim.bench.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
-from liteprobe.sim.bench.replay.sets_maker import template_of
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
+from liteprobe.sim.drivers.replay.sets_maker import template_of
 from liteprobe.sim.models.probe.sets import SetsModel
 
 Fake = tuple[SetsModel, ReplayLink, FakeReceiver]

@@ -39,8 +39,8 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
-from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.bench.tools.json_schema import problems
+from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.tools.json_schema import problems
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "traffic.md").read_text()

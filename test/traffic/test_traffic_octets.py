@@ -29,8 +29,8 @@ from liteprobe.host.traffic.stream import (
     Stream,
     Values,
 )
-from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.bench.frames.tshark import write_pcap
+from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.frames.tshark import write_pcap
 from liteprobe.sim.models.traffic.streams import (
     Xorshift,
     octets,

@@ -10,8 +10,8 @@ import pytest
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, MODIFIER_WORDS, MODIFIERS, STREAM_WORDS, STREAMS, Fill
 from liteprobe.host.traffic.layout import PortWords, port_words
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.bench.traffic.interpreter import SETTINGS, Contents, ExpectedFrame, Program
+from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.traffic.interpreter import SETTINGS, Contents, ExpectedFrame, Program
 from liteprobe.sim.models.traffic.octets import filling
 from liteprobe.sim.models.traffic.streams import octets, schedule
 from liteprobe.sim.models.traffic.trains import ones_sum

@@ -13,11 +13,11 @@ import pytest
 import train as bench
 
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.tools.figures import Figure, Size
+from liteprobe.sim.drivers.tools.figures import Figure, Size
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = """
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 @row("b")
 def test_short(size):

@@ -9,7 +9,7 @@ import pytest
 
 from liteprobe.host.cli import main as cli
 from liteprobe.host.device.link.base import Link
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 LOCKED = {"clock_state": 3, "clock_alive": 1, "clock_updates": 1, "clock_uncertainty": 2560, "pps_period": 10**9}

@@ -20,7 +20,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 
 DELAY_TICKS = 37

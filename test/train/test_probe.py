@@ -12,7 +12,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.fake_link import FakeLink
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, Wire, cable, damaged, loopback
 
 DELAY_TICKS = 37

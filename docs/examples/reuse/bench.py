@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from patterns import PATTERNS, check
 
-from liteprobe.sim.bench.frames.gmii import with_fcs
-from liteprobe.sim.bench.tools.wire import run_wire_test
+from liteprobe.sim.drivers.frames.gmii import with_fcs
+from liteprobe.sim.drivers.tools.wire import run_wire_test
 from liteprobe.sim.models.traffic import streams as traffic
 
 HERE = Path(__file__).resolve().parent

@@ -3,7 +3,7 @@
 
 /*
  * Runs the servo in virtual time. stdin: the configuration, then events in the order of their ticks; stdout: an answer
- * an event. All are structures of host words, without padding; sim/bench/clock/virtual_time.py writes and reads them.
+ * an event. All are structures of host words, without padding; sim/drivers/clock/virtual_time.py writes and reads them.
  */
 
 #include <errno.h>

@@ -15,7 +15,7 @@ CLIENT, SERVER = 1, 2
 CLIENT_PORT = 1  # The way to it is 'there', which presets have as the way down.
 WEIGHTS = (1, 2, 4)
 AHEAD_NS = 100_000  # From now to their start. The network starts first, within microseconds.
-BUILD = "liteprobe.sim.bench.emulator.stations.build"
+BUILD = "liteprobe.sim.drivers.emulator.stations.build"
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from liteprobe.cores.formats import ClockState, PpsControl
 from liteprobe.host import Probe
 from liteprobe.host.clock.clock import TICK_PS
 from liteprobe.host.device.link.sim import SimLink
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.firmware_run import NOMINAL_NS, boot
-from liteprobe.sim.bench.system.harness import probe_of
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.firmware_run import NOMINAL_NS, boot
+from liteprobe.sim.drivers.system.harness import probe_of
 from liteprobe.sim.models.clock.receiver import rmc, tim_tp, ubx, utc_of
 
 PIN_PORT = 255  # Of the rows of pulses.

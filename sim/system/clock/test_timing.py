@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import PPS_EARLY_BIT, PPS_SPURIOUS, PpsControl
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis import line_clock
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import probe_of
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import probe_of
 
 PERIOD_NS = 100_000
 PIN_PORT = 255  # Of the rows of pulses.

@@ -13,7 +13,7 @@ from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.sim.bench.labs.examples import EXAMPLES, load
+from liteprobe.sim.drivers.labs.examples import EXAMPLES, load
 
 SCRIPTS = ("calibrate", "capture", "emulate", "histogram", "owd", "replay", "send", "sweep", "train", "trigger")
 LINES_MAX = 40

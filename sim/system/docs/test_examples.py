@@ -23,7 +23,7 @@ from liteprobe.host.traffic.document import read_document, write_document
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.bench.labs.examples import EXAMPLES, load
+from liteprobe.sim.drivers.labs.examples import EXAMPLES, load
 from liteprobe.sim.models.traffic import streams as traffic
 
 PORT = 1  # Management is in band on port 0.
@@ -58,7 +58,7 @@ def test_imix_beside_a_voice_call(send: Send) -> None:
 def test_a_sweep_through_vlans(send: Send, tmp_path: Path) -> None:
     content = send("vlan_sweep", 100, "cable?delay=1us")
     assert [(row["sent"], row["received"], row["lost"]) for row in content["streams"]] == [(100, 100, 0)] * 2
-    from liteprobe.sim.bench.frames.truth import read_pcap
+    from liteprobe.sim.drivers.frames.truth import read_pcap
 
     tagged = [octets for octets in read_pcap(tmp_path / f"pins.port{PORT}.out.pcap")[1] if octets[12:14] == b"\x81\0"]
     assert [int.from_bytes(octets[14:16]) for octets in tagged] == [5 << 13 | number for number in range(100, 200)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.cli.main import make_parser
-from liteprobe.sim.bench.labs import notebook
+from liteprobe.sim.drivers.labs import notebook
 
 NAMES = notebook.names()
 QUICK = ("lab6_loss",)  # As a notebook; lab 3 is run as a script.

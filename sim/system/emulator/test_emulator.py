@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
-from liteprobe.sim.bench.system import emulator
-from liteprobe.sim.bench.system.emulator import bank, emulating, frame_with, packets, rings
+from liteprobe.sim.drivers.system import emulator
+from liteprobe.sim.drivers.system.emulator import bank, emulating, frame_with, packets, rings
 from liteprobe.sim.models.emulator.settings import Settings
 
 WORDS = 1 << 15

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.sim.bench.system.emulator import (
+from liteprobe.sim.drivers.system.emulator import (
     Emulated,
     bank,
     delays,
@@ -17,7 +17,7 @@ from liteprobe.sim.bench.system.emulator import (
     packets,
     rings,
 )
-from liteprobe.sim.bench.system.senders import write
+from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.models.emulator.way_back import Arrival, is_good, leaving
 from liteprobe.sim.system.build import build_probe

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import BANK_WORDS, ClassCounter
-from liteprobe.sim.bench.system.emulator import bank, emulating, frame_with, packets, rings
+from liteprobe.sim.drivers.system.emulator import bank, emulating, frame_with, packets, rings
 from liteprobe.sim.models.emulator.settings import Settings
 
 WORDS = 1 << 15

@@ -16,9 +16,9 @@ from liteprobe.cores.formats.probe import LEASE_UNIT_BITS
 from liteprobe.host.base.errors import BusyError, LeaseLostError
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
-from liteprobe.sim.bench.system.emulator import NOWHERE, bank, emulating, packets, rings
-from liteprobe.sim.bench.system.harness import free_running
-from liteprobe.sim.bench.system.senders import write
+from liteprobe.sim.drivers.system.emulator import NOWHERE, bank, emulating, packets, rings
+from liteprobe.sim.drivers.system.harness import free_running
+from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
 
 WORDS = 1 << 15

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import ClassCounter
-from liteprobe.sim.bench.system.emulator import (
+from liteprobe.sim.drivers.system.emulator import (
     PROBE_MAC,
     Emulated,
     bank,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats.emulate import ClassCounter
-from liteprobe.sim.bench.system.emulator import bank, emulating, packets, rings
+from liteprobe.sim.drivers.system.emulator import bank, emulating, packets, rings
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.system.build import build_probe
 

@@ -12,10 +12,10 @@ from liteprobe.host.cli.main import main
 from liteprobe.host.device.link import sim_stations
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.sim.bench.emulator.cern import Kind, Line, site
-from liteprobe.sim.bench.system.emulator import emulating, packets
-from liteprobe.sim.bench.system.senders import write
-from liteprobe.sim.bench.system.stations import Fetch, fetch
+from liteprobe.sim.drivers.emulator.cern import Kind, Line, site
+from liteprobe.sim.drivers.system.emulator import emulating, packets
+from liteprobe.sim.drivers.system.senders import write
+from liteprobe.sim.drivers.system.stations import Fetch, fetch
 
 Capture = pytest.CaptureFixture[str]
 LINE = Line(octet=10, delay=125_000, queue=24)  # 100 Mb/s, 1 ms.

@@ -18,7 +18,7 @@ from liteprobe.host import UsageError
 from liteprobe.host.device.firmware import Image, load, read_image
 from liteprobe.host.device.firmware_build import Tools, build
 from liteprobe.host.device.registers import Registers, load_map
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, TAI_UTC, Running, boot
+from liteprobe.sim.drivers.system.firmware_run import CYCLES_MS, PROMPT, RATE_PPB, TAI_UTC, Running, boot
 from liteprobe.sim.system.build import build_probe
 
 

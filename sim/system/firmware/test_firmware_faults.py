@@ -18,7 +18,7 @@ from liteprobe.cores.formats import ClockError, ClockState, TransmitState
 from liteprobe.host import ProbeError, TrainProgram
 from liteprobe.host.clock.clock import FAULTS
 from liteprobe.host.traffic.train import schedule
-from liteprobe.sim.bench.system.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
+from liteprobe.sim.drivers.system.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
 from liteprobe.sim.models.clock.receiver import sentence
 
 SETTLE = 7  # Periods: two that the simulation knows already, and 3.5 until the firmware misses what should have come.

@@ -12,7 +12,7 @@ import pytest
 
 from liteprobe.boards import board
 from liteprobe.host.device.firmware_build import Tools, build, ram_of
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import write_map

@@ -15,9 +15,9 @@ from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.device.firmware import boot_state, load
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.run.streamed import StreamLook
-from liteprobe.sim.bench.system import servo_beside
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, PERIOD_NS, PROMPT, Work
-from liteprobe.sim.bench.system.servo_beside import LOOPED, Clock
+from liteprobe.sim.drivers.system import servo_beside
+from liteprobe.sim.drivers.system.firmware_run import CYCLES_MS, PERIOD_NS, PROMPT, Work
+from liteprobe.sim.drivers.system.servo_beside import LOOPED, Clock
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from liteprobe.host.device.firmware import Console, boot_state, pack, read_image
 from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.host.device.link.sim import SimLink
-from liteprobe.sim.bench.system.firmware_run import CYCLES_MS, NOMINAL_NS, PROMPT, SYS_NS, Receiver, Running
+from liteprobe.sim.drivers.system.firmware_run import CYCLES_MS, NOMINAL_NS, PROMPT, SYS_NS, Receiver, Running
 
 SLOWEST_BOOT_NS = 1_000_000_000
 

@@ -13,7 +13,7 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockState
 from liteprobe.host.device.firmware import load, read_image
-from liteprobe.sim.bench.system.firmware_run import PROMPT, Running, boot
+from liteprobe.sim.drivers.system.firmware_run import PROMPT, Running, boot
 
 
 @pytest.fixture(scope="module")

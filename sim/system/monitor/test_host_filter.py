@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from scapy.utils import RawPcapNgReader
 
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system import signals
-from liteprobe.sim.bench.system.monitoring import PORTS, bursts
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system import signals
+from liteprobe.sim.drivers.system.monitoring import PORTS, bursts
 
 SEED = 20261125
 LEAST = 300  # Octets that UDP says it has: no unified header knows them.

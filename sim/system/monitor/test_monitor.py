@@ -23,8 +23,8 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.bench.system.monitoring import MACS, line_rate, shortest
-from liteprobe.sim.bench.system.monitoring import PORTS, Got, Monitored, monitored
+from liteprobe.sim.drivers.system.monitoring import MACS, line_rate, shortest
+from liteprobe.sim.drivers.system.monitoring import PORTS, Got, Monitored, monitored
 from liteprobe.sim.system.build import build_probe
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system import signals
-from liteprobe.sim.bench.system.monitoring import PORTS, bursts
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system import signals
+from liteprobe.sim.drivers.system.monitoring import PORTS, bursts
 
 SEED, OVERHEAD = 20261125, 24
 LATE_NS = 3_000  # Between the latches of two ports, and from the end of a frame on the pins to its count.

@@ -15,7 +15,7 @@ from liteprobe.cores.formats import TransmitState
 from liteprobe.host import Headers, NoProbeError, Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
-from liteprobe.sim.bench.system.harness import free_running
+from liteprobe.sim.drivers.system.harness import free_running
 
 DELAY_NS = 1000
 FREE_RUN_TIMEOUT_S = 20.0  # Longer than any stall of this machine: a datagram that is sent twice is a fault.

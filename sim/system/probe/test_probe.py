@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from liteprobe.host import Probe, TrainProgram
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import Client, Harness
-from liteprobe.sim.bench.system.senders import Run, run, slots
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import Client, Harness
+from liteprobe.sim.drivers.system.senders import Run, run, slots
 from liteprobe.sim.models import switch
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.bench.system import signals
+from liteprobe.sim.drivers.system import signals
 
 SEED = 20261122
 #: Command, how long it takes until it is at work (s), and whether a signal is its usual end.

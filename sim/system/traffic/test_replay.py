@@ -21,11 +21,11 @@ from liteprobe.host.traffic.sets import Sets
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.replay import sets_port
-from liteprobe.sim.bench.system import senders
-from liteprobe.sim.bench.system.senders import Sent
+from liteprobe.sim.drivers.replay import sets_port
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.system.senders import Sent
 from liteprobe.sim.models.traffic.sets import outcome
-from liteprobe.sim.bench.replay.sets_maker import template_of
+from liteprobe.sim.drivers.replay.sets_maker import template_of
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.bench.frames.gmii import probe_frame
-from liteprobe.sim.bench.system.monitoring import PORTS, Monitored
-from liteprobe.sim.bench.system.tester import CABLE, field, joined, probe_frames, send_and_see
+from liteprobe.sim.drivers.frames.gmii import probe_frame
+from liteprobe.sim.drivers.system.monitoring import PORTS, Monitored
+from liteprobe.sim.drivers.system.tester import CABLE, field, joined, probe_frames, send_and_see
 from liteprobe.sim.models.receive.meters import signed
 from liteprobe.sim.models.receive.meters import field_stamp, fill_errors
 from liteprobe.sim.models.traffic.trains import ProbeFrame

@@ -20,7 +20,7 @@ from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
 from liteprobe.host.traffic.modifiers import Increment, Random, Values
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.bench.system.senders import Frames, Sent, joined, wrong_streams
+from liteprobe.sim.drivers.system.senders import Frames, Sent, joined, wrong_streams
 from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.models.receive.meters import SequenceModel
 

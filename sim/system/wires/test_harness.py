@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import Client, Harness
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import Client, Harness
 
 CSR_SCRATCH = "ctrl_scratch"
 RESET_OF_SCRATCH = 0x12345678

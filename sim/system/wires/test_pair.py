@@ -18,9 +18,9 @@ from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.suites.owd import row
 from liteprobe.host.traffic.train import schedule
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import Client, Harness, frame
-from liteprobe.sim.bench.system.pair import open_pair
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import Client, Harness, frame
+from liteprobe.sim.drivers.system.pair import open_pair
 
 PPM = (20.0, -30.0)
 TICK_PS = tuple(8000 / (1 + ppm * 1e-6) for ppm in PPM)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from scapy.utils import PcapWriter
 
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import Harness
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import Harness
 
 OVERHEAD = 24  # Octet times of a frame on the line: preamble, SFD, FCS, gap.
 

@@ -12,8 +12,8 @@ from shutil import which
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.frames import truth
-from liteprobe.sim.bench.system.harness import PREAMBLE, Harness, frame
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.system.harness import PREAMBLE, Harness, frame
 from liteprobe.sim.models import switch
 
 SIGNATURE = b"LPRO"

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, REORDER_LANE, ClassCounter, Outcome
-from liteprobe.sim.bench.emulator.engine import (
+from liteprobe.sim.drivers.emulator.engine import (
     ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, compare, counts_off, departures_off, random_plan, reference,
     run, verdicts_off, words_of,
 )
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from liteprobe.cores.formats import OVERHEAD
 from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag
-from liteprobe.sim.bench.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 FRAMES = 1500
 #: All services, loss, early drops, buckets, all backgrounds, traces, ties, jumbo frames, switches, and times beyond 2^32.

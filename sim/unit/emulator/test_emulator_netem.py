@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.emulator.netem import netem
-from liteprobe.sim.bench.emulator.netem.netem import (
+from liteprobe.sim.drivers.emulator.netem import netem
+from liteprobe.sim.drivers.emulator.netem.netem import (
     CONFIGURATIONS, Asked, Configuration, Passed, Summary, Tells, ours, summary,
 )
-from liteprobe.sim.bench.tools.figures import Figure, ROOT, row
+from liteprobe.sim.drivers.tools.figures import Figure, ROOT, row
 
 NAMED = {one.asked.name: one for one in CONFIGURATIONS}
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from liteprobe.host.device.link.sim_stations import CLIENT, SERVER
-from liteprobe.sim.bench.emulator import cern
-from liteprobe.sim.bench.emulator.cern import DELAY, Kind, Transfer
-from liteprobe.sim.bench.emulator.stations import build
-from liteprobe.sim.bench.emulator.stations.network import CLASS, PREAMBLE, Simulation
+from liteprobe.sim.drivers.emulator import cern
+from liteprobe.sim.drivers.emulator.cern import DELAY, Kind, Transfer
+from liteprobe.sim.drivers.emulator.stations import build
+from liteprobe.sim.drivers.emulator.stations.network import CLASS, PREAMBLE, Simulation
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 FILES, OCTETS = 60, 200_000

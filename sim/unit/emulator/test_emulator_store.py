@@ -15,7 +15,7 @@ from liteprobe.cores.emulate.forward import ForwardSource
 from liteprobe.cores.emulate.store import BlockStore, FrameMover, SdramStore
 from liteprobe.cores.formats.emulate import LANES
 from liteprobe.cores.memory.ports import BurstPorts
-from liteprobe.sim.bench.memory.block_memory import BlockMemory
+from liteprobe.sim.drivers.memory.block_memory import BlockMemory
 
 WORDS, BUFFER, SHOWN = 16384, 128, 16
 BITS = [11] + [9]*7 + [12] # Of each lane; the last one takes jumbo frames.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from liteprobe.sim.bench.emulator.theory import EXPERIMENTS, Experiment, claim, exact
-from liteprobe.sim.bench.tools.figures import Figure, Size, row
+from liteprobe.sim.drivers.emulator.theory import EXPERIMENTS, Experiment, claim, exact
+from liteprobe.sim.drivers.tools.figures import Figure, Size, row
 
 
 @row("emulator", "theory", is_test=True)

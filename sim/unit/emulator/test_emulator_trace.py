@@ -12,7 +12,7 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.store import BlockTrace, SdramTrace
 from liteprobe.cores.memory.ports import BurstPorts
-from liteprobe.sim.bench.memory.block_memory import BlockMemory
+from liteprobe.sim.drivers.memory.block_memory import BlockMemory
 
 DEPTH, PLACE, CYCLES = 16, 128, 3000
 

@@ -12,8 +12,8 @@ from liteprobe.cores.formats import (
     STREAM_WINDOW, BinKind, RecordFlag, lost_frames,
 )
 from liteprobe.cores.measure.streams import StreamMeter
-from liteprobe.sim.bench.measure import rate
-from liteprobe.sim.bench.measure.streams import Kind, Script, random_run, run
+from liteprobe.sim.drivers.measure import rate
+from liteprobe.sim.drivers.measure.streams import Kind, Script, random_run, run
 from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
 
 SPACING = 32

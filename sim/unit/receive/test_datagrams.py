@@ -17,7 +17,7 @@ from liteprobe.boards import board
 from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import DATAGRAM_MAGIC, RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.memory.sdram import BurstPort
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import soc_map
 from liteprobe.soc.probe import ProbeSoC, add_datagrams, ring_address

@@ -10,7 +10,7 @@ from migen import run_simulation
 
 from liteprobe.cores.receive.hashes import RssTable
 from liteprobe.cores.receive.decide import Sampler
-from liteprobe.sim.bench.frames import stacks
+from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.models.receive.monitor import SamplerModel, crc32c, packet_hash, packet_octets
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import unified_header

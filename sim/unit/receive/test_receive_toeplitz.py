@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Layer3, UnifiedFlag
-from liteprobe.sim.bench.receive.toeplitz import TCP, VECTORS, hashes, header_of
+from liteprobe.sim.drivers.receive.toeplitz import TCP, VECTORS, hashes, header_of
 from liteprobe.sim.models.receive.monitor import flow_hash, toeplitz
 from liteprobe.sim.models.receive.unified import UnifiedHeader
 

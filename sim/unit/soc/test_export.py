@@ -21,7 +21,7 @@ from migen.fhdl.tools import list_signals
 
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
-from liteprobe.sim.bench.tools.compiled import apart
+from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map

@@ -11,7 +11,7 @@ from migen import run_simulation
 from liteprobe.host.device.link.sim import SimOptions, build
 from liteprobe.host.device.link.url import sim_options, sim_url
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.sim.bench.labs import notebook
+from liteprobe.sim.drivers.labs import notebook
 from liteprobe.sim.system.board import Board
 from liteprobe.soc.build.bitstream import write_sources
 from liteprobe.soc.config import ProbeConfig

@@ -9,7 +9,7 @@ import random
 import pytest
 from migen import *
 
-from liteprobe.sim.bench.tools import compiled_simulation
+from liteprobe.sim.drivers.tools import compiled_simulation
 
 INPUTS, CYCLES = 4, 20
 OPERATORS = {

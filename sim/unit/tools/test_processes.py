@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.bench.tools.processes import run_group
+from liteprobe.sim.drivers.tools.processes import run_group
 
 PARENT = """
 import pathlib, subprocess

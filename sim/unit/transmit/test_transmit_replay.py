@@ -10,7 +10,7 @@ from migen import passive, run_simulation
 
 from liteprobe.cores.formats import TRACE_FLAGS_BIT, TraceFlag
 from liteprobe.cores.transmit.sources.replay import ReplaySource
-from liteprobe.sim.bench.replay.traces import LONGEST_GAP, record
+from liteprobe.sim.drivers.replay.traces import LONGEST_GAP, record
 from liteprobe.sim.models.traffic.replay import StampPlace, TraceFrame
 
 FIELDS = ("due", "length", "snap", "fetch", "final", "empty", "stamp_enable")

@@ -13,9 +13,9 @@ from liteprobe.cores.formats import BLOCK_TABLE_ENTRIES, SETS_AHEAD, SetError
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.sets import FIELDS, Repeat, Sets
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.replay import sets_port
-from liteprobe.sim.bench.replay.sets import BEFORE, NEVER, SetsProgram, checked, differences, random_program, run
-from liteprobe.sim.bench.replay.sets_maker import Made, template_of
+from liteprobe.sim.drivers.replay import sets_port
+from liteprobe.sim.drivers.replay.sets import BEFORE, NEVER, SetsProgram, checked, differences, random_program, run
+from liteprobe.sim.drivers.replay.sets_maker import Made, template_of
 from liteprobe.sim.models.traffic.sets import timed
 
 CYCLES = 33 # Of sys, in which a frame of 60 octets has gone.

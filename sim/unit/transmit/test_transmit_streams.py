@@ -12,8 +12,8 @@ from liteprobe.cores.formats import (
     BEGIN_TICKS, HEADER_WORDS_OF_STREAM, HORIZON, LN2, MODIFIER_WORDS, MODIFIERS, STREAM_FIELDS, STREAM_WORDS, STREAMS,
     exponential_table, next_random, packed_words,
 )
-from liteprobe.sim.bench.traffic.interpreter import Contents, Program, exponential_gap
-from liteprobe.sim.bench.traffic.streams import (
+from liteprobe.sim.drivers.traffic.interpreter import Contents, Program, exponential_gap
+from liteprobe.sim.drivers.traffic.streams import (
     EMPTY, FINAL, LIMIT_CYCLES, PRIMED_CYCLES, TICKS_256, Kind, Memory, Script, Taste, address, armed, compare, differences,
     expected_frames, random_contents, random_trial, read_contents, run, words_of, write_contents,
 )

@@ -14,8 +14,8 @@ from scapy.layers.inet import ICMP, IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from liteprobe.sim.bench.management.stack import IP_ADDRESS, RAM_WORDS, write_management
-from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
+from liteprobe.sim.drivers.management.stack import IP_ADDRESS, RAM_WORDS, write_management
+from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
 
 HOST_IP = "192.168.1.100"
 HOST_MAC = "02:00:00:00:00:01"

@@ -12,10 +12,10 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
-from liteprobe.sim.bench.frames.gmii import GmiiSource, carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.management.stack import write_receive
-from liteprobe.sim.bench.receive.driver import CLOCKS, PPM_FS, TICK_FS, watch_management
-from liteprobe.sim.bench.tools.wire import is_full, run_wire_test
+from liteprobe.sim.drivers.frames.gmii import GmiiSource, carrier, idle, on_wire, with_fcs
+from liteprobe.sim.drivers.management.stack import write_receive
+from liteprobe.sim.drivers.receive.driver import CLOCKS, PPM_FS, TICK_FS, watch_management
+from liteprobe.sim.drivers.tools.wire import is_full, run_wire_test
 
 # Without FCS: all in a full run; else all remainders of 16 near the shortest, and one of each 16 above.
 LENGTHS = range(60, 1519) if is_full() else [*range(60, 192), *(n + n // 16 % 16 for n in range(192, 1503, 16)), 1518]

@@ -5,8 +5,8 @@
 
 import pytest
 
-from liteprobe.sim.bench.replay import datagrams
-from liteprobe.sim.bench.tools.wire import with_full
+from liteprobe.sim.drivers.replay import datagrams
+from liteprobe.sim.drivers.tools.wire import with_full
 from liteprobe.sim.models.receive.datagrams import Verdict
 
 LINE_OCTETS = 8 + 14 + 20 + 8 + 12 + datagrams.PAYLOAD_OCTETS + 4 + 12  # Of a datagram on the line.

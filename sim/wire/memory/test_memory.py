@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from liteprobe.sim.bench.memory.ports import PORTS, Setting, run
-from liteprobe.sim.bench.memory.pins import errors_of
+from liteprobe.sim.drivers.memory.ports import PORTS, Setting, run
+from liteprobe.sim.drivers.memory.pins import errors_of
 
 CYCLES = 40_000
 # On sys; at twice sys, edges together; at clocks that drift through each other, faster and a little slower than sys.

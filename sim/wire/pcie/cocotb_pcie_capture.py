@@ -20,11 +20,11 @@ from liteprobe.host.capture.session import CaptureSession
 from liteprobe.host.capture.request import CaptureSettings
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.probe import Probe
-from liteprobe.sim.bench.pcie.host import map_of_run
-from liteprobe.sim.bench.pcie.probes import LINES, record
-from liteprobe.sim.bench.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
-from liteprobe.sim.bench.pcie.capturing import BenchLink, DriverFile
-from liteprobe.sim.bench.tools.wire import is_full, with_full
+from liteprobe.sim.drivers.pcie.host import map_of_run
+from liteprobe.sim.drivers.pcie.probes import LINES, record
+from liteprobe.sim.drivers.pcie.capturing import CHANNELS, GAP_AND_PREAMBLE, Capturing
+from liteprobe.sim.drivers.pcie.capturing import BenchLink, DriverFile
+from liteprobe.sim.drivers.tools.wire import is_full, with_full
 from liteprobe.sim.models.receive.capture import Gap, decode
 
 

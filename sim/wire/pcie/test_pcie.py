@@ -10,10 +10,10 @@ import cocotb
 from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS
-from liteprobe.sim.bench.tools.compiled import REPOSITORY
-from liteprobe.sim.bench.pcie.host import Host, PinsRing, map_of_run
-from liteprobe.sim.bench.pcie.probes import TOP, PcieCapture, writer
-from liteprobe.sim.bench.tools.wire import is_full, run_wire_test, with_full
+from liteprobe.sim.drivers.tools.compiled import REPOSITORY
+from liteprobe.sim.drivers.pcie.host import Host, PinsRing, map_of_run
+from liteprobe.sim.drivers.pcie.probes import TOP, PcieCapture, writer
+from liteprobe.sim.drivers.tools.wire import is_full, run_wire_test, with_full
 
 CHANNELS = 3
 BLOCKS = 20 # Of each channel.

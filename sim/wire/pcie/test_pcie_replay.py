@@ -12,13 +12,13 @@ from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.traffic.trace.trace import Trace
-from liteprobe.sim.bench.frames.gmii import GmiiSink
-from liteprobe.sim.bench.pcie.host import Host, map_of_run
-from liteprobe.sim.bench.pcie.probes import PORTS, TOP, PcieReplay, writer
-from liteprobe.sim.bench.pcie.streaming import slots
-from liteprobe.sim.bench.replay.capture_files import pcap, random_packets
-from liteprobe.sim.bench.tools.compiled import REPOSITORY
-from liteprobe.sim.bench.tools.wire import run_wire_test
+from liteprobe.sim.drivers.frames.gmii import GmiiSink
+from liteprobe.sim.drivers.pcie.host import Host, map_of_run
+from liteprobe.sim.drivers.pcie.probes import PORTS, TOP, PcieReplay, writer
+from liteprobe.sim.drivers.pcie.streaming import slots
+from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
+from liteprobe.sim.drivers.tools.compiled import REPOSITORY
+from liteprobe.sim.drivers.tools.wire import run_wire_test
 from liteprobe.sim.models.traffic.trace_words import decode
 from liteprobe.soc.pcie import litepcie_sources
 

@@ -11,10 +11,10 @@ from cocotb.triggers import ClockCycles
 from cocotb.utils import get_sim_time
 
 from liteprobe.cores.formats import DATAGRAM_MAGIC, SLOT_WORDS
-from liteprobe.sim.bench.pcie.probes import FIRST, RINGS, TOP, WORDS, PcieSlots, writer
-from liteprobe.sim.bench.pcie.streaming import SLOTS, Streaming, slot, slots, words
-from liteprobe.sim.bench.tools.compiled import REPOSITORY
-from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
+from liteprobe.sim.drivers.pcie.probes import FIRST, RINGS, TOP, WORDS, PcieSlots, writer
+from liteprobe.sim.drivers.pcie.streaming import SLOTS, Streaming, slot, slots, words
+from liteprobe.sim.drivers.tools.compiled import REPOSITORY
+from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
 
 SESSION = 0x1234
 CLEAN = {"repeated": 0, "early": 0, "full": 0, "strange": 0}

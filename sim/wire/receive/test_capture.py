@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import BLOCK_WORDS, CHANNELS
-from liteprobe.sim.bench.capture.capture import (
+from liteprobe.sim.drivers.capture.capture import (
     LEAST_BLOCKS, START, TRANSPORTS, Mix, Sent, block_rate, compare, random_records, run,
 )
 from liteprobe.sim.models.receive.capture import CaptureRecord, capture

@@ -25,10 +25,10 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.expression import parse
-from liteprobe.sim.bench.filter.filter import compare
-from liteprobe.sim.bench.filter.expressions import Frames, varied
-from liteprobe.sim.bench.filter.rules import RandomRules, Row, mac_words, row_words
-from liteprobe.sim.bench.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
+from liteprobe.sim.drivers.filter.filter import compare
+from liteprobe.sim.drivers.filter.expressions import Frames, varied
+from liteprobe.sim.drivers.filter.rules import RandomRules, Row, mac_words, row_words
+from liteprobe.sim.drivers.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 EVERY = 15 << 16 | 3 << 20 | 1 << 26  # A term of no condition, enabled.

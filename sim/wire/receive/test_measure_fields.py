@@ -8,12 +8,12 @@ import random
 import pytest
 
 from liteprobe.cores.formats import Fill, StampPlace
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive.fields import (
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.receive.fields import (
     BARE, PROBE, STREAMS, check_places, errors_of, named_delays, random_errors, written,
 )
-from liteprobe.sim.bench.receive.monitor import Sent
-from liteprobe.sim.bench.tools.wire import is_full
+from liteprobe.sim.drivers.receive.monitor import Sent
+from liteprobe.sim.drivers.tools.wire import is_full
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 # Bit errors ---------------------------------------------------------------------------------------

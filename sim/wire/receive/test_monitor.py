@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive.monitor import NO_ERROR, Reader, Sent, check, parity_answer, run, verdict_of
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.receive.monitor import NO_ERROR, Reader, Sent, check, parity_answer, run, verdict_of
 from liteprobe.sim.models.receive.monitor import Answer, MonitorModel, Settings
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 from liteprobe.sim.models.receive.unified import unified_header

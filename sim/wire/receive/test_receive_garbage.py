@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii import carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.frames.gmii import probe_frame
-from liteprobe.sim.bench.receive.driver import ReceiveDriver, run_receive_test
+from liteprobe.sim.drivers.frames.gmii import carrier, idle, on_wire, with_fcs
+from liteprobe.sim.drivers.frames.gmii import probe_frame
+from liteprobe.sim.drivers.receive.driver import ReceiveDriver, run_receive_test
 from liteprobe.sim.models.receive.port import PortModel, Symbol
 
 SHORTEST = carrier(b"\xd5" + bytes(6)) + idle(1)  # As close as the detector takes SFDs.

@@ -7,9 +7,9 @@ import cocotb
 import pytest
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii import on_wire, with_fcs
-from liteprobe.sim.bench.frames.gmii import other_frame, probe_frame
-from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test
+from liteprobe.sim.drivers.frames.gmii import on_wire, with_fcs
+from liteprobe.sim.drivers.frames.gmii import other_frame, probe_frame
+from liteprobe.sim.drivers.receive.driver import VARIANTS, ReceiveDriver, run_receive_test
 from liteprobe.sim.models.receive.port import PortModel
 
 

@@ -6,8 +6,8 @@
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from liteprobe.sim.bench.frames.gmii import idle
-from liteprobe.sim.bench.receive.driver import ReceiveDriver, run_receive_test, train
+from liteprobe.sim.drivers.frames.gmii import idle
+from liteprobe.sim.drivers.receive.driver import ReceiveDriver, run_receive_test, train
 
 
 def test_a_sys_too_slow_cuts_frames_and_counts_each():

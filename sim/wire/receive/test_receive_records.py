@@ -8,9 +8,9 @@ import pytest
 from cocotb.triggers import ClockCycles
 
 from liteprobe.cores.formats import STREAM_ACCUMULATORS
-from liteprobe.sim.bench.frames.gmii import carrier, idle, on_wire, with_fcs
-from liteprobe.sim.bench.frames.gmii import probe_frame
-from liteprobe.sim.bench.receive.driver import VARIANTS, ReceiveDriver, run_receive_test, train
+from liteprobe.sim.drivers.frames.gmii import carrier, idle, on_wire, with_fcs
+from liteprobe.sim.drivers.frames.gmii import probe_frame
+from liteprobe.sim.drivers.receive.driver import VARIANTS, ReceiveDriver, run_receive_test, train
 from liteprobe.sim.models.receive.port import PortModel
 
 

@@ -13,10 +13,10 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 from cocotb.utils import get_sim_time
 
-from liteprobe.sim.bench.frames.gmii import GmiiSource, on_wire, with_fcs
-from liteprobe.sim.bench.frames.gmii import probe_frame
-from liteprobe.sim.bench.receive.driver import INPUTS, write_verilog
-from liteprobe.sim.bench.tools.wire import REPOSITORY, run_wire_test
+from liteprobe.sim.drivers.frames.gmii import GmiiSource, on_wire, with_fcs
+from liteprobe.sim.drivers.frames.gmii import probe_frame
+from liteprobe.sim.drivers.receive.driver import INPUTS, write_verilog
+from liteprobe.sim.drivers.tools.wire import REPOSITORY, run_wire_test
 
 TICK_FS  = 8_000_000
 TICK_NS  = 8

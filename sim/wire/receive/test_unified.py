@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from liteprobe.cores.formats import UNIFIED_OCTETS, UnifiedFlag
-from liteprobe.sim.bench.frames import stacks
-from liteprobe.sim.bench.receive import unified
+from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.receive import unified
 from liteprobe.sim.models.receive.unified import unified_header
 
 BURST = 1  # Spacing: words and frames without an idle cycle.

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from liteprobe.cores.formats import TRACE_FLAGS_BIT, TRACE_SNAP_BIT, TraceFlag
-from liteprobe.sim.bench.replay import port
-from liteprobe.sim.bench.replay.port import NEVER, RING_WORDS, Program
-from liteprobe.sim.bench.replay.traces import DATAGRAM, FrameMaker, record, stalled, trace
-from liteprobe.sim.bench.tools.wire import with_full
+from liteprobe.sim.drivers.replay import port
+from liteprobe.sim.drivers.replay.port import NEVER, RING_WORDS, Program
+from liteprobe.sim.drivers.replay.traces import DATAGRAM, FrameMaker, record, stalled, trace
+from liteprobe.sim.drivers.tools.wire import with_full
 from liteprobe.sim.models.traffic.replay import AROUND, StampPlace, TraceFrame
 
 FAST = 66  # Cycles from burst to burst of a memory that is faster than the line.

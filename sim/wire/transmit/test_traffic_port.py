@@ -10,9 +10,9 @@ from fractions import Fraction
 import pytest
 
 from liteprobe.host.traffic.stream import Fixed, Interval, Stream
-from liteprobe.sim.bench.frames.random_streams import StreamMaker
-from liteprobe.sim.bench.tools.wire import with_full
-from liteprobe.sim.bench.traffic import port
+from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.tools.wire import with_full
+from liteprobe.sim.drivers.traffic import port
 
 @pytest.mark.parametrize("seed", with_full(range(1000, 1004), range(1004, 1100)))
 def test_random_programs_leave_as_the_model_says(seed):

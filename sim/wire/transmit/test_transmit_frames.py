@@ -13,8 +13,8 @@ from scapy.layers.inet6 import IPv6, in6_chksum
 from scapy.layers.l2 import Dot1Q, Ether
 
 from liteprobe.cores.formats import Fill, slot_octets
-from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver, write_verilog
-from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
+from liteprobe.sim.drivers.transmit.driver import Program, TransmitDriver, write_verilog
+from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
 from liteprobe.sim.models.traffic.trains import ProbeFrame, wire_octets
 from liteprobe.sim.models.traffic.trains import starts
 

@@ -9,8 +9,8 @@ import cocotb
 from cocotb.triggers import Timer
 
 from liteprobe.cores.formats import IFG, TransmitState, slot_octets
-from liteprobe.sim.bench.transmit.driver import Program, TransmitDriver, write_verilog
-from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
+from liteprobe.sim.drivers.transmit.driver import Program, TransmitDriver, write_verilog
+from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
 from liteprobe.sim.models.traffic.trains import ProbeFrame, wire_octets
 
 

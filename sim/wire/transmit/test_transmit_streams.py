@@ -12,9 +12,9 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
 from liteprobe.cores.formats import HORIZON, NO_SEQUENCE, STAMP_OFFSET_MIN, STREAMS, Fill, TransmitState, slot_octets
-from liteprobe.sim.bench.tools.wire import run_wire_test, with_full
-from liteprobe.sim.bench.transmit.driver import Program
-from liteprobe.sim.bench.transmit.streams import (
+from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
+from liteprobe.sim.drivers.transmit.driver import Program
+from liteprobe.sim.drivers.transmit.streams import (
     ScriptedFrame,
     StreamsDriver,
     counts_of,

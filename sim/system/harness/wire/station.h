@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // What sits at the other end of a test port's line: it counts what the probe sends there and, where it is given a TCP/IP stack
-// (a library, as sim/bench/emulator/stations builds it), takes part. The stack's clock is the simulation's.
-// sim/bench/emulator/stations/network.py keeps the same time in plain Python; the tests hold both against each other.
+// (a library, as sim/drivers/emulator/stations builds it), takes part. The stack's clock is the simulation's.
+// sim/drivers/emulator/stations/network.py keeps the same time in plain Python; the tests hold both against each other.
 #pragma once
 
 #include <memory>

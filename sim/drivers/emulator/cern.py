@@ -1,0 +1,152 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""CERN's experiment: a web site is fetched through a queue that carries other traffic, too.
+
+12.5 ms each way, 10 Mb/s, a queue of 128 frames; 499 files, 1.6 MB. BackgroundKind of frames of 1514 octets in both directions, at
+constant or at exponential intervals, or in bursts. Load is the share of the rate that the background asks for.
+
+Source: M. Ivanovici, R. Beuran, N. Davies, "Assessing Application Performance in Degraded Network Environments: an FPGA-based
+Approach", Communicating Process Architectures 2005.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from liteprobe.cores.formats import TICK_NS
+from liteprobe.cores.formats.emulate import FINE_BITS, BackgroundKind, ClassCounter
+from liteprobe.host.device.link.sim_stations import CLIENT
+from liteprobe.sim.drivers.emulator.stations.network import CLASS, Simulation
+from liteprobe.sim.models.emulator.direction import AROUND
+from liteprobe.sim.models.emulator.settings import Settings, bank_words
+
+FILES = 499
+SITE_OCTETS = 1_600_000
+SITE_SEED = 2005
+SIGMA = 1.2  # Of the logarithm of a file's length: some are twenty times as long as most.
+
+TICKS_S = 10**9 // TICK_NS
+DELAY = 12_500_000 // TICK_NS
+BACKGROUND_LENGTH = 1514
+BURST = 32  # Frames, on average.
+
+
+@dataclass(frozen=True)
+class Line:
+    """A direction without its background.
+
+    Attributes
+    ----------
+    octet, delay : int
+        Ticks of an octet on the link; from its end on.
+    queue : int
+        Frames.
+    """
+
+    octet: int = 100  # 10 Mb/s.
+    delay: int = DELAY
+    queue: int = 128
+
+
+CERN = Line()
+
+
+class Kind(Enum):
+    """Kinds of background traffic."""
+
+    CONSTANT = "constant"
+    EXPONENTIAL = "exponential"
+    BURSTS = "bursts"
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Holds the result of a transfer.
+
+    Attributes
+    ----------
+    seconds : float
+        Until the client had the last file; of one that isn't complete, how long it was given.
+    is_complete : bool
+    wrong : int
+        Octets that weren't those of the site.
+    connections, repeats : int
+        Opened; fetches begun anew.
+    frames, lost : int
+        Of the stations, both directions; those that found the queue full.
+    """
+
+    seconds: float
+    is_complete: bool
+    wrong: int
+    connections: int
+    repeats: int
+    frames: int
+    lost: int
+
+
+def site(files: int = FILES, octets: int = SITE_OCTETS) -> list[int]:
+    """Return the lengths of the files, log-normal, always the same, exactly ``octets`` in total."""
+    shares = np.random.default_rng(SITE_SEED).lognormal(0, SIGMA, files)
+    ends = np.rint(np.cumsum(shares) / shares.sum() * octets).astype(np.int64)
+    return [int(length) for length in np.diff(ends, prepend=0)]
+
+
+def fields(kind: Kind, load: float, seed: int, line: Line = CERN) -> dict[str, int]:
+    """Return the settings of the class of a direction: queue, delay, and a background that asks for this share of the rate."""
+    own = {"delay": line.delay, "limit_frames": line.queue, "overhead": AROUND}
+    if load:
+        service = (BACKGROUND_LENGTH + AROUND) * line.octet
+        random = np.random.default_rng([SITE_SEED, seed])
+        ticks, fraction = divmod(round((service << FINE_BITS) / load), 1 << FINE_BITS)
+        own |= {"background_length": BACKGROUND_LENGTH, "background_phase": int(random.integers(4 * service))}
+        own |= {
+            "background_seed_low": int(random.integers(1, 2**32)),
+            "background_seed_high": int(random.integers(2**32)),
+        }
+        match kind:
+            case Kind.CONSTANT:
+                own |= {
+                    "background": BackgroundKind.CONSTANT,
+                    "background_ticks": ticks,
+                    "background_fraction": fraction,
+                }
+            case Kind.EXPONENTIAL:
+                own |= {
+                    "background": BackgroundKind.EXPONENTIAL,
+                    "background_ticks": ticks,
+                    "background_fraction": fraction,
+                }
+            case Kind.BURSTS:
+                # Frames of a burst come as fast as a line of 1 Gb/s brings them.
+                gap = BACKGROUND_LENGTH + AROUND
+                own |= {
+                    "background": BackgroundKind.RANDOM_ON_OFF,
+                    "background_ticks": gap,
+                    "background_burst": 2**32 // BURST,
+                }
+                own |= {"background_pause": round(BURST * service / load - (BURST - 1) * gap)}
+    return own
+
+
+def settings(kind: Kind, load: float, seed: int) -> Settings:
+    """Return a direction of CERN's network."""
+    return Settings(bank_words({CLASS: fields(kind, load, seed)}, {"octet": CERN.octet << FINE_BITS}))
+
+
+def transfer(kind: Kind, load: float, is_kept: bool, seed: int, lengths: list[int], limit_s: float) -> Transfer:
+    """Fetch a site through the network."""
+    one = Simulation(settings(kind, load, 2 * seed), settings(kind, load, 2 * seed + 1), lengths, is_kept, seed + 1)
+    is_complete = one.run(round(limit_s * TICKS_S))
+    progress = one.stations[CLIENT].progress()
+    return Transfer(
+        seconds=one.tick / TICKS_S,
+        is_complete=is_complete,
+        wrong=progress.wrong,
+        connections=progress.connections,
+        repeats=progress.repeats,
+        frames=one.count(int(ClassCounter.ARRIVED)),
+        lost=one.count(int(ClassCounter.FULL)),
+    )
