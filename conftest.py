@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Holds for all tests: some wait for ``--full``, rows of benches are chosen, and each folder has its CPU time."""
 
+import gc
 import os
 import resource
 import sys
@@ -166,6 +167,8 @@ class Bookkeeper:
     def pytest_collection_finish(self) -> None:
         """Measure the yardstick, and begin with the first test."""
         self.slower = max(1.0, yardstick())  # Budgets of a faster machine are never tighter.
+        gc.freeze()  # Modules and tests stay: no collection looks through them.
+        gc.set_threshold(100_000, 20, 20)
         self.since_s()
 
     @pytest.hookimpl(wrapper=True)

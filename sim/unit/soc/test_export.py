@@ -48,12 +48,12 @@ def watched() -> Iterator[dict[int, str]]:
             nameless.append(frame)
         return name
 
-    def init(self: Any, *args: Any, **options: Any) -> None:
+    def init(signal: Any, *args: Any, **options: Any) -> None: # A frame's ``self`` is searched among all of its class.
         nameless.clear()
-        make(self, *args, **options)
+        make(signal, *args, **options)
         caller = sys._getframe(1)
         if caller in nameless and caller.f_code.co_filename.startswith(OURS) and not options.get("name"):
-            places[self.duid] = f"{Path(caller.f_code.co_filename).relative_to(ROOT)}:{caller.f_lineno}"
+            places[signal.duid] = f"{Path(caller.f_code.co_filename).relative_to(ROOT)}:{caller.f_lineno}"
 
     tracer.get_var_name, structure.Signal.__init__ = get_var_name, init
     try:
