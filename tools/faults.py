@@ -12,16 +12,19 @@ A seed ranks faults by their text, so that it chooses the same ones after other 
 import argparse
 import ast
 import hashlib
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMIT_S = 900
+LIMIT_S = 600
 #: In C: what a line has, and what the fault has in its place.
 SWAPS = (
     (" < ", " >= "),
@@ -102,13 +105,18 @@ def faults_of_c(path: str) -> Iterator[Fault]:
 
 def chosen(count: int, seed: int) -> list[Fault]:
     """Return so many faults, two fifths of them each in cores and host, the others in the firmware that tests compile."""
-    groups = [
+    shares = [count * 2 // 5, count * 2 // 5, count - 2 * (count * 2 // 5)]
+    return [fault for group, share in zip(candidates(), shares, strict=True) for fault in ranked(group, seed)[:share]]
+
+
+@cache
+def candidates() -> tuple[list[Fault], ...]:
+    """Return all faults of cores, of host and of the firmware."""
+    return (
         [fault for path in tracked("cores/*.py") for fault in faults_of_python(path)],
         [fault for path in tracked("host/*.py") for fault in faults_of_python(path)],
         [fault for path in tracked("firmware/lib/*.c") for fault in faults_of_c(path)],
-    ]
-    shares = [count * 2 // 5, count * 2 // 5, count - 2 * (count * 2 // 5)]
-    return [fault for group, share in zip(groups, shares, strict=True) for fault in ranked(group, seed)[:share]]
+    )
 
 
 def ranked(faults: list[Fault], seed: int) -> list[Fault]:
@@ -206,12 +214,16 @@ def is_seen(fault: Fault, most_files: int) -> str:
                 break
             options = ["-q", "-x", "-p", "no:cacheprovider", "-n", "0"]
             command = [sys.executable, "-m", "pytest", *options, *few]
+            run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
             try:
-                done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+                printed = run.communicate(timeout=LIMIT_S)[0]
             except subprocess.TimeoutExpired:
                 return "a test that never ends"
-            if done.returncode not in (0, 5):  # 5: no test in these files.
-                found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+            finally:
+                with suppress(ProcessLookupError):  # With what tests have compiled and started.
+                    os.killpg(run.pid, signal.SIGKILL)
+            if run.returncode not in (0, 5):  # 5: no test in these files.
+                found = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
                 return found[1] if found else "collection"
         return ""
     finally:
