@@ -38,7 +38,14 @@ SWAPS = (
 COMPARED = {ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<", ast.Eq: "!=", ast.NotEq: "=="}
 WRITTEN = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 #: Faults that change nothing: file, what the line has, the fault's in its place, why. They are left out.
-EQUIVALENT: tuple[tuple[str, str, str, str], ...] = ()
+EQUIVALENT = (
+    (
+        "host/agent/client.py",
+        "if self.sent_ns is None or self.received_ns is None:",
+        "if self.sent_ns is None and self.received_ns is None:",
+        "Both are None, or neither is: a push was not asked for.",
+    ),
+)
 
 
 @dataclass(frozen=True)
