@@ -258,7 +258,6 @@ async def a_record_whose_last_word_did_not_come_writes_nothing(dut):
 
 # Lease and order ---------------------------------------------------------------------------------
 
-
 class Ledger:
     """Counts writes, worked out from the text of cores/formats/probe.py alone."""
 
