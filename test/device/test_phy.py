@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the host takes for a PHY on MDIO, over buses that are tables."""
+"""Checks which addresses of MDIO the host takes for PHYs, over buses that are tables."""
 
 from typing import cast
 
