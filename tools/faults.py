@@ -158,16 +158,10 @@ def tests_of(path: str) -> list[str]:
         library = re.compile(rf"\b(lp_)?{Path(path).parent.name}(_|\b)")
         paths = tracked("test/clock/test_*.py", "test/firmware/test_*.py")
         texts = {one: "\n".join(read(one)) for one in paths}
-        return sorted(paths, key=lambda one: (-likeness(path, one), -len(library.findall(texts[one])), one))
+        return sorted(paths, key=lambda one: (order(path, one)[0], -len(library.findall(texts[one])), one))
     found: dict[str, None] = {}
-    if path.startswith("host/cli/commands/"):  # Imported by its name.
-        name = f'"{Path(path).stem.replace("_", "-")}"'
-        naming = [one for one in tracked("test/*.py") if is_test(one) and any(name in line for line in read(one))]
-        found |= dict.fromkeys(sorted(naming, key=lambda one: (-likeness(path, one), len(read(one)))))
-    for folders in (
-        ["test/*.py", "sim/*.py", "cores/*.py", "host/*.py"],
-        ["*.py"],
-    ):  # The whole SoC last: it takes long.
+    near, whole = ["test/*.py", "sim/*.py", "cores/*.py", "host/*.py"], ["*.py"]
+    for folders in (near, whole):  # What builds the whole SoC takes long.
         imports = {one: imported(one) for one in tracked(*folders)}
         users, seen = {path}, {path}
         while users:  # Who imports it; who imports those; and so on.
@@ -175,7 +169,7 @@ def tests_of(path: str) -> list[str]:
             users = {one for one, names in imports.items() if one not in seen and names & modules}
             seen |= users
             tests = [one for one in users if is_test(one)]
-            found |= dict.fromkeys(sorted(tests, key=lambda one: (-likeness(path, one), len(read(one)))))
+            found |= dict.fromkeys(sorted(tests, key=lambda one: order(path, one)))
             users -= set(tests)
     return list(found)
 
@@ -185,10 +179,10 @@ def is_test(path: str) -> bool:
     return Path(path).name.startswith("test_")
 
 
-def likeness(path: str, test: str) -> int:
-    """Return how many words the names of a module and of a test share."""
+def order(path: str, test: str) -> tuple[int, bool, int]:
+    """Return what sorts tests of a module: many words in common first, then those of its own kind, then short ones."""
     words = [set(re.split(r"[/_.]", one)) - {"test", "host", "cores", "firmware", "py"} for one in (path, test)]
-    return len(words[0] & words[1])
+    return -len(words[0] & words[1]), test.startswith("test/") == path.startswith("cores/"), len(read(test))
 
 
 def module_of(path: str) -> str:
@@ -198,12 +192,14 @@ def module_of(path: str) -> str:
 
 @cache
 def imported(path: str) -> set[str]:
-    """Return the modules that a file imports, and what it takes from them."""
+    """Return the modules that a file imports, and what it takes from them; of a test also the commands that it names."""
     nodes = list(ast.walk(ast.parse("\n".join(read(path)))))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_test(path):
+            names |= {f"liteprobe.host.cli.commands.{node.value.replace('-', '_')}"}
     return names
 
 
