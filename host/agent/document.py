@@ -80,13 +80,7 @@ DOCUMENT = Section(
 
 @dataclass(frozen=True)
 class DeviceDocument:
-    """Holds the device of a document.
-
-    Attributes
-    ----------
-    name : str
-    items : list of Item
-    """
+    """Holds the device of a document."""
 
     name: str
     items: list[Item]

@@ -20,24 +20,12 @@ SESSIONS_MOST = 64  # More than jobs, so one that waits for nothing can always b
 
 @dataclass
 class ControllerSession:
-    """Remembers the last request of a controller.
+    """Remembers the last request of a controller."""
 
-    Attributes
-    ----------
-    number : int
-        Of its last request.
-    frames : list of bytes
-        The last request.
-    identity : bytes
-        Where its answer goes.
-    answer : list of bytes
-        The answer; empty while it is under way.
-    """
-
-    number: int = 0
-    frames: list[bytes] = field(default_factory=list)
-    identity: bytes = b""
-    answer: list[bytes] = field(default_factory=list)
+    number: int = 0  # Of its last request.
+    frames: list[bytes] = field(default_factory=list)  # The last request.
+    identity: bytes = b""  # Where its answer goes.
+    answer: list[bytes] = field(default_factory=list)  # The answer; empty while it is under way.
 
 
 class Sessions:
@@ -92,23 +80,12 @@ JOBS_MOST = 32
 
 @dataclass
 class CallbackJob:
-    """Holds a callback that is to be run.
-
-    Attributes
-    ----------
-    item : Item
-    request : AgentRequest or None
-        Who asks; None: it is read to be pushed.
-    deadline_ns : int
-        Monotonic time at which it is given up.
-    status, value, why, times
-        How it ended.
-    """
+    """Holds a callback that is to be run."""
 
     item: Item
-    request: AgentRequest | None
-    deadline_ns: int
-    status: AgentStatus = AgentStatus.OK
+    request: AgentRequest | None  # Who asks; None: it is read to be pushed.
+    deadline_ns: int  # Monotonic time at which it is given up.
+    status: AgentStatus = AgentStatus.OK  # How it ended.
     value: Scalar | None = None
     why: str = ""
     times: Times = field(default_factory=lambda: Times(0, 0))

@@ -35,27 +35,13 @@ REMEMBERED = 4096  # Numbers of missing blocks, to tell a late block from a repe
 
 @dataclass
 class OrderCounters:
-    """Counts what became of blocks.
+    """Counts what became of blocks."""
 
-    Attributes
-    ----------
-    missing : int
-        Numbers that were passed over; late ones are among them.
-    repeated : int
-        Blocks that had come before: refused.
-    late : int
-        Blocks that came after their place was given up: refused.
-    out_of_order : int
-        Blocks that came after a later one, and could still be put into their place.
-    restarts : int
-        Times that the numbers began anew.
-    """
-
-    missing: int = 0
-    repeated: int = 0
-    late: int = 0
-    out_of_order: int = 0
-    restarts: int = 0
+    missing: int = 0  # Numbers that were passed over; late ones are among them.
+    repeated: int = 0  # Blocks that had come before: refused.
+    late: int = 0  # Blocks that came after their place was given up: refused.
+    out_of_order: int = 0  # Blocks that came after a later one, and could still be put into their place.
+    restarts: int = 0  # Times that the numbers began anew.
 
 
 @dataclass(frozen=True)
@@ -69,16 +55,10 @@ class Run:
 
 @dataclass
 class Order:
-    """Sorts the blocks of one channel into runs by their numbers.
-
-    Attributes
-    ----------
-    expected : int or None
-        Number of the next block; None before the first.
-    """
+    """Sorts the blocks of one channel into runs by their numbers."""
 
     counters: OrderCounters
-    expected: int | None = None
+    expected: int | None = None  # Number of the next block; None before the first.
     _missing: dict[int, None] = field(default_factory=dict)
 
     def runs(self, numbers: NDArray[np.uint32]) -> Iterator[Run]:
@@ -161,33 +141,16 @@ def no_blocks() -> Blocks:
 
 @dataclass
 class StreamCounters(OrderCounters):
-    """Counts what became of blocks, and of the records in them.
+    """Counts what became of blocks, and of the records in them."""
 
-    Attributes
-    ----------
-    blocks : int
-        Blocks that came, refused ones included.
-    damaged : int
-        Blocks that are none: magic, version, channel, lengths. Refused.
-    records : int
-        Records that were found, gaps included.
-    gaps, gap_frames : int, int
-        Gap records, and the frames that they stand for.
-    cut : int
-        Records that a missing block took a part of.
-    broken : int
-        Places where records don't end where the next begins, or that no record can have.
-    dropped : dict of int
-        Frames that the probe dropped for want of space, by channel, as the blocks say.
-    """
-
-    blocks: int = 0
-    damaged: int = 0
-    records: int = 0
-    gaps: int = 0
-    gap_frames: int = 0
-    cut: int = 0
-    broken: int = 0
+    blocks: int = 0  # Blocks that came, refused ones included.
+    damaged: int = 0  # Blocks that are none: magic, version, channel, lengths. Refused.
+    records: int = 0  # Records that were found, gaps included.
+    gaps: int = 0  # Gap records.
+    gap_frames: int = 0  # Frames that these stand for.
+    cut: int = 0  # Records that a missing block took a part of.
+    broken: int = 0  # Places where records don't end where the next begins, or that no record can have.
+    #: Frames that the probe dropped for want of space, by channel, as the blocks say.
     dropped: dict[int, int] = field(default_factory=dict)
 
 

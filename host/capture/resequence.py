@@ -26,18 +26,10 @@ FAR = 64  # Blocks beyond the window that show that the window is over; fewer ma
 
 @dataclass(frozen=True)
 class ResendPolicy:
-    """Says when to ask for a block again, and when to give it up.
+    """Says when to ask for a block again, and when to give it up."""
 
-    Parameters
-    ----------
-    wait_s : float
-        Time without the block after which it is asked for, and asked for again (s).
-    tries : int
-        Times that it is asked for, at least 1.
-    """
-
-    wait_s: float = 0.02
-    tries: int = 25
+    wait_s: float = 0.02  # Time without the block after which it is asked for, and asked for again (s).
+    tries: int = 25  # Times that it is asked for, at least 1.
 
 
 class _ChannelWindow:

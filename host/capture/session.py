@@ -90,20 +90,11 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Selection:
-    """Says what of a capture is wanted.
+    """Says what of a capture is wanted."""
 
-    Parameters
-    ----------
-    passes : callable or None
-        Filter on the host, from records to which of them pass; None: all pass.
-    trigger : Trigger or None
-    count : int or None
-        Frames after which the capture ends.
-    """
-
-    passes: Passes | None = None
+    passes: Passes | None = None  # Filter on the host, from records to which of them pass; None: all pass.
     trigger: Trigger | None = None
-    count: int | None = None
+    count: int | None = None  # Frames after which the capture ends.
 
 
 class CaptureSession:

@@ -95,18 +95,10 @@ SILENT_S = 3.0  # Without a block, after which what the ring held is taken for c
 
 @dataclass(frozen=True)
 class ProbeTrigger:
-    """Says what fires.
+    """Says what fires."""
 
-    Parameters
-    ----------
-    channel : int
-        To which the filter sends frames that fire.
-    quarters : int
-        Of a channel's blocks that are for what came before, 1 to 4.
-    """
-
-    channel: int
-    quarters: int = QUARTERS
+    channel: int  # To which the filter sends frames that fire.
+    quarters: int = QUARTERS  # Of a channel's blocks that are for what came before, 1 to 4.
 
     @property
     def word(self) -> int:

@@ -24,28 +24,15 @@ HAS_FCS_BIT, FCS_BIT, LINK_MASK = 26, 28, 0xFFFF
 
 @dataclass(frozen=True)
 class Packets:
-    """Some packets of a file, as they stand there.
+    """Some packets of a file, as they stand there."""
 
-    Attributes
-    ----------
-    at, kept, length, time : array, shape (packets,)
-        First octet of each in the window, octets that are there and on the wire (both with the FCS, where there is one), and
-        time (parts of a second from the beginning of second ``origin`` of the file).
-    fcs : array, shape (packets,)
-        Octets of FCS at the end of each.
-    link : array, shape (packets,)
-        Link type.
-    wrong : array, shape (packets,)
-        Whether a packet can't be what it says.
-    """
-
-    at: Index
-    kept: Index
-    length: Index
-    time: Index
-    fcs: Index
-    link: Index
-    wrong: NDArray[np.bool_]
+    at: Index  # Shape (packets,), as all of these. First octet of each in the window.
+    kept: Index  # Octets that are there, with the FCS where there is one.
+    length: Index  # Octets on the wire, likewise.
+    time: Index  # Parts of a second from the beginning of second ``origin`` of the file.
+    fcs: Index  # Shape (packets,). Octets of FCS at the end of each.
+    link: Index  # Shape (packets,). Link type.
+    wrong: NDArray[np.bool_]  # Shape (packets,). Whether a packet can't be what it says.
 
 
 def fcs_octets(field: int) -> int:

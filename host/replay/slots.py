@@ -64,50 +64,24 @@ SLOTS_AT = TEXT_AT + TEXT_OCTETS
 
 @dataclass(frozen=True)
 class ReplaySession:
-    """Identifies all datagrams of a port.
+    """Identifies all datagrams of a port."""
 
-    Parameters
-    ----------
-    port : int
-        Of the probe.
-    number : int
-        Of the session, 16 bits.
-    lease : int
-        Under which this host has the probe, 16 bits.
-    """
-
-    port: int
-    number: int
-    lease: int
+    port: int  # Of the probe.
+    number: int  # Of the session, 16 bits.
+    lease: int  # Under which this host has the probe, 16 bits.
 
 
 @dataclass(frozen=True)
 class ReplayStatus:
-    """An answer of the probe.
-
-    Attributes
-    ----------
-    session : ReplaySession
-    flags : StatusFlag
-    accepted : int
-        Position (words, modulo 2^32) up to which the probe has all words.
-    limit : int
-        Position up to which it has space.
-    refused : int
-        Datagrams that were not accepted; modulo 2^16.
-    underruns : int
-        Frames that came too late; modulo 2^16.
-    frames : int
-        Frames that were sent.
-    """
+    """An answer of the probe."""
 
     session: ReplaySession
     flags: StatusFlag
-    accepted: int
-    limit: int
-    refused: int
-    underruns: int
-    frames: int
+    accepted: int  # Position (words, modulo 2^32) up to which the probe has all words.
+    limit: int  # Position up to which it has space.
+    refused: int  # Datagrams that were not accepted; modulo 2^16.
+    underruns: int  # Frames that came too late; modulo 2^16.
+    frames: int  # Frames that were sent.
 
 
 Parts = Sequence[tuple[ReplaySession, SharedMemory]]  # Of each port its session, and the memory of its slots.

@@ -50,21 +50,11 @@ ANSWERS_MOST = 64  # At once: then it is sent again.
 
 @dataclass(frozen=True)
 class Pace:
-    """Limits how words are sent to a probe.
+    """Limits how words are sent to a probe."""
 
-    Parameters
-    ----------
-    patience_s : float
-        Without an answer for so long, the probe is gone.
-    flight : int
-        Datagrams of a port that may be on their way; 0: as many as there is space for.
-    timeout_s : float
-        For so long at least an answer is waited for before anything is sent again.
-    """
-
-    patience_s: float = PATIENCE_S
-    flight: int = 0
-    timeout_s: float = TIMEOUT_LEAST_S
+    patience_s: float = PATIENCE_S  # Without an answer for so long, the probe is gone.
+    flight: int = 0  # Datagrams of a port that may be on their way; 0: as many as there is space for.
+    timeout_s: float = TIMEOUT_LEAST_S  # For so long at least an answer is waited for before anything is sent again.
 
 
 class Flow:

@@ -60,27 +60,13 @@ class PortEnd(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorWording:
-    """Words of a kind of run in messages.
+    """Words of a kind of run in messages."""
 
-    Attributes
-    ----------
-    subject : str
-        As in "the probe did not start ...".
-    during : str
-        As in "the link of port 0 went down ...".
-    again : str
-        As in "plug in its cable, and ... again".
-    restart : str
-        As in "was a port stopped from its console? ...".
-    prepared : str
-        As in "the probe doesn't get ... ready".
-    """
-
-    subject: str
-    during: str
-    again: str
-    restart: str = "Run again"
-    prepared: str = "its first frames"
+    subject: str  # As in "the probe did not start ...".
+    during: str  # As in "the link of port 0 went down ...".
+    again: str  # As in "plug in its cable, and ... again".
+    restart: str = "Run again"  # As in "was a port stopped from its console? ...".
+    prepared: str = "its first frames"  # As in "the probe doesn't get ... ready".
 
 
 class PortRun:

@@ -73,48 +73,25 @@ BARE_SLOT = 0  # Of frames without a probe header.
 
 @dataclass(frozen=True)
 class StreamCounts:
-    """Counts of what was sent of a stream.
+    """Counts of what was sent of a stream."""
 
-    Attributes
-    ----------
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    first_late : int or None
-        Number of the first late one.
-    """
-
-    sent: int
-    late: int
-    first_late: int | None
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
+    first_late: int | None  # Number of the first late one.
 
 
 @dataclass(frozen=True)
 class RunningStream:
-    """A stream as a port has it, whoever loaded it.
-
-    Attributes
-    ----------
-    port, number : int
-        Its port, and its place there.
-    stream_id : int or None
-        That its frames carry; None: they have no probe header.
-    is_active : bool
-        Whether it still has frames.
-    is_endless : bool
-    is_attached : bool
-        Whether it ends with the host that started it.
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    """
+    """A stream as a port has it, whoever loaded it."""
 
     port: int
-    number: int
-    stream_id: int | None
-    is_active: bool
+    number: int  # Its place at its port.
+    stream_id: int | None  # That its frames carry; None: they have no probe header.
+    is_active: bool  # Whether it still has frames.
     is_endless: bool
-    is_attached: bool
-    sent: int
-    late: int
+    is_attached: bool  # Whether it ends with the host that started it.
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
 
 
 class StreamsPort(TransmitPort):
@@ -247,20 +224,11 @@ class StreamsPort(TransmitPort):
 
 @dataclass(frozen=True)
 class StreamReading:
-    """A reading of what a port has measured of a stream.
+    """A reading of what a port has measured of a stream."""
 
-    Attributes
-    ----------
-    stream : ReceivedStream
-        Its accumulators.
-    delays : Cells
-    outside : int
-        Delays outside of the bins, since these were moved.
-    """
-
-    stream: ReceivedStream
+    stream: ReceivedStream  # Its accumulators.
     delays: Cells
-    outside: int
+    outside: int  # Delays outside of the bins, since these were moved.
 
 
 class StreamMeters:
@@ -394,69 +362,36 @@ def _base(streams: Sequence[Stream], slots: int) -> int:
 
 @dataclass(frozen=True)
 class SendOptions:
-    """Options of sending and measuring streams.
+    """Options of sending and measuring streams."""
 
-    Attributes
-    ----------
-    receive : int, mapping of int to int, or None
-        Port that measures: all streams, or those that each port sends; None: the one that the wire leads to.
-    seconds : float or None
-        Of the probe's time, after which they are stopped; None: when they have sent all their frames.
-    is_detached : bool
-        They go on when this host lets go of the probe, or is gone.
-    latency_range_ns : (int, int) or None
-        Between what delays the histograms are; None: they follow the delays that come.
-    """
-
+    #: Port that measures: all streams, or those that each port sends; None: the one that the wire leads to.
     receive: int | Mapping[int, int] | None = None
+    #: Of the probe's time, after which they are stopped; None: when they have sent all their frames.
     seconds: float | None = None
-    is_detached: bool = False
+    is_detached: bool = False  # They go on when this host lets go of the probe, or is gone.
+    #: Between what delays the histograms are; None: they follow the delays that come.
     latency_range_ns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class SendingPort:
-    """A port that sends streams.
-
-    Attributes
-    ----------
-    port : ProbePort
-    transmit : StreamsPort
-        Its transmit side.
-    streams : tuple of Stream
-        By their numbers at the port.
-    words : PortWords
-        What its memories hold.
-    receive : int
-        Port that measures them.
-    """
+    """A port that sends streams."""
 
     port: ProbePort
-    transmit: StreamsPort
-    streams: tuple[Stream, ...]
-    words: PortWords
-    receive: int
+    transmit: StreamsPort  # Its transmit side.
+    streams: tuple[Stream, ...]  # By their numbers at the port.
+    words: PortWords  # What its memories hold.
+    receive: int  # Port that measures them.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Streams on their way from ports to ports of a probe.
+    """Streams on their way from ports to ports of a probe."""
 
-    Attributes
-    ----------
-    streams : tuple of Stream
-        In the order in which they were given.
-    senders : tuple of SendingPort
-        By port.
-    meters : dict of int to StreamMeters
-        By port.
-    is_quiet : bool
-        The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
-    """
-
-    streams: tuple[Stream, ...]
-    senders: tuple[SendingPort, ...]
-    meters: dict[int, StreamMeters]
+    streams: tuple[Stream, ...]  # In the order in which they were given.
+    senders: tuple[SendingPort, ...]  # By port.
+    meters: dict[int, StreamMeters]  # By port.
+    #: The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
     is_quiet: bool
 
     @classmethod
