@@ -1,8 +1,8 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Gives fields the comments beside them as their text, and leaves out attributes that have none, in the library's pages.
+"""Gives fields and attributes the comments beside them as their text, and leaves out attributes that have none.
 
-Attributes that ``__init__`` sets are listed by the docstring of their class; the expression says nothing to a reader.
+Those are the docstring's of their class to list; the expression that ``__init__`` sets them to says nothing to a reader.
 """
 
 import itertools
@@ -24,15 +24,14 @@ class DescribesFields(griffe.Extension):
     """Reads each class as mkdocstrings does (mkdocs.yml)."""
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Describe the fields of a dataclass or a named tuple; take bare attributes out of any other class."""
+        """Describe fields and attributes; take those out of a class without fields that stay bare."""
         has_fields = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
         has_fields |= any("NamedTuple" in str(base) for base in cls.bases)
         for name, member in list(cls.members.items()):
             if not isinstance(member, griffe.Attribute) or member.docstring is not None:
                 continue
-            if has_fields and member.lineno and member.endlineno:
-                lines = cls.lines_collection[member.filepath]  # type: ignore[index]
-                if note := note_of(lines, member.lineno, member.endlineno):
-                    member.docstring = griffe.Docstring(note, lineno=member.lineno, parent=member)
-            elif "instance-attribute" in member.labels and "class-attribute" not in member.labels:
+            lines = cls.lines_collection[member.filepath]  # type: ignore[index]
+            if note := note_of(lines, member.lineno or 1, member.endlineno or 1):
+                member.docstring = griffe.Docstring(note, lineno=member.lineno, parent=member)
+            elif not has_fields and "instance-attribute" in member.labels and "class-attribute" not in member.labels:
                 del cls.members[name]

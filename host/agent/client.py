@@ -84,12 +84,7 @@ SETTING, VALUE, WATCHED = 1, 2, 3
 
 
 class AgentError(ProbeError):
-    """The agent, or the device, refused a request.
-
-    Attributes
-    ----------
-    status : AgentStatus
-    """
+    """The agent, or the device, refused a request."""
 
     def __init__(self, why: str, status: AgentStatus) -> None:
         super().__init__(why)

@@ -96,7 +96,6 @@ def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceD
 
     Parameters
     ----------
-    text : str
     limit_s : float
         A command that takes longer is ended (s).
     name : str

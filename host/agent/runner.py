@@ -29,17 +29,11 @@ class ControllerSession:
 
 
 class Sessions:
-    """Remembers the last request of the controllers that asked last.
-
-    Attributes
-    ----------
-    duplicates : int
-        Requests that came again.
-    """
+    """Remembers the last request of the controllers that asked last."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[int, ControllerSession] = OrderedDict()
-        self.duplicates = 0
+        self.duplicates = 0  # Requests that came again.
 
     def take(self, request: AgentRequest, frames: Sequence[bytes], identity: bytes) -> list[bytes] | None:
         """Return None for a request that is new, else what is to be sent again: nothing while it is under way.
@@ -115,13 +109,6 @@ class Runner:
     ----------
     answer : callable
         Gets each job once, when it is done or given up; called by the thread that calls the methods.
-
-    Attributes
-    ----------
-    fd, wake_fd : int
-        Readable when `collect` has something to do; what makes it so when it is written to.
-    timeouts, late : int
-        Jobs that were given up; callbacks that returned after that.
     """
 
     def __init__(self, answer: Callable[[CallbackJob], None]) -> None:
@@ -129,11 +116,12 @@ class Runner:
         self._waiting: deque[CallbackJob] = deque()
         self._running: CallbackJob | None = None
         self._done: SimpleQueue[CallbackJob] = SimpleQueue()
+        #: Readable when `collect` has something to do; what makes it so when it is written to.
         self.fd, self.wake_fd = os.pipe()
         os.set_blocking(self.wake_fd, False)
         self._pipe = threading.RLock()  # The handler of a signal may wake it, too.
         self._is_closed = False
-        self.timeouts = self.late = 0
+        self.timeouts = self.late = 0  # Jobs that were given up; callbacks that returned after that.
         self._jobs = self._thread()
 
     @property

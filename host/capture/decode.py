@@ -169,7 +169,6 @@ def are_whole(headers: NDArray[np.void], lengths: NDArray[Any] | None = None) ->
 
     Parameters
     ----------
-    headers : of `block_headers`
     lengths : array or None
         Octets that came of each block; None: all.
     """
@@ -208,10 +207,6 @@ class BlockDecoder:
     ----------
     first_numbers : mapping or None
         Number of the first block to come, by channel, where it is known; else the first to come is the first.
-
-    Attributes
-    ----------
-    counters : StreamCounters
     """
 
     def __init__(self, first_numbers: Mapping[int, int] | None = None) -> None:
@@ -341,30 +336,19 @@ def _copy(blocks: Blocks, chosen: Index, counts: Index, target: NDArray[np.uint3
 
 
 class _Walks:
-    """Walks through blocks, side by side.
-
-    Attributes
-    ----------
-    begins, limits : array, shape (walks,)
-        Where a block's first record begins, and where the block ends: the next walk takes over.
-    run_ends : array, shape (walks,)
-        Where the words end that follow one another without a gap.
-    following : array, shape (walks,)
-        Where the next walk of the run begins; -1 for the last one.
-    heads_cut : array
-        Where the head of a record begins that goes beyond its run.
-    bad : int
-        Records that no frame can have.
-    """
+    """Walks through blocks, side by side."""
 
     def __init__(self, begins: Index, limits: Index, run_ends: Index, owners: Index, piece_ends: Index) -> None:
+        #: Shape (walks,). Where a block's first record begins, and where the block ends: the next walk takes over.
+        #: Shape (walks,). Where the words end that follow one another without a gap.
         self.begins, self.limits, self.run_ends, self.piece_ends = begins, limits, run_ends, piece_ends
         self._owners = owners
+        #: Shape (walks,). Where the next walk of the run begins; -1 for the last one.
         self.following = np.full(len(begins), -1)
         is_followed = owners[:-1] == owners[1:]
         self.following[:-1][is_followed] = begins[1:][is_followed]
-        self.heads_cut = np.empty(0, np.int64)
-        self.bad = 0
+        self.heads_cut = np.empty(0, np.int64)  # Where the head of a record begins that goes beyond its run.
+        self.bad = 0  # Records that no frame can have.
 
     def walk(self, words: NDArray[np.uint32]) -> tuple[Index, Index, Index]:
         """Return walk, begin and end of every record, ends beyond the run included."""

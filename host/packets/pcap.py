@@ -47,11 +47,6 @@ class PcapReader:
     ----------
     window : Window
         With the file header at its beginning.
-
-    Attributes
-    ----------
-    per_second : int
-        Parts of a second that times are counted in.
     """
 
     def __init__(self, window: Window) -> None:
@@ -60,6 +55,7 @@ class PcapReader:
             raise CutError("it ends within its header")
         magic = bytes(window.octets[:4])
         self._order = "<" if int.from_bytes(magic, "little") in MAGICS else ">"
+        #: Parts of a second that times are counted in.
         self.per_second = MAGICS[int.from_bytes(magic, "little" if self._order == "<" else "big")]
         (field,) = struct.unpack_from(self._order + "I", window.octets.data, 20)
         self._link, self._fcs = field & LINK_MASK, fcs_octets(field)

@@ -62,12 +62,10 @@ class DmaFlow:
     ----------
     slots : Slots
         Of shape DMA_SLOT.
-    session : ReplaySession
     device : Device
         Of the port's channel, open.
     name : str
         Of the device, for errors.
-    at : PortAddresses
 
     Raises
     ------

@@ -190,29 +190,20 @@ class Slots:
 
     Parameters
     ----------
-    count : int
     memory : SharedMemory or None
         Of another process, with its datagrams; None: it is made.
     shape : Shape
         Of a datagram.
-
-    Attributes
-    ----------
-    cells : memoryview of u8
-        By `Cell`.
-    octets : memoryview
-        All datagrams, one after the other.
-    words : array, shape (datagrams, words)
-        The same.
     """
 
     def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None, shape: Shape = DATAGRAM) -> None:
         self.memory = memory or SharedMemory(SLOTS_AT + count * shape.octets)
         self.count, self.shape = (len(self.memory.buffer) - SLOTS_AT) // shape.octets, shape
         shared = memoryview(self.memory.buffer)
-        self.cells = shared[:TEXT_AT].cast("Q")
+        self.cells = shared[:TEXT_AT].cast("Q")  # By `Cell`.
         self._text = shared[TEXT_AT:SLOTS_AT]
-        self.octets = shared[SLOTS_AT:]
+        self.octets = shared[SLOTS_AT:]  # All datagrams, one after the other.
+        #: Shape (datagrams, words). The same.
         self.words = np.frombuffer(self.octets, np.uint32).reshape(self.count, shape.header + shape.words)
         self._shared = shared
         self.urgency: Urgency | None = None  # Of the process that fills it.

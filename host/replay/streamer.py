@@ -92,7 +92,6 @@ class Streamer:
 
     Parameters
     ----------
-    target : Target
     sources : mapping of ReplaySession to WordSource
         One a port. The sessions are open at the probe.
 

@@ -64,8 +64,6 @@ class Flow:
     ----------
     slots : Slots
         Where its datagrams are.
-    session : ReplaySession
-    pace : Pace
     """
 
     def __init__(self, slots: Slots, session: ReplaySession, pace: Pace | None = None) -> None:
@@ -264,11 +262,6 @@ class UdpSender:
         One a port.
     with_segments : bool
         Let the kernel cut large pieces into datagrams, where it can: a tenth of the work.
-
-    Attributes
-    ----------
-    has_segments : bool
-        Whether it does.
     """
 
     def __init__(self, sock: socket.socket, flows: Sequence[Flow], with_segments: bool = True) -> None:
@@ -278,7 +271,7 @@ class UdpSender:
         self._poll.register(sock, select.POLLIN)
         self._is_full = False  # The kernel takes no more for now.
         sock.setblocking(False)
-        self.has_segments = with_segments and self._cut(SLOT_OCTETS)
+        self.has_segments = with_segments and self._cut(SLOT_OCTETS)  # Whether it does.
 
     def run(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Send, until every flow is stopped or it is not wanted any more."""

@@ -353,12 +353,6 @@ Show = Callable[[EmulationLook], None]
 class EmulatorDirection:
     """Holds the registers of a direction of the emulator: from the port of its number to the other one.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    number : int
-
     Raises
     ------
     UsageError
@@ -483,7 +477,6 @@ class Emulation(PortRun):
 
     Parameters
     ----------
-    probe : RunDevice
     network : Network or None
         None: the one that another host has started; its classes have numbers for names.
 
@@ -613,7 +606,6 @@ class Emulation(PortRun):
 
         Parameters
         ----------
-        seconds : float or None
         show : callable or None
             Given each look.
         look_s : float

@@ -176,14 +176,7 @@ class ReplayOptions(StreamOptions):
 
 
 class ReplayedTrace(StreamedPort[PortReplay]):
-    """A trace on its port: what finds space in the ring is repeated there.
-
-    Parameters
-    ----------
-    probe, number : as of `StreamedPort`
-    trace : Trace
-    options : ReplayOptions
-    """
+    """A trace on its port: what finds space in the ring is repeated there."""
 
     leaves, slower = "this trace leaves", "a lower --speed"
 
@@ -322,14 +315,8 @@ class ReplaySchedule:
 
     Parameters
     ----------
-    timebase : Timebase
     increment : int
         Nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
-
-    Attributes
-    ----------
-    start_ns : int
-        Time of the first SFD.
     """
 
     def __init__(self, timebase: Timebase, increment: int) -> None:
@@ -337,7 +324,7 @@ class ReplaySchedule:
         self._tick_ns = increment / INCREMENT_ONE
         self._looks: list[tuple[int, int, int]] = []
         self._is_in_time = False
-        self.start_ns = self.look() + MARGIN_NS
+        self.start_ns = self.look() + MARGIN_NS  # Time of the first SFD.
 
     def look(self) -> int:
         """Keep what the clock is now, and return it (ns)."""

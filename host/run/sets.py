@@ -149,12 +149,7 @@ PLANNED = Columns(
 
 
 class SetsPort(TransmitPort):
-    """The transmit side of a port that makes frames of configuration sets.
-
-    Parameters
-    ----------
-    registers, number : as of `TransmitPort`
-    """
+    """The transmit side of a port that makes frames of configuration sets."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         super().__init__(registers, number)
@@ -167,7 +162,6 @@ class SetsPort(TransmitPort):
 
         Parameters
         ----------
-        sets : Sets
         increment : int
             Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
         count : int or None
@@ -217,14 +211,7 @@ class SetsOptions(StreamOptions):
 
 
 class SentSets(StreamedPort[PortSets]):
-    """Sets on their port.
-
-    Parameters
-    ----------
-    probe, number : as of `StreamedPort`
-    sets : Sets
-    options : SetsOptions
-    """
+    """Sets on their port."""
 
     leaves, slower = "these sets leave", "a lower --rate"
 
@@ -290,11 +277,9 @@ def send_sets(
 
     Parameters
     ----------
-    probe : RunDevice
     sets : Sets or mapping of int to Sets
         By port, all from the same tick; one alone is sent from the port of its stream. Other processes go through them: a script
         that puts functions or classes of its own into them begins with ``if __name__ == "__main__":``.
-    options : SetsOptions or None
     show : callable or None
         Given a look, now and then.
 

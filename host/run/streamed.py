@@ -231,15 +231,7 @@ class StreamedResult(Generic[FiguresT]):
 
 
 class ReplayRing:
-    """The ring of a port that takes what the host streams to it.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    number : int
-        Of the port.
-    """
+    """The ring of a port that takes what the host streams to it."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         self._registers = registers
@@ -359,50 +351,24 @@ class StreamOptions:
 
 
 class StreamedPort(ABC, Generic[FiguresT]):
-    """A port and what this host streams to it, and how far it is; a subclass is a kind of program.
+    """A port and what this host streams to it, and how far it is; a subclass is a kind of program."""
 
-    Parameters
-    ----------
-    probe : RunDevice
-    number : int
-        Of the port.
-
-    Attributes
-    ----------
-    leaves, slower : str
-        What messages say of the kind of program, as in "... no room" and "use another port, or ...".
-    receive : int
-        Port that the wire leads to.
-    loops : int
-        How often what is in the ring is sent; 0: without an end.
-    prime : int
-        Words that must be in the ring before it starts; fewer where there are no more.
-    asked : int or None
-        Frames that are to be sent.
-    load : float
-        Share of the line, 0 to 1.
-    stamp : Stamp or None
-        Where frames have the time of their start.
-    signature : int or None
-        Octet of the signature in frames that have one: others have no stamp.
-    state, frames, sent : TransmitState, int, StreamState
-        As of the last look.
-    """
-
+    #: What messages say of the kind of program, as in "... no room" and "use another port, or ...".
     leaves: ClassVar[str]
     slower: ClassVar[str]
 
     def __init__(self, probe: RunDevice, number: int) -> None:
         self.port = probe.ports[number]
         self.ring = ReplayRing(probe.registers, number)
-        self.receive = probe.link.receive_port(number, len(probe.ports))
+        self.receive = probe.link.receive_port(number, len(probe.ports))  # Port that the wire leads to.
         self.session = ReplaySession(number, secrets.randbelow(0xFFFF) + 1, 0)
+        #: How often what is in the ring is sent (0: without an end); words in it before it starts, fewer if there are no more.
         self.loops, self.prime = 1, PRIME_WORDS
-        self.asked: int | None = None
-        self.load = 1.0
-        self.stamp: Stamp | None = None
-        self.signature: int | None = None
-        self.state, self.frames, self.sent = TransmitState.IDLE, 0, StreamState()
+        self.asked: int | None = None  # Frames that are to be sent.
+        self.load = 1.0  # Share of the line, 0 to 1.
+        self.stamp: Stamp | None = None  # Where frames have the time of their start.
+        self.signature: int | None = None  # Octet of the signature in frames that have one: others have no stamp.
+        self.state, self.frames, self.sent = TransmitState.IDLE, 0, StreamState()  # As of the last look.
 
     @property
     @abstractmethod
@@ -426,12 +392,10 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
     Parameters
     ----------
-    probe : RunDevice
     jobs : sequence of StreamedPort
         In the order of their ports.
     target : Target
         Where words go to (``target_of``).
-    options : StreamOptions
     show : callable or None
         Given a look, now and then.
 

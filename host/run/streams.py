@@ -95,12 +95,7 @@ class RunningStream:
 
 
 class StreamsPort(TransmitPort):
-    """The transmit side of a port with streams.
-
-    Parameters
-    ----------
-    registers, number : as of `TransmitPort`
-    """
+    """The transmit side of a port with streams."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         super().__init__(registers, number)
@@ -236,21 +231,10 @@ class StreamMeters:
 
     Parameters
     ----------
-    registers : Registers
-        Of the probe.
-    port : int
     streams : sequence of Stream
         That come to it.
     latency_range_ns : (int, int) or None
         Between what delays the histograms are; None: they follow what comes.
-
-    Attributes
-    ----------
-    slots : dict of str to int
-        Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
-        several none is.
-    is_saturated : bool
-        A bin was full at the last look.
 
     Raises
     ------
@@ -270,6 +254,8 @@ class StreamMeters:
         self._monitor = Monitor(Meters(registers, port + 1), port)
         self._base = _base(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
+        #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
+        #: several none is.
         self.slots = {one.name: one.stream_id - self._base + 1 for one in streams if one.probe}
         bare = [one for one in streams if not one.probe]
         if len(bare) == 1 and bare[0].used_stamp is not None:
@@ -279,7 +265,7 @@ class StreamMeters:
         setting = fitting(*latency_range_ns) if latency_range_ns else FIRST_SETTING
         self._bins = DelayBins(registers, port, sorted(self.slots.values()), setting)
         self._before: dict[str, int] = {}
-        self.is_saturated = False
+        self.is_saturated = False  # A bin was full at the last look.
 
     def begin(self) -> None:
         """Set the meters, and clear them."""
@@ -510,12 +496,6 @@ class StreamSample:
 
 class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
-
-    Parameters
-    ----------
-    probe : RunDevice
-    streams : sequence of Stream
-    options : SendOptions
 
     Raises
     ------

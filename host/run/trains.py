@@ -107,7 +107,6 @@ class TrainRun(PortRun):
 
     Parameters
     ----------
-    routes : sequence of Route
     progress : callable or None
         Called with the frames sent and the frames to send, now and then.
 

@@ -81,8 +81,6 @@ class BringUp:
 
     Parameters
     ----------
-    probe : Probe
-    extent : Extent
     progress : callable or None
         Called with the name of each check before it is made.
     """

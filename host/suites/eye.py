@@ -45,7 +45,6 @@ def sweep(
 
     Parameters
     ----------
-    probe : Probe
     port, transmit : int
         Where the delay is changed, and from where frames come: join both by a cable.
     count : int

@@ -153,8 +153,6 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
 
     Parameters
     ----------
-    requests : sequence of SweepRequest
-        What to run.
     progress : callable
         Called with the number of the request, the frames sent and the frames to send.
 

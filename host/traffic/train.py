@@ -131,8 +131,6 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
 
     Parameters
     ----------
-    program : TrainProgram
-        What to send.
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
@@ -158,8 +156,6 @@ def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band:
 
     Parameters
     ----------
-    program : TrainProgram
-        What is sent.
     record_ns, look_ns : float
         Time that the host takes for a record, and from one look at the probe to the next (ns).
     is_in_band : bool

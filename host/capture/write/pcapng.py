@@ -118,20 +118,12 @@ class PcapngWriter:
 
     Parameters
     ----------
-    output : Output
     ports : sequence of PortInterface
         PortInterface k is port k; a port that isn't named gets its interface when its first frame comes.
     hardware, comment : str
         What the section says of the probe and of the capture.
     shift_ns : int
         Added to every stamp: less 37 s, TAI becomes UTC.
-
-    Attributes
-    ----------
-    written : array of int, shape (16,)
-        Packets of each port.
-    dropped : array of int, shape (16,)
-        Frames that gaps of the stream stand for, at the port whose packet comes next.
     """
 
     def __init__(
@@ -139,7 +131,8 @@ class PcapngWriter:
     ) -> None:
         self._output = output
         self._shift = np.uint64(shift_ns % 2**64)
-        self.written = np.zeros(PORTS, np.int64)
+        self.written = np.zeros(PORTS, np.int64)  # Shape (16,). Packets of each port.
+        #: Shape (16,). Frames that gaps of the stream stand for, at the port whose packet comes next.
         self.dropped = np.zeros(PORTS, np.int64)
         self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each channel.
         self._span = [0, 0]

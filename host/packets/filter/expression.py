@@ -111,7 +111,6 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
 
     Parameters
     ----------
-    text : str
     by_libpcap : bool
         Have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that libpcap knows.
 

@@ -134,7 +134,6 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllo
     ----------
     paths : dict of int to list of Path
         By class: its path in each state of the direction.
-    limits : Limits
     way : str
         Name of the direction, for messages.
 

@@ -106,7 +106,6 @@ def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINA
 
     Parameters
     ----------
-    network : Network
     limits : sequence of Limits
         Of the directions of the probe: there, and back where it has that.
     increment : int

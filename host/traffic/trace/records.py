@@ -57,7 +57,6 @@ def stamp_offsets(stamp: Stamp, octets: NDArray[np.uint8], at: Index, kept: Inde
 
     Parameters
     ----------
-    stamp : Stamp
     octets : array of u1
         Where frames lie.
     at, kept : array, shape (frames,)
@@ -144,7 +143,6 @@ def records(chunks: Iterator[tuple[Frames, Index]], stamp: Stamp | None, first_t
     ----------
     chunks : iterator of (Frames, array)
         Frames, and the tick at which each is due, from the first one on.
-    stamp : Stamp or None
     first_ticks : int
         From the start of the program to the first frame.
 

@@ -270,7 +270,6 @@ class Trace:
 
         Parameters
         ----------
-        path : path
         sort : bool
             Bring packets into order whose times go back, over 4096 packets at most; else that is an error.
         repair : bool
@@ -305,7 +304,6 @@ class Trace:
             Frames; None: without an end.
         headers : Headers or None
             Of IPv4.
-        stream_id, seed : int
         """
         fixed = Fixed(length) if isinstance(length, int) else length
         return cls(MadeSource(interval, fixed, count, headers or Headers(), stream_id, seed))
