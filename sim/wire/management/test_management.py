@@ -246,7 +246,6 @@ async def broken_records_are_dropped_and_block_nothing(dut, stalls):
 
 # Lease and order ---------------------------------------------------------------------------------
 
-
 class Ledger:
     """Counts writes, worked out from the text of cores/formats/probe.py alone."""
 
