@@ -53,7 +53,8 @@ ANSWERS_MOST = 64  # At once: then it is sent again.
 class Pace:
     """Limits how words are sent to a probe."""
 
-    patience_s: float = PATIENCE_S  # Without an answer for so long, the probe is gone: seconds in which this host ran.
+    #: Without an answer for so long, the probe is gone: seconds in which this host ran and listened.
+    patience_s: float = PATIENCE_S
     flight: int = 0  # Datagrams of a port that may be on their way; 0: as many as there is space for.
     timeout_s: float = TIMEOUT_LEAST_S  # For so long at least an answer is waited for before anything is sent again.
 
