@@ -51,21 +51,12 @@ ANSWERS_MOST = 64  # At once: then it is sent again.
 
 @dataclass(frozen=True)
 class Pace:
-    """Limits how words are sent to a probe.
+    """Limits how words are sent to a probe."""
 
-    Parameters
-    ----------
-    patience_s : float
-        Without an answer for so long, the probe is gone: seconds in which this host ran and listened.
-    flight : int
-        Datagrams of a port that may be on their way; 0: as many as there is space for.
-    timeout_s : float
-        For so long at least an answer is waited for before anything is sent again.
-    """
-
+    #: Without an answer for so long, the probe is gone: seconds in which this host ran and listened.
     patience_s: float = PATIENCE_S
-    flight: int = 0
-    timeout_s: float = TIMEOUT_LEAST_S
+    flight: int = 0  # Datagrams of a port that may be on their way; 0: as many as there is space for.
+    timeout_s: float = TIMEOUT_LEAST_S  # For so long at least an answer is waited for before anything is sent again.
 
 
 class Flow:
@@ -75,8 +66,6 @@ class Flow:
     ----------
     slots : Slots
         Where its datagrams are.
-    session : ReplaySession
-    pace : Pace
     """
 
     def __init__(self, slots: Slots, session: ReplaySession, pace: Pace | None = None) -> None:
@@ -278,11 +267,6 @@ class UdpSender:
         One a port.
     with_segments : bool
         Let the kernel cut large pieces into datagrams, where it can: a tenth of the work.
-
-    Attributes
-    ----------
-    has_segments : bool
-        Whether it does.
     """
 
     def __init__(self, sock: socket.socket, flows: Sequence[Flow], with_segments: bool = True) -> None:
@@ -292,7 +276,7 @@ class UdpSender:
         self._poll.register(sock, select.POLLIN)
         self._is_full = False  # The kernel takes no more for now.
         sock.setblocking(False)
-        self.has_segments = with_segments and self._cut(SLOT_OCTETS)
+        self.has_segments = with_segments and self._cut(SLOT_OCTETS)  # Whether it does.
 
     def run(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Send, until every flow is stopped or it is not wanted any more."""
