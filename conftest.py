@@ -2,21 +2,31 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Holds for all tests: some wait for ``--full``, rows of benches are chosen, and each folder has its CPU time."""
 
+from __future__ import annotations
+
+import fcntl
 import gc
 import os
+import pickle
 import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from liteprobe.sim.drivers.tools import figures as rows
 from liteprobe.sim.drivers.tools.processes import pass_on_signals
 from liteprobe.sim.drivers.tools.wire import FULL_VARIABLE
+
+if TYPE_CHECKING:
+    from liteprobe.soc.build.bitstream import Design
+    from liteprobe.soc.config import ProbeConfig
 
 CPU = "cpu_s"
 KEPT = "liteprobe/cpu_s"  # In pytest's cache: seconds of each test.
@@ -124,6 +134,33 @@ def is_full(size: rows.Size) -> bool:
     return size is rows.Size.FULL
 
 
+# Boards --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def elaborated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, ProbeConfig], tuple[Design, dict[str, Any]]]:
+    """Elaborates a board with a configuration, once for all tests of all workers: what it left is read by many, changed by none."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # That of all workers.
+
+    @cache
+    def make(name: str, config: ProbeConfig) -> tuple[Design, dict[str, Any]]:
+        from liteprobe.sim.drivers.tools.compiled import apart
+        from liteprobe.soc.build.bitstream import elaborate
+
+        out = folder / f"{name}-{sha256(repr(config).encode()).hexdigest()[:16]}"
+        kept = out.with_suffix(".pickle")
+        with out.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                kept.write_bytes(pickle.dumps(apart(elaborate, name, config, out)))
+        made: tuple[Design, dict[str, Any]] = pickle.loads(kept.read_bytes())
+        return made
+
+    return make
+
+
 # Names of signals ----------------------------------------------------------------------------------
 
 
@@ -173,8 +210,6 @@ class Bookkeeper:
     def pytest_collection_finish(self) -> None:
         """Measure the yardstick, and begin with the first test."""
         self.slower = max(1.0, yardstick())  # Budgets of a faster machine are never tighter.
-        gc.freeze()  # Modules and tests stay: no collection looks through them.
-        gc.set_threshold(100_000, 20, 20)
         self.since_s()
 
     @pytest.hookimpl(wrapper=True)

@@ -5,14 +5,11 @@
 
 import logging
 import re
-from functools import cache
 
 import pytest
 
 from liteprobe.boards import BOARDS, board
-from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.build.arguments import board_for
-from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 
 CASES = [(name, ProbeConfig()) for name in BOARDS] + [
@@ -27,17 +24,6 @@ def quiet():
     logging.disable(logging.INFO)
     yield
     logging.disable(logging.NOTSET)
-
-
-@pytest.fixture(scope="module")
-def elaborated(tmp_path_factory):
-    """Elaborates a board with a configuration, once."""
-
-    @cache
-    def make(name, config):
-        return apart(elaborate, name, config, tmp_path_factory.mktemp(name))
-
-    return make
 
 
 def pins(constraints):

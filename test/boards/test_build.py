@@ -24,7 +24,6 @@ from liteprobe.soc.build.bitstream import (
     NotMetError,
     build,
     clocks_of,
-    elaborate,
     is_hopeless,
     late_crossings,
     misses,
@@ -395,9 +394,9 @@ def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
     assert late_crossings(report) == (found if is_late else [])
 
 
-def test_each_preset_has_the_seed_that_its_board_names(tmp_path):
+def test_each_preset_has_the_seed_that_its_board_names(elaborated):
     """Of a whole probe; one without processor has room, and takes the first."""
     monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
     for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
-        assert elaborate("colorlight_5a_75b", config, tmp_path)[0].seed == seed
+        assert elaborated("colorlight_5a_75b", config)[0].seed == seed
     assert [board(f"colorlight_5a_75b{name}").seeds["train"] for name in ("", "_v7_0")] == [4, 2]

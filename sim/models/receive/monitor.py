@@ -9,6 +9,8 @@ calculation" (flow hash: key and vectors); RFC 5475, 6.2; RFC 3720, B.4 (samplin
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, reduce
+from operator import xor
 
 from liteprobe.cores.formats import CHANNELS, DAMAGE, FLOW_KEY, Layer3, UnifiedFlag
 from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
@@ -16,16 +18,16 @@ from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unif
 # Flow hash ----------------------------------------------------------------------------------------
 
 
-KEY_BITS = 8 * len(FLOW_KEY)
+@cache
+def windows(place: int, octet: int, key: bytes) -> int:
+    """Return the XOR of those 32-bit windows of the key that begin where ``octet``, at a place of the data, has a 1."""
+    bits = int.from_bytes(key) >> 8 * (len(key) - place - 5)
+    return reduce(xor, (bits >> bit + 1 & 0xFFFFFFFF for bit in range(8) if octet >> bit & 1), 0)
 
 
 def toeplitz(data: bytes, key: bytes = FLOW_KEY) -> int:
     """Return the XOR of those 32-bit windows of the key that begin where ``data`` has a 1."""
-    bits, value = int.from_bytes(key), 0
-    for place in range(8 * len(data)):
-        if data[place // 8] & 0x80 >> place % 8:
-            value ^= bits >> (8 * len(key) - 32 - place) & 0xFFFFFFFF
-    return value
+    return reduce(xor, (windows(place, octet, key) for place, octet in enumerate(data)), 0)
 
 
 def flow_octets(header: UnifiedHeader) -> bytes:

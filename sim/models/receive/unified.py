@@ -8,7 +8,9 @@ Source: IEEE 802.1Q-2022, 9 (tags); RFC 3032 and 4928 (labels, and what is behin
 """
 
 import struct
+from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from liteprobe.cores.formats import (
     EXTENSION,
@@ -259,11 +261,17 @@ class Walk:
                 self.header.tx_stamp = int.from_bytes(payload[STAMP_OFFSET:])
 
 
+@lru_cache(1 << 14)
+def walked(frame: bytes) -> UnifiedHeader:
+    """Return the header of a walk: the same object for the same frame, so it must not be changed."""
+    return Walk(frame).header
+
+
 def unified_header(
     frame: bytes, port: int = 0, stamp: int = 0, verdict: UnifiedFlag = UnifiedFlag.NONE
 ) -> UnifiedHeader:
     """Return the unified header of a frame (without FCS); ``verdict``: errors that the MAC found."""
-    header = Walk(frame).header
+    header = copy(walked(frame))
     header.port, header.stamp = port, stamp
     header.length = header.snap_length = min(len(frame), 0xFFFF)
     header.flags |= verdict

@@ -22,7 +22,6 @@ from migen.fhdl.tools import list_signals
 from liteprobe.boards import board
 from liteprobe.cores.formats import map_hash
 from liteprobe.sim.drivers.tools.compiled import apart
-from liteprobe.soc.build.bitstream import elaborate
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, soc_map
 from liteprobe.soc.probe import ProbeSoC
@@ -89,9 +88,9 @@ def map_of_config(name, config):
     return soc_map(soc) | {"csr_memories": [name for name, *_ in soc.csr_bankarray.srams]}
 
 
-def test_verilog_holds_the_hash_of_the_exported_map(tmp_path):
-    design, facts = apart(elaborate, "versa_ecp5", ProbeConfig(), tmp_path)
-    expected = map_hash(json.loads((tmp_path / "csr.json").read_text()))
+def test_verilog_holds_the_hash_of_the_exported_map(elaborated):
+    design, facts = elaborated("versa_ecp5", ProbeConfig())
+    expected = map_hash(json.loads((design.folder.parent / "csr.json").read_text()))
     verilog = (design.folder / "liteprobe.v").read_text()
     held = re.findall(r"map_hash_status\s*=\s*32'd(\d+);", verilog)
     assert [int(value) for value in held] == [expected]
@@ -170,9 +169,9 @@ def test_discipline_adds_its_registers_and_nothing_else(with_cpu):
     assert interrupts[1] - interrupts[0] == ({"pps_interrupt", "gnss_interrupt"} if with_cpu else set())
 
 
-def test_rom_and_pads_of_discipline_are_there_only_with_it(tmp_path):
+def test_rom_and_pads_of_discipline_are_there_only_with_it(elaborated):
     for on in (False, True):
-        design, _ = apart(elaborate, "colorlight_5a_75b", ProbeConfig(with_discipline=on), tmp_path / str(on))
+        design, _ = elaborated("colorlight_5a_75b", ProbeConfig(with_discipline=on))
         rom = (design.folder / "liteprobe_rom.init").read_text().split()
         assert [int(word, 16) for word in rom[:2]] == IDLE_PROGRAM if not on else 100 < len(rom) <= 256
         constraints = (design.folder / "liteprobe.lpf").read_text()

@@ -5,6 +5,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -34,6 +35,7 @@ def findings(sent, reader=ALWAYS, drop=False, with_hash=True, **settings):
     return found
 
 
+@cache
 def mixed(count, seed, least=0):
     """Return broken and whole frames, of ``least`` octets or more, with errors of the MAC and gaps of any kind."""
     rng, sent = random.Random(seed), []
