@@ -17,8 +17,10 @@ from hashlib import sha256
 from pathlib import Path
 
 
-def kept_object(folder: Path, stem: str, texts: Iterable[str | bytes], make: Callable[[Path], None]) -> Path:
-    """Return the object in ``folder`` that is made of ``texts``, made by the first who asks for it: whole, or not at all.
+def kept_object(
+    folder: Path, stem: str, texts: Iterable[str | bytes], make: Callable[[Path], None], suffix: str = ".o"
+) -> Path:
+    """Return the file in ``folder`` that is made of ``texts``, made by the first who asks for it: whole, or not at all.
 
     Parameters
     ----------
@@ -27,7 +29,7 @@ def kept_object(folder: Path, stem: str, texts: Iterable[str | bytes], make: Cal
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = b"\0".join(text if isinstance(text, bytes) else text.encode() for text in texts)
-    target = folder / f"{stem}-{sha256(text).hexdigest()[:16]}.o"
+    target = folder / f"{stem}-{sha256(text).hexdigest()[:16]}{suffix}"
     with target.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():

@@ -7,7 +7,6 @@ A run is a list of events in the order of ticks (pulses as the gateware captures
 What the events are doesn't depend on the servo, so every servo can be run on the same ones.
 """
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from liteprobe.sim.models.clock.oscillator import Oscillator
 from liteprobe.sim.models.clock.other_servos import OtherServo
 from liteprobe.sim.models.clock.receiver import Pulses
+from liteprobe.sim.system.compile_once import kept_object
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "firmware" / "lib"
@@ -126,21 +126,23 @@ class Run:
 
 
 def compile_program(name: str, sanitize: bool = False) -> Path:
-    """Compile firmware/tests/host/<name>.c with the libraries; the path of the program, cached by content."""
+    """Compile firmware/tests/host/<name>.c with the libraries; the path of the program, cached by content.
+
+    The libraries are one object, which all programs share.
+    """
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise RuntimeError("there is no C compiler: install gcc (./run does), or name one in CC")
-    sources = [PROGRAMS / f"{name}.c", *sorted(LIBRARY.glob("*/*.c"))]
+    sources, source = sorted(LIBRARY.glob("*/*.c")), PROGRAMS / f"{name}.c"
     options = ["-std=c11", "-g", *WARNINGS, *(SANITIZERS if sanitize else ()), "-O2", f"-I{LIBRARY}"]
-    content = b"".join(path.read_bytes() for path in [*sources, *sorted(LIBRARY.glob("*/*.h"))])
-    key = hashlib.sha256(content + repr([compiler, options]).encode()).hexdigest()[:16]
-    program = BUILD / f"{name}-{key}"
-    if not program.exists():
-        BUILD.mkdir(parents=True, exist_ok=True)
-        unfinished = BUILD / f"{name}-{key}.{os.getpid()}"
-        subprocess.run([compiler, *options, *sources, "-o", unfinished], check=True)
-        unfinished.rename(program)
-    return program
+    texts = [repr([compiler, options]), *(path.read_bytes() for path in [*sources, *sorted(LIBRARY.glob("*/*.h"))])]
+
+    def compile_(*more: Path | str) -> None:
+        subprocess.run([compiler, *options, *more], check=True)
+
+    library = kept_object(BUILD, "libraries", texts, lambda new: compile_("-r", "-nostdlib", *sources, "-o", new))
+    texts.append(source.read_bytes())
+    return kept_object(BUILD, name, texts, lambda new: compile_(source, library, "-o", new), suffix="")
 
 
 def events(

@@ -155,7 +155,7 @@ def precompiled(command: Sequence[str]) -> Path:
         (folder / "headers.h").write_text("\n".join(headers), encoding="utf-8")
         run_tool([*command, "-x", "c++-header", "headers.h", "-o", "headers.h.gch"], folder, {})
 
-    return kept_object(OBJECTS, "headers", [tools(), *command, *headers], make) / "headers.h"
+    return kept_object(OBJECTS, "headers", [tools(), *command, *headers], make, suffix="") / "headers.h"
 
 
 # Benches that C++ drives ---------------------------------------------------------------------------
