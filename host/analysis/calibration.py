@@ -17,28 +17,15 @@ from liteprobe.host.base.errors import UsageError
 
 @dataclass(frozen=True)
 class FittedLine:
-    """Holds a least-squares line delay = intercept + slope x length.
+    """Holds a least-squares line delay = intercept + slope x length."""
 
-    Attributes
-    ----------
-    slope : float
-        Delay an octet (ns/B).
-    intercept : float
-        Delay of a frame of no length (ns).
-    slope_error, intercept_error : float
-        Standard errors (ns/B, ns); NaN with two points.
-    residual_std : float
-        Standard deviation of the points about the line (ns); NaN with two points.
-    points : int
-        Points fitted.
-    """
-
-    slope: float
-    intercept: float
+    slope: float  # Delay an octet (ns/B).
+    intercept: float  # Delay of a frame of no length (ns).
+    # ``slope_error``, ``intercept_error``: standard errors (ns/B, ns); NaN with two points.
     slope_error: float
     intercept_error: float
-    residual_std: float
-    points: int
+    residual_std: float  # Standard deviation of the points about the line (ns); NaN with two points.
+    points: int  # Points fitted.
 
     def at(self, lengths: NDArray[np.number] | float) -> NDArray[np.float64]:
         """Return the line's delay (ns) at these lengths."""
@@ -82,17 +69,11 @@ def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Fitt
 
 @dataclass(frozen=True)
 class Calibration:
-    """Holds a measured line and the theory that it was compared with.
+    """Holds a measured line and the theory that it was compared with."""
 
-    Attributes
-    ----------
-    line : FittedLine
-        Mean delay of each train against its frame length.
-    slope, intercept : float
-        What theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire loop.
-    """
-
-    line: FittedLine
+    line: FittedLine  # Mean delay of each train against its frame length.
+    # ``slope``, ``intercept``: what theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire
+    # loop.
     slope: float = 0.0
     intercept: float = 0.0
 

@@ -20,41 +20,29 @@ EVEN = 12**0.5  # The width of an even spread over its standard deviation.
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """States what is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo.
+    """States what is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo."""
 
-    Parameters
-    ----------
-    white_ns : white noise of a pulse, once qErr is applied.
-    sawtooth_ns : peak to peak, counts where there is no qErr.
-    quantum_ns : what the capture is rounded to.
-    phase_walk_ns, rate_walk_ppb, drift_walk_ppb_s : of the oscillator, after a second of random walk.
-    """
-
-    white_ns: float = 2.0
-    sawtooth_ns: float = 25.0
+    white_ns: float = 2.0  # White noise of a pulse, once qErr is applied.
+    sawtooth_ns: float = 25.0  # Peak to peak, counts where there is no qErr.
+    # ``phase_walk_ns``, ``rate_walk_ppb``, ``drift_walk_ppb_s``: of the oscillator, after a second of random walk.
     phase_walk_ns: float = 0.3
     rate_walk_ppb: float = 0.06
     drift_walk_ppb_s: float = 0.014
-    quantum_ns: float = 8.0
+    quantum_ns: float = 8.0  # What the capture is rounded to.
 
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Holds the estimate at each edge; each array has shape (edges,).
+    """Holds the estimate at each edge; each array has shape (edges,)."""
 
-    Attributes
-    ----------
-    phase_ns, rate_ppb, drift_ppb_s : of the oscillator against the PPS, its noise taken out.
-    sigma_ns, rate_sigma_ppb : standard deviations of phase and rate.
-    is_used : edges that agreed with the rest.
-    """
-
+    # ``phase_ns``, ``rate_ppb``, ``drift_ppb_s``: of the oscillator against the PPS, its noise taken out.
     phase_ns: Floats
     rate_ppb: Floats
     drift_ppb_s: Floats
+    # ``sigma_ns``, ``rate_sigma_ppb``: standard deviations of phase and rate.
     sigma_ns: Floats
     rate_sigma_ppb: Floats
-    is_used: NDArray[np.bool_]
+    is_used: NDArray[np.bool_]  # Edges that agreed with the rest.
 
 
 def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None) -> Smoothed:
@@ -175,17 +163,11 @@ def _backward(forward: _Forward) -> Smoothed:
 
 @dataclass(frozen=True)
 class Correction:
-    """Takes the error of a clock out of stamps that were made between two edges of its log.
+    """Takes the error of a clock out of stamps that were made between two edges of its log."""
 
-    Attributes
-    ----------
-    origin_ns : int
-        Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
-    at_ns, error_ns, sigma_ns : arrays, shape (edges,)
-        Time of each edge less ``origin_ns``; clock less true time then, and its standard deviation.
-    """
-
-    origin_ns: int
+    origin_ns: int  # Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
+    # ``at_ns``, ``error_ns``, ``sigma_ns``: shape (edges,): time of each edge less ``origin_ns``; clock less true time
+    # then, and its standard deviation.
     at_ns: Floats
     error_ns: Floats
     sigma_ns: Floats

@@ -20,21 +20,12 @@ LEAST = 4  # Edges from which there is a deviation at all.
 
 @dataclass(frozen=True)
 class Stability:
-    """Holds the overlapping Allan deviation; each array has shape (averaging times,).
+    """Holds the overlapping Allan deviation; each array has shape (averaging times,)."""
 
-    Attributes
-    ----------
-    tau_s : averaging times, in octaves of the period.
-    deviation : of the fractional frequency.
-    error : its standard error.
-    edges : int
-        That it was computed from.
-    """
-
-    tau_s: Floats
-    deviation: Floats
-    error: Floats
-    edges: int
+    tau_s: Floats  # Averaging times, in octaves of the period.
+    deviation: Floats  # Of the fractional frequency.
+    error: Floats  # Its standard error.
+    edges: int  # That it was computed from.
 
 
 def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
@@ -80,17 +71,14 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
 
 @dataclass(frozen=True)
 class Wander:
-    """Tells how far a phase strays in a time, in ns; each array has shape (times,).
+    """Tells how far a phase strays in a time, in ns; each array has shape (times,)."""
 
-    Attributes
-    ----------
-    tau_s, tdev_ns, tdev_error_ns : averaging times, the time deviation and its standard error.
-    window_s, mtie_ns : observation times, and the maximum time interval error: the greatest peak to peak within one.
-    """
-
+    # ``tau_s``, ``tdev_ns``, ``tdev_error_ns``: averaging times, the time deviation and its standard error.
     tau_s: Floats
     tdev_ns: Floats
     tdev_error_ns: Floats
+    # ``window_s``, ``mtie_ns``: observation times, and the maximum time interval error: the greatest peak to peak
+    # within one.
     window_s: Floats
     mtie_ns: Floats
 

@@ -43,22 +43,14 @@ def read(path: Path) -> NDArray[np.void]:
 
 @dataclass(frozen=True)
 class Truth:
-    """Tells what happened to the probe frames of one program.
+    """Tells what happened to the probe frames of one program."""
 
-    Attributes
-    ----------
-    sequence : array, shape (arrivals,)
-        Sequence numbers that came in whole, in order of arrival.
-    departure_tick, arrival_tick : array, shape (arrivals,)
-        SFD at the pins, out of and into the probe (ticks since reset).
-    sent : array, shape (frames,)
-        SFD of every frame that left (ticks), in order.
-    """
-
-    sequence: NDArray[np.int64]
+    sequence: NDArray[np.int64]  # Shape (arrivals,): sequence numbers that came in whole, in order of arrival.
+    # ``departure_tick``, ``arrival_tick``: shape (arrivals,): SFD at the pins, out of and into the probe (ticks since
+    # reset).
     departure_tick: NDArray[np.int64]
     arrival_tick: NDArray[np.int64]
-    sent: NDArray[np.int64]
+    sent: NDArray[np.int64]  # Shape (frames,): SFD of every frame that left (ticks), in order.
 
     @property
     def owd_ns(self) -> NDArray[np.int64]:

@@ -42,25 +42,13 @@ class Answering(Protocol):
 
 @dataclass(frozen=True)
 class Finding:
-    """Says what came of looking for one thing.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-    said : str
-        What was found.
-    advice : str
-        What to do; "": nothing.
-    is_needed : bool
-        Whether the host can do nothing without it.
-    """
+    """Says what came of looking for one thing."""
 
     name: str
     state: State
-    said: str
-    advice: str = ""
-    is_needed: bool = False
+    said: str  # What was found.
+    advice: str = ""  # What to do; "": nothing.
+    is_needed: bool = False  # Whether the host can do nothing without it.
 
 
 def found(name: str, said: str) -> Finding:

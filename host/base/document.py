@@ -168,28 +168,16 @@ class Whole(Plain):
 
 @dataclass(frozen=True)
 class Quantity(Plain):
-    """A number above 0, or from 0, with a unit; exact as it is written.
+    """A number above 0, or from 0, with a unit; exact as it is written."""
 
-    Parameters
-    ----------
-    what, written : str
-        What it is, and how it is written.
-    units : mapping
-        Size of each unit, as the value counts.
-    most : Fraction
-    may_be_0 : bool
-    plain : str or None
-        Unit of a number without one; None: it needs one.
-    is_short : bool
-        It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
-    """
-
+    # ``what``, ``written``: what it is, and how it is written.
     what: str
     written: str
-    units: Factors
+    units: Factors  # Size of each unit, as the value counts.
     most: Fraction
     may_be_0: bool = False
-    plain: str | None = None
+    plain: str | None = None  # Unit of a number without one; None: it needs one.
+    # It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
     is_short: bool = False
 
     def takes(self, value: Any) -> bool:
@@ -508,24 +496,12 @@ class Made(Plain):
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a mapping.
+    """A key of a mapping."""
 
-    Parameters
-    ----------
-    kind : ValueKind
-        Of its value.
-    about : str
-        What it means, for the page and the schema.
-    default : str
-        What holds where it isn't given, as it is written; "": it must be given, or others decide.
-    is_needed : bool
-        Whether it must be given.
-    """
-
-    kind: ValueKind
-    about: str
-    default: str = ""
-    is_needed: bool = False
+    kind: ValueKind  # Of its value.
+    about: str  # What it means, for the page and the schema.
+    default: str = ""  # What holds where it isn't given, as it is written; "": it must be given, or others decide.
+    is_needed: bool = False  # Whether it must be given.
 
 
 Keys = Mapping[str, Key]

@@ -24,21 +24,11 @@ ERASE = "\r\x1b[K"
 
 @dataclass(frozen=True)
 class Ended:
-    """Holds how a program ended.
+    """Holds how a program ended."""
 
-    Attributes
-    ----------
-    code : int
-        Its exit code; negative: the signal that ended it.
-    output : str
-        What it printed on stdout, where that was kept.
-    tail : str
-        The last lines that it printed on stderr.
-    """
-
-    code: int
-    output: str
-    tail: str
+    code: int  # Its exit code; negative: the signal that ended it.
+    output: str  # What it printed on stdout, where that was kept.
+    tail: str  # The last lines that it printed on stderr.
 
 
 def module(name: str, *arguments: str) -> list[str]:

@@ -60,54 +60,34 @@ PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
 
 @dataclass(frozen=True)
 class ClockReport:
-    """Holds what was published of a clock last, and its PPS at this moment.
+    """Holds what was published of a clock last, and its PPS at this moment."""
 
-    Attributes
-    ----------
-    state : ClockState
-        UNKNOWN when nobody disciplines the clock, or whoever did has fallen silent (the watchdog).
-    is_alive : bool
-        Whether the firmware (or the host in its place) has published within the watchdog's time.
-    was_ever_alive : bool
-        Whether anybody has published since reset.
-    uncertainty_ns : float or None
-        95 % bound of the error of ``now``; None: not known.
-    offset_ns, rate_ppb, drift_ppt_s : float
-        Last residual; rate error of the oscillator, positive: fast; its change (10^-12 a second).
-    edges, rejected : int
-        PPS edges used and refused.
-    holdover_s, tai_utc_s : int
-        Since the last edge used; TAI less UTC.
-    errors : ClockError
-    jumps, steps : int
-        How often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8 bits, wrap).
-    mode : ClockMode or None
-        None: a number that no ``ClockMode`` has.
-    period_ns : int
-        Nominal, of the PPS.
-    is_pps_enabled, is_pps_present : bool
-    glitches, missing, spurious : int
-        Pulses too short, periods without a pulse, pulses out of their window (16 bits, wrap).
-    """
-
-    state: ClockState
-    is_alive: bool
-    was_ever_alive: bool
-    uncertainty_ns: float | None
+    state: ClockState  # UNKNOWN when nobody disciplines the clock, or whoever did has fallen silent (the watchdog).
+    is_alive: bool  # Whether the firmware (or the host in its place) has published within the watchdog's time.
+    was_ever_alive: bool  # Whether anybody has published since reset.
+    uncertainty_ns: float | None  # 95 % bound of the error of ``now``; None: not known.
+    # ``offset_ns``, ``rate_ppb``, ``drift_ppt_s``: last residual; rate error of the oscillator, positive: fast; its
+    # change (10^-12 a second).
     offset_ns: float
     rate_ppb: float
     drift_ppt_s: float
+    # ``edges``, ``rejected``: PPS edges used and refused.
     edges: int
     rejected: int
+    # ``holdover_s``, ``tai_utc_s``: since the last edge used; TAI less UTC.
     holdover_s: int
     tai_utc_s: int
     errors: ClockError
+    # ``jumps``, ``steps``: how often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8
+    # bits, wrap).
     jumps: int
     steps: int
-    mode: ClockMode | None
-    period_ns: int
+    mode: ClockMode | None  # None: a number that no ``ClockMode`` has.
+    period_ns: int  # Nominal, of the PPS.
     is_pps_enabled: bool
     is_pps_present: bool
+    # ``glitches``, ``missing``, ``spurious``: pulses too short, periods without a pulse, pulses out of their window (16
+    # bits, wrap).
     glitches: int
     missing: int
     spurious: int
@@ -130,30 +110,17 @@ class ClockReport:
 
 @dataclass(frozen=True)
 class Edge:
-    """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick.
+    """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick."""
 
-    Attributes
-    ----------
-    count : int
-        Edges since reset (32 bits, wraps).
-    now_ns, fraction : int
-        Time in ns and 2^-32 ns.
-    ticks : int
-        Of the oscillator, since reset.
-    width_ticks : int
-        How long its pulse has lasted so far.
-    is_spurious : bool
-    early_ps : int
-        From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
-        ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
-    """
-
-    count: int
+    count: int  # Edges since reset (32 bits, wraps).
+    # ``now_ns``, ``fraction``: time in ns and 2^-32 ns.
     now_ns: int
     fraction: int
-    ticks: int
-    width_ticks: int
+    ticks: int  # Of the oscillator, since reset.
+    width_ticks: int  # How long its pulse has lasted so far.
     is_spurious: bool
+    # From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
+    # ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
     early_ps: int = 0
 
 
@@ -336,24 +303,13 @@ BEST_LAST = (ClockState.UNKNOWN, ClockState.FREE_RUNNING, ClockState.ACQUIRING, 
 
 @dataclass(frozen=True)
 class ClockVerdict:
-    """Says what is known of a clock from the first look at it to the last: its worst state and bound, steps, refused pulses.
+    """Says what is known of a clock from the first look at it to the last: its worst state and bound, steps, refused pulses."""
 
-    Attributes
-    ----------
-    state : str
-        The worst that was seen.
-    bound_ns : float or None
-        The greatest 95 % bound of the error of ``now`` that was seen; None: not known.
-    is_whole : bool
-        ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
-    notes : tuple of str
-        What the reader of the figures must know, a sentence each.
-    """
-
-    state: str
-    bound_ns: float | None
+    state: str  # The worst that was seen.
+    bound_ns: float | None  # The greatest 95 % bound of the error of ``now`` that was seen; None: not known.
+    # ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
     is_whole: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
 
 
 class ClockWatch:

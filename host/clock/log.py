@@ -28,41 +28,21 @@ FRACTION_ONE = 2**32
 
 @dataclass(frozen=True)
 class ClockLog:
-    """A PPS as it was logged, spurious edges left out; each array has shape (edges,).
+    """A PPS as it was logged, spurious edges left out; each array has shape (edges,)."""
 
-    Attributes
-    ----------
-    period_ns : int
-        Nominal.
-    index : int64
-        Number of the period of each edge, from 0; where periods are missing, it jumps.
-    now_ns : int64
-    fraction_ns : float64
-        Together the time of the tick that the edge came in, by the probe's clock.
-    ticks : int64
-        Of the oscillator, at the same moment.
-    qerr_ns : float64
-        How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
-    late_ns : float64
-        The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
-    quantum_ns : float
-        That part.
-    bound_ns : float64
-        95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
-    state : tuple of str
-        Of the clock, as it was reported then; empty where it was not logged.
-    """
-
-    period_ns: int
-    index: NDArray[np.int64]
+    period_ns: int  # Nominal.
+    index: NDArray[np.int64]  # Number of the period of each edge, from 0; where periods are missing, it jumps.
     now_ns: NDArray[np.int64]
-    fraction_ns: NDArray[np.float64]
-    ticks: NDArray[np.int64]
+    fraction_ns: NDArray[np.float64]  # With ``now_ns``: the time of the tick that the edge came in, by the probe's clock.
+    ticks: NDArray[np.int64]  # Of the oscillator, at the same moment.
+    # How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
     qerr_ns: NDArray[np.float64]
+    # The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
     late_ns: NDArray[np.float64]
-    quantum_ns: float
+    quantum_ns: float  # That part.
+    # 95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
     bound_ns: NDArray[np.float64]
-    state: tuple[str, ...]
+    state: tuple[str, ...]  # Of the clock, as it was reported then; empty where it was not logged.
 
     @property
     def offset_ns(self) -> NDArray[np.float64]:

@@ -163,51 +163,29 @@ PATIENCE = Patience(timeout_s=0.2, tries=5)
 
 @dataclass(frozen=True)
 class ProbeAddress:
-    """Says where a probe may be.
+    """Says where a probe may be."""
 
-    Attributes
-    ----------
-    address : str
-        IPv4.
-    port : int
-    interface, own : str
-        Through which interface of this host it is reached, and this host's address there; "": not known.
-    """
-
-    address: str
+    address: str  # IPv4.
     port: int = DEFAULT_PORT
+    # ``interface``, ``own``: through which interface of this host it is reached, and this host's address there; "": not
+    # known.
     interface: str = ""
     own: str = ""
 
 
 @dataclass(frozen=True)
 class FoundProbe:
-    """Describes a probe that has answered.
-
-    Attributes
-    ----------
-    place : ProbeAddress
-    identifier : str
-        What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
-    preset : str
-        What is built in; "": not known.
-    ports : int
-        Test ports; 0: not known.
-    map_hash : int
-        Of its register map, which tells one build from another; 0: not known.
-    macs : tuple of str
-        MAC addresses that answered for its address; of localhost and behind a router there are none.
-    answers : int
-        To the one request that was sent: more than 1 where two have one address.
-    """
+    """Describes a probe that has answered."""
 
     place: ProbeAddress
+    # What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
     identifier: str
-    preset: str
-    ports: int
-    map_hash: int
+    preset: str  # What is built in; "": not known.
+    ports: int  # Test ports; 0: not known.
+    map_hash: int  # Of its register map, which tells one build from another; 0: not known.
+    # MAC addresses that answered for its address; of localhost and behind a router there are none.
     macs: tuple[str, ...]
-    answers: int
+    answers: int  # To the one request that was sent: more than 1 where two have one address.
 
     @property
     def url(self) -> str:

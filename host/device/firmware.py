@@ -26,23 +26,12 @@ PROGRESS = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Image:
-    """An image, as ``liteprobe firmware build`` makes it.
-
-    Attributes
-    ----------
-    path : Path
-    octets : bytes
-        What is written into the RAM, from ``start`` upwards; the first instruction is at its beginning.
-    map_hash : int
-        Of the gateware that it was built for.
-    start, end : int
-        Addresses of all RAM that it uses, its data and stacks included.
-    version : str
-    """
+    """An image, as ``liteprobe firmware build`` makes it."""
 
     path: Path
-    octets: bytes
-    map_hash: int
+    octets: bytes  # What is written into the RAM, from ``start`` upwards; the first instruction is at its beginning.
+    map_hash: int  # Of the gateware that it was built for.
+    # ``start``, ``end``: addresses of all RAM that it uses, its data and stacks included.
     start: int
     end: int
     version: str

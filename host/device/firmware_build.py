@@ -35,24 +35,12 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 @dataclass(frozen=True)
 class Tools:
-    """Lists what a build of Zephyr needs of this machine.
+    """Lists what a build of Zephyr needs of this machine."""
 
-    Attributes
-    ----------
-    zephyr : Path
-        Zephyr's sources.
-    python : Path
-        A Python that has what Zephyr's scripts import.
-    options : tuple of str
-        Options of CMake that name the compiler.
-    environment : mapping
-        What CMake and Ninja are run with.
-    """
-
-    zephyr: Path
-    python: Path
-    options: tuple[str, ...]
-    environment: Mapping[str, str]
+    zephyr: Path  # Zephyr's sources.
+    python: Path  # A Python that has what Zephyr's scripts import.
+    options: tuple[str, ...]  # Options of CMake that name the compiler.
+    environment: Mapping[str, str]  # What CMake and Ninja are run with.
 
 
 def find_tools(zephyr: Path | None = None) -> Tools:

@@ -46,32 +46,15 @@ NONE = 0xFFFF  # What the wire reads with nobody on it.
 
 @dataclass(frozen=True)
 class PhyState:
-    """Describes a PHY as it does itself.
+    """Describes a PHY as it does itself."""
 
-    Parameters
-    ----------
-    address : int
-        On MDIO.
-    name : str
-        Its kind; of an unknown one the identifier.
-    is_known : bool
-        Whether the probe could set it up.
-    is_up : bool
-    speed : int
-        Mb/s that it negotiated; 0 without a link.
-    is_eee_offered : bool
-        It offers Energy Efficient Ethernet, so its link may sleep between frames.
-    is_eee_asked : bool
-        The other side offers it.
-    """
-
-    address: int
-    name: str
-    is_known: bool
+    address: int  # On MDIO.
+    name: str  # Its kind; of an unknown one the identifier.
+    is_known: bool  # Whether the probe could set it up.
     is_up: bool
-    speed: int
-    is_eee_offered: bool
-    is_eee_asked: bool
+    speed: int  # Mb/s that it negotiated; 0 without a link.
+    is_eee_offered: bool  # It offers Energy Efficient Ethernet, so its link may sleep between frames.
+    is_eee_asked: bool  # The other side offers it.
 
     @property
     def eee(self) -> str:

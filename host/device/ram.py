@@ -21,33 +21,15 @@ WORD_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class RamResult:
-    """Holds what a test of RAM found.
+    """Holds what a test of RAM found."""
 
-    Parameters
-    ----------
-    name : str
-        Of the memory.
-    words : int
-        Tested, from the first one on.
-    bad : int
-        Words that were wrong at least once.
-    first : int or None
-        The first of them.
-    data_lines : int
-        Bits that were wrong where a word did not hold what belongs to another one.
-    swapped : int
-        Words that held what belongs to another word.
-    address_lines : int
-        Bits of a word's number in which those two differ.
-    """
-
-    name: str
-    words: int
-    bad: int
-    first: int | None
-    data_lines: int
-    swapped: int
-    address_lines: int
+    name: str  # Of the memory.
+    words: int  # Tested, from the first one on.
+    bad: int  # Words that were wrong at least once.
+    first: int | None  # The first of them.
+    data_lines: int  # Bits that were wrong where a word did not hold what belongs to another one.
+    swapped: int  # Words that held what belongs to another word.
+    address_lines: int  # Bits of a word's number in which those two differ.
 
     @property
     def text(self) -> str:

@@ -41,23 +41,13 @@ ORIGINS = {BinKind.LENGTH: (0, 1 << 16), BinKind.DELAY: (-1 << 63, 1 << 63), Bin
 
 @dataclass(frozen=True)
 class Rate:
-    """Frames and octets (without FCS) of one interval of the probe's time.
+    """Frames and octets (without FCS) of one interval of the probe's time."""
 
-    Attributes
-    ----------
-    number : int
-        Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
-    interval_ns : int
-        Its length, from one whole multiple of it to the next.
-    is_whole : bool
-        False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
-    frames, octets : int
-        That ended in it.
-    """
-
-    number: int
-    interval_ns: int
+    number: int  # Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
+    interval_ns: int  # Its length, from one whole multiple of it to the next.
+    # False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
     is_whole: bool
+    # ``frames``, ``octets``: that ended in it.
     frames: int
     octets: int
 
@@ -88,22 +78,14 @@ class BinSetting:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts how many values fell where.
-
-    Attributes
-    ----------
-    kind : BinKind
-    setting : BinSetting
-    below, above : int
-        Values before the first and behind the last regular bin.
-    counts : array, shape (bins,), of int64
-        Of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
-    """
+    """Counts how many values fell where."""
 
     kind: BinKind
     setting: BinSetting
+    # ``below``, ``above``: values before the first and behind the last regular bin.
     below: int
     above: int
+    # Shape (bins,): of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
     counts: NDArray[np.int64]
 
     @property
@@ -124,34 +106,19 @@ class Histogram:
 
 @dataclass(frozen=True)
 class PortMeasurement:
-    """Holds what a port has measured since the last clear.
-
-    Attributes
-    ----------
-    port : int
-    counters : dict of str to int
-        Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
-        ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
-    rate : Rate or None
-        Of the last interval that ended; None before the first, and on a probe that counts no rates.
-    streams : list of ReceivedStream
-        By slot, from 0.
-    histograms : list of dict of BinKind to Histogram
-        By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
-        frames younger than the rest, and each bin is of its own moment; without traffic all agree.
-    is_saturated : bool
-        A bin was full and has missed values.
-    has_rates : bool
-        The probe counts rates.
-    """
+    """Holds what a port has measured since the last clear."""
 
     port: int
+    # Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
+    # ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     counters: dict[str, int]
-    rate: Rate | None
-    streams: list[ReceivedStream]
+    rate: Rate | None  # Of the last interval that ended; None before the first, and on a probe that counts no rates.
+    streams: list[ReceivedStream]  # By slot, from 0.
+    # By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few frames
+    # younger than the rest, and each bin is of its own moment; without traffic all agree.
     histograms: list[dict[BinKind, Histogram]]
-    is_saturated: bool
-    has_rates: bool = True
+    is_saturated: bool  # A bin was full and has missed values.
+    has_rates: bool = True  # The probe counts rates.
 
 
 class Metered(Protocol):

@@ -17,12 +17,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1  # Of a value (ns).
 
 @dataclass(frozen=True)
 class Bounds:
-    """A figure that lies between two values, both included.
-
-    Attributes
-    ----------
-    least, most : float
-    """
+    """A figure that lies between two values, both included."""
 
     least: float
     most: float
@@ -40,19 +35,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Cells:
-    """Values of which each is known to lie within one of these intervals.
+    """Values of which each is known to lie within one of these intervals."""
 
-    Attributes
-    ----------
-    lows, highs : array, shape (cells,), of int64
-        Ends of each interval, both included (ns).
-    counts : array, shape (cells,), of int64
-        Values that lie in it, 1 at least.
-    """
-
+    # ``lows``, ``highs``: shape (cells,): ends of each interval, both included (ns).
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # Shape (cells,): values that lie in it, 1 at least.
 
     @staticmethod
     def of(cells: Iterable[tuple[int, int, int]]) -> "Cells":

@@ -103,21 +103,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Report:
-    """Words a report, beside what it takes from the rows.
+    """Words a report, beside what it takes from the rows."""
 
-    Attributes
-    ----------
-    title : str
-        Heading.
-    paragraphs : sequence of str
-        What was measured and on what, in words.
-    is_paper : bool
-        Whether the packet-train paper's figures stand beside these.
-    """
-
-    title: str = "Packet trains, measured"
-    paragraphs: Sequence[str] = ()
-    is_paper: bool = False
+    title: str = "Packet trains, measured"  # Heading.
+    paragraphs: Sequence[str] = ()  # What was measured and on what, in words.
+    is_paper: bool = False  # Whether the packet-train paper's figures stand beside these.
 
 
 def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report | None = None) -> None:

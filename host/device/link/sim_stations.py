@@ -20,55 +20,32 @@ BUILD = "liteprobe.sim.drivers.emulator.stations.build"
 
 @dataclass(frozen=True)
 class Station:
-    """A station with a TCP/IP stack of its own, whose clock is the simulation's.
+    """A station with a TCP/IP stack of its own, whose clock is the simulation's."""
 
-    Attributes
-    ----------
-    library : Path
-        The stack, compiled.
-    number : int
-        SERVER serves a web site, CLIENT fetches all of it.
-    lengths : tuple of int
-        Of its files (octets).
-    is_kept : bool
-        Whether the client asks for all of them over one connection.
-    seed : int
-        Of the stack's random numbers; not 0.
-    """
-
-    library: Path
-    number: int
-    lengths: tuple[int, ...]
-    is_kept: bool
-    seed: int
+    library: Path  # The stack, compiled.
+    number: int  # SERVER serves a web site, CLIENT fetches all of it.
+    lengths: tuple[int, ...]  # Of its files (octets).
+    is_kept: bool  # Whether the client asks for all of them over one connection.
+    seed: int  # Of the stack's random numbers; not 0.
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Counts what went over the line of a port until now.
+    """Counts what went over the line of a port until now."""
 
-    Attributes
-    ----------
-    played, is_playing : int, bool
-        Frames of captures that went into the port; whether more are to come.
-    sent : int
-        Frames of the station, that wait for the line, too.
-    frames, octets, wrong : int
-        That came from the port with a good FCS, and their octets without it; that came with a wrong one.
-    done_ticks : int
-        From its start until a client had all files; 0: it hasn't, or is none.
-    files, content, misread, connections, repeats, resent : int
-        Of a stack: files and octets of content that it has fetched; octets that aren't those of the site; connections that it
-        has opened; fetches begun anew since their connection broke; segments that it has sent again.
-    """
-
+    # ``played``, ``is_playing``: frames of captures that went into the port; whether more are to come.
     played: int
     is_playing: bool
-    sent: int
+    sent: int  # Frames of the station, that wait for the line, too.
+    # ``frames``, ``octets``, ``wrong``: that came from the port with a good FCS, and their octets without it; that came
+    # with a wrong one.
     frames: int
     octets: int
     wrong: int
-    done_ticks: int = 0
+    done_ticks: int = 0  # From its start until a client had all files; 0: it hasn't, or is none.
+    # ``files``, ``content``, ``misread``, ``connections``, ``repeats``, ``resent``: of a stack: files and octets of
+    # content that it has fetched; octets that aren't those of the site; connections that it has opened; fetches begun
+    # anew since their connection broke; segments that it has sent again.
     files: int = 0
     content: int = 0
     misread: int = 0
@@ -79,28 +56,17 @@ class Seen:
 
 @dataclass(frozen=True)
 class StationsAsked:
-    """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures.
-
-    Attributes
-    ----------
-    is_web : bool
-    files, octets : int
-        Of the site: how many, how long together.
-    is_kept, seed : bool, int
-        As of `Station`.
-    play : tuple of Path
-        Captures, one for each port; "" plays none.
-    repeats : int
-        How often each is played; 0: without end.
-    """
+    """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures."""
 
     is_web: bool = True
+    # ``files``, ``octets``: of the site: how many, how long together.
     files: int = 3
     octets: int = 20_000
+    # ``is_kept``, ``seed``: as of `Station`.
     is_kept: bool = True
     seed: int = 1
-    play: tuple[Path, ...] = ()
-    repeats: int = 1
+    play: tuple[Path, ...] = ()  # Captures, one for each port; "" plays none.
+    repeats: int = 1  # How often each is played; 0: without end.
 
     @property
     def lengths(self) -> tuple[int, ...]:

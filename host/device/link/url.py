@@ -61,21 +61,11 @@ SIM_PORTS = 2
 
 @dataclass(frozen=True)
 class ProbeURL:
-    """A probe URL, taken apart.
+    """A probe URL, taken apart."""
 
-    Attributes
-    ----------
-    scheme : str
-        ``sim``, ``etherbone``, ``uart`` or ``pcie``.
-    target : str
-        What stands between ``://`` and ``?``: wire, host and port, or device.
-    options : dict
-        What stands behind ``?``, as it stands there.
-    """
-
-    scheme: str
-    target: str
-    options: dict[str, str] = field(default_factory=dict)
+    scheme: str  # ``sim``, ``etherbone``, ``uart`` or ``pcie``.
+    target: str  # What stands between ``://`` and ``?``: wire, host and port, or device.
+    options: dict[str, str] = field(default_factory=dict)  # What stands behind ``?``, as it stands there.
 
 
 def parse(url: str) -> ProbeURL:
