@@ -97,8 +97,6 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
 
     Parameters
     ----------
-    result : TrainResult
-        What came of it.
     waiting_time_ns : int or None
         T_max of RFC 7680: a packet that took longer is lost. None: as long as the probe listened.
 
@@ -236,17 +234,7 @@ class _Program:
 
 
 def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> MeasuredFigures:
-    """Return the figures of a program of which records are missing.
-
-    Parameters
-    ----------
-    result : TrainResult
-        With the probe's accumulators.
-    arrived : ArrivedPackets
-        Those of the records that are there.
-    waiting_time_ns : int or None
-        T_max of RFC 7680; None: as long as the probe listened.
-    """
+    """Return the figures of a program of which records are missing."""
     program = _Program(result, arrived, waiting_time_ns)
     owd = _delays(program)
     trains = _trains(program, owd["mean"])

@@ -134,8 +134,6 @@ def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.
 
     Parameters
     ----------
-    truth : Truth
-        Of one program.
     count, length : int
         Frames in a train; their length (octets without FCS).
     deviation_ns : array, shape (packets,)

@@ -104,12 +104,8 @@ def paste(rule: str) -> str:
 def cables(devices: Path = USB, files: Path = USB_FILES) -> list[Finding]:
     """Look for JTAG cables.
 
-    Parameters
-    ----------
-    devices : Path
-        Folder of USB devices of Linux's sysfs.
-    files : Path
-        Folder of their device files.
+    ``devices``: folder of USB devices of Linux's sysfs.
+    ``files``: folder of their device files.
     """
     checks = []
     for device in sorted(devices.glob("*")):

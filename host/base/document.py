@@ -664,8 +664,6 @@ def key(name: str, kind: ValueKind, about: str, default: Any = MISSING, without:
 
     Parameters
     ----------
-    name : str
-        Of the key.
     kind : ValueKind
         Of its value, with the range that `check_fields` checks.
     about : str

@@ -53,13 +53,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 class Lines:
-    """Writes JSON, a line a document, each at once.
-
-    Parameters
-    ----------
-    path : Path
-        ``-`` is stdout.
-    """
+    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

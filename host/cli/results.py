@@ -31,8 +31,6 @@ class Results:
         ``json``, ``csv`` and ``report``.
     asked : int
         Programs that were asked for, in all sweeps.
-    show : callable
-        Prints the table.
     report : callable
         Writes the report, from its path, the sweeps and their document.
     """

@@ -125,13 +125,7 @@ class Edge:
 
 
 class ProbeClock:
-    """Reads and sets what disciplines a probe's clock.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    """
+    """Reads and sets what disciplines a probe's clock."""
 
     def __init__(self, registers: Registers) -> None:
         self._registers = registers
@@ -225,12 +219,8 @@ class ProbeClock:
     def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
         """Return how much later than the receiver's own second an edge came (ps), as the firmware reports it; None: unknown.
 
-        Parameters
-        ----------
-        edge : Edge
-            The last one: what is reported of it stays until the firmware has taken the next.
-        wait : callable or None
-            As in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
+        ``edge``: the last one: what is reported of it stays until the firmware has taken the next.
+        ``wait``: as in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
         """
         if "clock_qerr" not in self._registers.names:
             return None
@@ -249,12 +239,7 @@ class ProbeClock:
     def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:
         """Give each edge that comes within ``seconds`` (probe time), as it comes.
 
-        Parameters
-        ----------
-        seconds : float
-            How long to look.
-        wait : callable
-            Lets so many seconds of the probe's time pass: ``probe.wait``.
+        ``wait``: lets so many seconds of the probe's time pass: ``probe.wait``.
 
         Raises
         ------
@@ -315,16 +300,9 @@ class ClockVerdict:
 class ClockWatch:
     """Looks at a clock now and then while something is measured; the first look is when it is made.
 
-    Parameters
-    ----------
-    clock : ProbeClock
-    name : str
-        What the notes call it.
+    ``name``: what the notes call it.
 
-    Attributes
-    ----------
-    last : ClockReport or None
-        Of the last look; None where the gateware has no such clock.
+    ``last``: of the last look; None where the gateware has no such clock.
     """
 
     def __init__(self, clock: ProbeClock, name: str = "the clock") -> None:

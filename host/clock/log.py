@@ -33,7 +33,7 @@ class ClockLog:
     period_ns: int  # Nominal.
     index: NDArray[np.int64]  # Number of the period of each edge, from 0; where periods are missing, it jumps.
     now_ns: NDArray[np.int64]
-    fraction_ns: NDArray[np.float64]  # With ``now_ns``: the time of the tick that the edge came in, by the probe's clock.
+    fraction_ns: NDArray[np.float64]  # With ``now_ns``: the time of the edge's tick, by the probe's clock.
     ticks: NDArray[np.int64]  # Of the oscillator, at the same moment.
     # How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
     qerr_ns: NDArray[np.float64]
@@ -64,13 +64,7 @@ class ClockLog:
 class Writer:
     """Writes a log, a line an edge, flushed at once.
 
-    Parameters
-    ----------
-    stream : text file, open for writing
-    period_ns : int
-        Nominal.
-    quantum_ps : int
-        What the capture of an edge is rounded to.
+    ``quantum_ps``: what the capture of an edge is rounded to.
     """
 
     def __init__(self, stream: TextIO, period_ns: int, quantum_ps: int = TICK_PS) -> None:

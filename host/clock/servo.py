@@ -113,12 +113,8 @@ class Reference(ctypes.Structure):
 class Servo:
     """A servo of its own, and the watch over its reference.
 
-    Parameters
-    ----------
-    period_ns : int
-        Between two pulses, 1 ms to 1.4 s.
-    settings : int
-        Further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
+    ``period_ns``: between two pulses, 1 ms to 1.4 s.
+    ``settings``: further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
 
     Raises
     ------

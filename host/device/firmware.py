@@ -70,13 +70,7 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
 
     What ran before is stopped, and stays so when something fails.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe; their map is confirmed.
-    image : Image
-    progress : callable or None
-        Called with the octets written and the octets to write, now and then.
+    ``progress``: called with the octets written and the octets to write, now and then.
 
     Raises
     ------
@@ -158,13 +152,7 @@ def _check(registers: Registers, image: Image) -> None:
 
 
 class Console:
-    """The processor's console: what it prints, and what is typed to it, through registers.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    """
+    """The processor's console: what it prints, and what is typed to it, through registers."""
 
     def __init__(self, registers: Registers) -> None:
         if "uart_xover_rxtx" not in registers.names:

@@ -46,10 +46,7 @@ class Tools:
 def find_tools(zephyr: Path | None = None) -> Tools:
     """Return what a build needs, or say what is missing.
 
-    Parameters
-    ----------
-    zephyr : Path or None
-        Zephyr's sources; None: those of ZEPHYR_BASE, or the workspace that ``west update`` made in ``build/``.
+    ``zephyr``: Zephyr's sources; None: those of ZEPHYR_BASE, or the workspace that ``west update`` made in ``build/``.
 
     Raises
     ------
@@ -128,7 +125,6 @@ def build(
     ----------
     map_file : Path
         csr.json of the gateware's build.
-    tools : Tools
     out : Path or None
         Folder of the products (``build/firmware/<map hash>``); the image is ``liteprobe.bin`` in it.
     options : tuple of str

@@ -30,12 +30,7 @@ NAME_OCTETS = 4 * LEASE_NAME_WORDS
 class HostLease:
     """Holds the right to write to a probe: taken at the first write, held while this process lives, given back at the end.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    steal : bool
-        Take the probe from whoever has it; what that host sends from it is stopped.
+    ``steal``: take the probe from whoever has it; what that host sends from it is stopped.
     """
 
     def __init__(self, registers: Registers, steal: bool = False) -> None:

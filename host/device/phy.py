@@ -72,12 +72,8 @@ class PhyState:
 class Phys:
     """Reads and writes the registers of PHYs.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of a probe that has ``phy_command``.
-    wait : callable
-        Lets so many seconds of the probe's time pass.
+    ``registers``: of a probe that has ``phy_command``.
+    ``wait``: lets so many seconds of the probe's time pass.
     """
 
     def __init__(self, registers: Registers, wait: Callable[[float], None]) -> None:
@@ -177,15 +173,7 @@ def speed_in_band(status: PhyStatus) -> int:
 
 
 class Links:
-    """Tells whether the links of a probe's ports can be measured, else why not.
-
-    Parameters
-    ----------
-    registers : Registers
-    port_count : int
-    wait : callable
-        Lets so many seconds of the probe's time pass.
-    """
+    """Tells whether the links of a probe's ports can be measured, else why not."""
 
     def __init__(self, registers: Registers, port_count: int, wait: Callable[[float], None]) -> None:
         self._registers = registers
@@ -266,13 +254,7 @@ class Links:
 
 
 class ReceiveDelay:
-    """Sets the delay of a port's received data; the probe can't tell what it is, only change it.
-
-    Parameters
-    ----------
-    registers : Registers
-    port : int
-    """
+    """Sets the delay of a port's received data; the probe can't tell what it is, only change it."""
 
     def __init__(self, registers: Registers, port: int) -> None:
         self._registers = registers

@@ -57,9 +57,6 @@ def check_ram(
 
     Parameters
     ----------
-    registers : Registers
-    name : str
-        Of the memory, such as ``main_ram``.
     wait : callable
         Lets so many seconds of the probe's time pass.
     words : int or None

@@ -68,19 +68,10 @@ class Memory:
 class Registers:
     """A probe's registers and memories by name.
 
-    Parameters
-    ----------
-    link : Link
-        The way to the probe.
-    register_map : mapping
-        ``csr.json`` of its build, as loaded.
-    source : str
-        What to call the map in errors.
+    ``register_map``: ``csr.json`` of its build, as loaded.
+    ``source``: what to call the map in errors.
 
-    Attributes
-    ----------
-    own : callable
-        Called before each write: makes sure that this host may (``Lease.ensure``).
+    ``own``: called before each write: makes sure that this host may (``Lease.ensure``).
 
     Raises
     ------

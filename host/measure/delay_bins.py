@@ -49,22 +49,7 @@ def padded(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
 
 
 class DelayBins:
-    """The histograms of delay of some slots of a port.
-
-    Parameters
-    ----------
-    registers : Registers
-    port : int
-    slots : sequence of int
-        Which are read.
-    setting : BinSetting
-        To begin with.
-
-    Attributes
-    ----------
-    moves : int
-        How often they were moved.
-    """
+    """The histograms of delay of some slots of a port; ``moves``: how often they were moved."""
 
     def __init__(self, registers: Registers, port: int, slots: Sequence[int], setting: BinSetting) -> None:
         self._registers = registers

@@ -131,11 +131,6 @@ class Metered(Protocol):
 class Monitor:
     """The meters of a port.
 
-    Parameters
-    ----------
-    probe : Probe
-    port : int
-
     Raises
     ------
     UsageError

@@ -35,19 +35,10 @@ WRITE_TICKS = 1000  # From the look at the clock until an increment has been wri
 class Discipline:
     """A servo on this host for one probe.
 
-    Parameters
-    ----------
-    probe : Probe
-    period_ns : int or None
-        Of the PPS; None: the one that the link knows of, or that is set.
-    settings : int
-        Further fields of ``ServoConfig``.
+    ``period_ns``: of the PPS; None: the one that the link knows of, or that is set.
+    ``settings``: further fields of ``ServoConfig``.
 
-    Attributes
-    ----------
-    period_ns : int
-    out : ServoOutput
-        What the servo said last.
+    ``out``: what the servo said last.
 
     Raises
     ------

@@ -35,13 +35,7 @@ HISTOGRAMS = {
 
 
 class Metrics(Collector):
-    """Gives the last look away; before the first one, nothing.
-
-    Attributes
-    ----------
-    look : Look or None
-        Set it after each look.
-    """
+    """Gives the last look away; before the first one, nothing; set ``look`` after each."""
 
     def __init__(self) -> None:
         self.look: Look | None = None

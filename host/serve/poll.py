@@ -96,13 +96,7 @@ class Totals:
 
 
 class Poller:
-    """Looks at a probe again and again.
-
-    Parameters
-    ----------
-    probe : Probe
-    ports : sequence of int or None
-        Which; None: all.
+    """Looks at a probe again and again; ``ports`` None: at all.
 
     Raises
     ------

@@ -162,11 +162,7 @@ def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
 class Screen:
     """Shows looks as was asked for: live in a terminal, else below one another, or as JSON.
 
-    Parameters
-    ----------
-    args : argparse.Namespace
-    stack : ExitStack
-        What is open for it until the end.
+    ``stack``: what is open for it until the end.
     """
 
     def __init__(self, args: argparse.Namespace, stack: ExitStack) -> None:
@@ -255,16 +251,8 @@ def pressed() -> Iterator[Callable[[], str]]:
 class Fitting:
     """A look with its keys: all of it where it fits into the terminal, else a page of it.
 
-    Parameters
-    ----------
-    look : Look
-    history : dict of int to sequence of float
-    worst : Worst
-    left_s : float
-        Until the next look, of the probe's time; 0: not known.
-    has_help : bool
-    page : int
-        Which, counted on and on.
+    ``left_s``: until the next look, of the probe's time; 0: not known.
+    ``page``: which, counted on and on.
     """
 
     def __init__(

@@ -35,18 +35,7 @@ Blocks = NDArray[np.uint32]
 class DmaDevice:
     """One direction of a channel's device: who has it, its memory, and whether its DMA runs.
 
-    Parameters
-    ----------
-    device : Device
-        Open.
-    name : str
-        Of the device, for errors.
-    is_reader : bool
-        The DMA reads this machine's memory, else it writes to it.
-
-    Attributes
-    ----------
-    is_running : bool
+    ``is_reader``: the DMA reads this machine's memory, else it writes to it.
     """
 
     def __init__(self, device: Device, name: str, is_reader: bool) -> None:
@@ -106,17 +95,7 @@ def wrong_channel(name: str, channel: int) -> ProbeError:
 
 
 class DmaRing:
-    """The ring of one channel.
-
-    Parameters
-    ----------
-    device : Device
-        Of this channel, open: ``/dev/litepcie<first + channel>``.
-    registers : Registers
-        Of the probe, confirmed.
-    channel : int
-    name : str
-        Of the device, for errors.
+    """The ring of one channel; ``device``: its own, open: ``/dev/litepcie<first + channel>``.
 
     Raises
     ------
@@ -195,19 +174,9 @@ class DmaRing:
 class DmaCapture:
     """The rings of some channels of a probe.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe, confirmed.
-    path : str
-        The probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
-    channels : sequence of int
-    open_device : function from a path to a Device
+    ``path``: the probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
 
-    Attributes
-    ----------
-    rings : dict of DmaRing
-        By channel.
+    ``rings``: by channel.
 
     Raises
     ------

@@ -150,14 +150,7 @@ class EtherboneLink(Link):
 
     Several requests are outstanding at once; each reply is matched by the identifier that the probe echoes.
 
-    Parameters
-    ----------
-    host : str
-        Name or IPv4 address of the probe.
-    port : int
-        UDP port of the probe.
-    patience : Patience
-        Timeouts and window.
+    ``host``: name or IPv4 address of the probe.
 
     Raises
     ------

@@ -119,15 +119,7 @@ def bar0_address(address: int) -> int:
 
 
 class PcieLink(Link):
-    """A probe in a PCIe slot.
-
-    Parameters
-    ----------
-    device : Device
-        Of the probe's first channel, open.
-    name : str
-        Its path.
-    """
+    """A probe in a PCIe slot; ``device``: of its first channel, open."""
 
     look_ns = 1e6
     is_in_band = False

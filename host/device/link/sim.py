@@ -28,15 +28,7 @@ CLOSE_TIMEOUT_S = 5.0
 class SimProcess:
     """Runs a ``liteprobe-sim``: commands go to its stdin, one line of answer comes back for each.
 
-    Parameters
-    ----------
-    command : list of str
-        The executable and its options.
-
-    Attributes
-    ----------
-    udp_ports : list of int
-        Where it listens on localhost, for each probe.
+    ``udp_ports``: where it listens on localhost, for each probe.
 
     Raises
     ------
@@ -266,11 +258,6 @@ class SimLink(EtherboneLink):
     """A simulated probe of one's own, in lock-step: its time passes only while it is asked something.
 
     Two links to the probes of one pair, opened in the same Python process, share one simulation and its time.
-
-    Parameters
-    ----------
-    options : SimOptions
-        What to simulate.
     """
 
     silence_s = 60.0  # Its 10 ms take seconds.

@@ -63,15 +63,7 @@ def open_line(device: str, baud: int) -> SerialLine:
 
 
 class UARTLink(Link):
-    """A probe behind a serial line.
-
-    Parameters
-    ----------
-    line : SerialLine
-        The open line; see ``open_line``.
-    name : str
-        What to call it in errors.
-    """
+    """A probe behind a serial line."""
 
     look_ns = 100e6
     is_in_band = False
