@@ -15,7 +15,6 @@ WIDE_RATE_PPB = 1e6
 START_EDGES = 16
 START_PPB = 5.0  # That the rate may change by meanwhile.
 WIDE_DRIFT_PPB_S = 100.0
-EVEN = 12**0.5  # The width of an even spread over its standard deviation.
 
 
 @dataclass(frozen=True)

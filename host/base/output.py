@@ -5,7 +5,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def write_text(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write a document as JSON, as of ``write_text``."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 

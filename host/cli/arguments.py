@@ -5,7 +5,7 @@
 import argparse
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -177,38 +177,71 @@ def check_outputs(args: argparse.Namespace) -> None:
                 raise UsageError(f"{other} and {option} are the same file, {path}: give each one of its own")
 
 
-def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str) -> None:
+def add(
+    to: "argparse._ActionsContainer",
+    words: str,
+    kind: Callable[[str], Any],
+    what: str,
+    default: Any = None,
+    **more: Any,
+) -> None:
+    """Add an argument to a parser or a group of it.
+
+    Parameters
+    ----------
+    words : str
+        Its flags, or its name, and what stands for its value: ``--rate BPS``.
+    kind : callable
+        Makes the value of the text; ``bool``: it has none, and is True where it is given.
+    what : str
+        Its help.
+    more
+        As of argparse.
+    """
+    *flags, last = words.split(" ")
+    names = [*flags, last] if last.startswith("-") or not flags else flags
+    if names == flags:
+        more["metavar"] = last
+    if kind is bool:
+        more["action"] = "store_true"
+    else:
+        more |= ({} if default is None else {"default": default}) | ({} if kind is str else {"type": kind})
+    to.add_argument(*names, help=what, **more)
+
+
+def add_json(parser: "argparse._ActionsContainer", what: str) -> None:
     """Add ``--json``, which means the same everywhere: results go to a file, or to stdout in the place of the table."""
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        nargs="?",
-        const=STDOUT,
-        type=output_or_stdout,
-        help=f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table",
-    )
+    text = f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table"
+    add(parser, "--json FILE", output_or_stdout, text, nargs="?", const=STDOUT)
 
 
-def add_steal(group: "argparse._ArgumentGroup") -> None:
+def add_results(parser: argparse.ArgumentParser, report: str) -> None:
+    """Add where the results of a run go; ``report``: the help of ``--report``."""
+    group = parser.add_argument_group("results")
+    add_json(group, "all figures")
+    add(group, "--report FILE.html", output, report)
+
+
+def add_waiting_time(group: "argparse._ActionsContainer", what: str = "packet") -> None:
+    """Add T_max of RFC 7680; ``what``: the word for what is sent."""
+    text = f"T_max: a {what} that takes longer is lost (default: 2ms simulated, 1s else)"
+    add(group, "--waiting-time TIME", duration_ns, text)
+
+
+def add_steal(group: "argparse._ActionsContainer") -> None:
     """Add what takes a probe from another host."""
-    group.add_argument(
-        "--steal",
-        action="store_true",
-        help="take the probe from another host that has it, and stop what that one sends",
-    )
+    add(group, "--steal", bool, "take the probe from another host that has it, and stop what that one sends")
 
 
 def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> None:
     """Add what says which probe is meant; ``usual``: where nobody says."""
     group = parser.add_argument_group("probe")
-    group.add_argument(
-        "--probe",
-        metavar="URL",
-        default=os.environ.get(PROBE_VARIABLE, usual),
-        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
-        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})",
+    what = (
+        "sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
+        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
-    group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
+    add(group, "--probe URL", str, what, os.environ.get(PROBE_VARIABLE, usual))
+    add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
     add_steal(group)
 
 
@@ -222,20 +255,16 @@ def open_probe(args: argparse.Namespace) -> "Probe":
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add which ports send and receive."""
     group = parser.add_argument_group("ports")
-    group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
-    group.add_argument(
-        "--receive", metavar="PORT", type=whole, help="port that measures (default: the one that the wire leads to)"
-    )
+    add(group, "--transmit PORT", whole, "port that sends (default: 0)", 0)
+    add(group, "--receive PORT", whole, "port that measures (default: the one that the wire leads to)")
 
 
 def add_flash_options(parser: argparse.ArgumentParser) -> None:
     """Add what the gateware's programs take that load a board or write its flash."""
-    parser.add_argument(
-        "--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)"
-    )
-    parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected")
-    parser.add_argument("--backup", metavar="FILE", help="keep the flash in FILE before it is written")
-    parser.add_argument("--no-backup", action="store_true", help="write without keeping what is in the flash")
+    add(parser, "--cable NAME", str, "JTAG cable, by openFPGALoader's name (default: the board's own)")
+    add(parser, "--unprotect", bool, "unlock a flash that is write-protected")
+    add(parser, "--backup FILE", str, "keep the flash in FILE before it is written")
+    add(parser, "--no-backup", bool, "write without keeping what is in the flash")
 
 
 def flash_options(args: argparse.Namespace) -> list[str]:

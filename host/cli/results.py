@@ -102,15 +102,15 @@ def typed() -> list[str]:
 def publish(
     args: argparse.Namespace,
     table: RenderableType,
-    content: dict[str, Any],
-    write_page: Callable[[Path, dict[str, Any]], None],
+    content: Any,
+    write_page: Callable[[Path, dict[str, Any]], None] | None = None,
 ) -> None:
-    """Print and write what came of a run: its table, unless JSON takes its place, its document, and its page."""
+    """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page."""
     if args.json != STDOUT:
         tables.console().print(table)
     if args.json:
         write_json(args.json, content)
-    if args.report:
+    if write_page and args.report:
         with named(args.report):
             write_page(args.report, content)
         print(f"report: {args.report}", file=sys.stderr)

@@ -18,7 +18,6 @@ FIRST_SETTING = BinSetting(0, 9)  # Before anything is known: 23 us in steps of 
 SHIFT_MIN = 3  # A tick: no stamp of a port is finer.
 FINEST = {BinKind.LENGTH: 0, BinKind.DELAY: SHIFT_MIN, BinKind.ARRIVAL: SHIFT_MIN}
 MOVES_MAX = 16  # Of the bins in a run: each reads them twice.
-SATURATED = (1 << 32) - 1
 
 
 def fitting(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:

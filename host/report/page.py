@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
+from liteprobe.host.analysis.columns import NONE, Column, shown
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of, interval_of, remarks, worst_bound_ns
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import named
@@ -153,11 +153,6 @@ def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Block:
     """Return rows as a table of these columns."""
     cells = [[typeset(column.text(row)) for column in columns] for row in rows]
     return table([column.title for column in columns], cells)
-
-
-def megabits(value_bps: float | None) -> str:
-    """Return a rate in Mb/s, to 1 kb/s."""
-    return typeset(shown(value_bps, 3, MEGA))
 
 
 def agrees(row: Row) -> bool | None:

@@ -46,9 +46,9 @@ class Link(ABC):
     stations: "Stations | None" = None  # Who sits at the ports of a simulated emulator, and begins with its network.
     map_file: Path | None = None  # The register map of the probe, where the link knows it.
 
-    @abstractmethod
     def read(self, address: int, count: int = 1) -> Words:
         """Return ``count`` words from ``address`` (bytes, a multiple of 4) upwards."""
+        return self.read_scattered(range(address, address + 4 * count, 4))
 
     @abstractmethod
     def read_scattered(self, addresses: Sequence[int]) -> Words:

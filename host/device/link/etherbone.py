@@ -188,17 +188,11 @@ class EtherboneLink(Link):
             raise self._unreachable(error) from None
         return connection
 
-    def read(self, address: int, count: int = 1) -> Words:
-        """Return ``count`` words from ``address`` upwards."""
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
     def read_scattered(self, addresses: Sequence[int]) -> Words:
-        """Return the words at ``addresses``, in their order."""
         bursts = [addresses[first : first + READ_WORDS] for first in range(0, len(addresses), READ_WORDS)]
         return self._exchange([_Request(burst, guard=(self.lease, 0)) for burst in bursts])
 
     def write(self, address: int, words: Sequence[int]) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         requests = []
         for first in range(0, len(words), WRITE_WORDS):
             burst = Write(address + 4 * first, words[first : first + WRITE_WORDS])
@@ -217,7 +211,6 @@ class EtherboneLink(Link):
         self._exchange([_Request([address], Write(address, [word]), (lease, 0))])
 
     def hold(self, lease: int) -> None:
-        """Send what comes under ``lease``; 0: under none."""
         super().hold(lease)
         self._order = 0
 
@@ -226,11 +219,9 @@ class EtherboneLink(Link):
         self._send_datagram(encode(0, [], Write(address, words), (self.lease, 0)))
 
     def expect_silence(self, seconds: float) -> None:
-        """Say that the probe may not answer for ``seconds``, because a train holds its port; 0 ends it."""
         self._silence_until = time.monotonic() + seconds if seconds > 0 else 0.0
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     # # #

@@ -67,13 +67,11 @@ class DeviceFile:
         self._maps: list[mmap.mmap] = []
 
     def ioctl(self, request: int, argument: bytearray) -> None:
-        """Exchange ``argument`` with the driver."""
         import fcntl  # Linux has PCIe devices; other systems load this module, too.
 
         fcntl.ioctl(self._file, request, argument, True)
 
     def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
-        """Return the driver's memory from ``offset`` on, for reading, or for writing, too."""
         access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
         self._maps.append(mmap.mmap(self._file, length, mmap.MAP_SHARED, access, offset=offset))
         return memoryview(self._maps[-1])
@@ -128,21 +126,14 @@ class PcieLink(Link):
         self.name = name
         self._device = device
 
-    def read(self, address: int, count: int = 1) -> Words:
-        """Return ``count`` words from ``address`` upwards."""
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
     def read_scattered(self, addresses: Sequence[int]) -> Words:
-        """Return the words at ``addresses``, in their order."""
         return np.array([self._exchange(address) for address in addresses], dtype=np.uint32)
 
     def write(self, address: int, words: Sequence[int]) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         self.post(address, words)
         return self.read(address, len(words))
 
     def post(self, address: int, words: Sequence[int]) -> None:
-        """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
         for number, word in enumerate(words):
             self._exchange(address + 4 * number, int(word))
 
@@ -151,7 +142,6 @@ class PcieLink(Link):
         return self.name
 
     def close(self) -> None:
-        """Close the device."""
         self._device.close()
 
     # # #

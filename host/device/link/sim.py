@@ -204,10 +204,8 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
     """Start a simulation; return its process and the register map of its probes."""
     folder = options.build or build(options)
     command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
-    command += ["--truth", str(options.truth)] if options.truth else []
-    command += ["--pcap", str(options.pcap)] if options.pcap else []
-    command += ["--flash", str(options.flash)] if options.flash else []
-    command += ["--network", options.network] if options.network else []
+    for name in ("truth", "pcap", "flash", "network"):
+        command += [f"--{name}", str(value)] if (value := getattr(options, name)) else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
     for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
@@ -288,15 +286,13 @@ class SimLink(EtherboneLink):
             self.stations = Stations(self, options.stations)
 
     def idle(self) -> None:
-        """Let a little of the simulated time pass."""
         self.wait(self.look_ns / 1e9)
 
     def now_s(self) -> float:
-        """Return the simulated time since the start (s)."""
         return self.now_ns() / 1e9
 
     def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
-        """Call ``act`` every ``period_s`` of the simulated time, which passes in ``wait``, until what is returned is called."""
+        """Call ``act`` as time passes in ``wait``."""
         self._beats = (act, round(period_s * 10**9))
         self._since_beat_ns = 0
 
@@ -310,7 +306,6 @@ class SimLink(EtherboneLink):
         return int(self._process.command("time"))
 
     def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of simulated time pass."""
         left_ns = round(seconds * 10**9)
         while left_ns > 0:
             step_ns = min(left_ns, RUN_STEP_NS)
@@ -335,22 +330,8 @@ class SimLink(EtherboneLink):
     def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
         """Play a capture (pcap, pcapng) into a port: each frame at its time after the first one, or when the line is free.
 
-        Parameters
-        ----------
-        port : test port.
-        path : the capture.
-        start_ns : simulated time of the first SFD; 0, or what has passed: as soon as can be.
-        repeats : how often; 0: without end.
-
-        Returns
-        -------
-        int
-            Frames of the capture.
-
-        Raises
-        ------
-        ProbeError
-            When it is not a capture of Ethernet frames.
+        Its first SFD is at ``start_ns`` of the simulated time, or as soon as can be; ``repeats`` 0: without end. Returns the
+        frames of the capture; raises ProbeError when it is not one of Ethernet frames.
         """
         with as_pcap(path) as readable:
             return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {readable.absolute()}"))
@@ -395,15 +376,12 @@ class SimLink(EtherboneLink):
         return bytes.fromhex(self._process.command(f"{self._prefix}gnss"))
 
     def expect_silence(self, seconds: float) -> None:
-        """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
         self._silence_until_ns = self.now_ns() + round(seconds * 10**9) if seconds > 0 else 0
 
     def receive_port(self, transmit: int, ports: int) -> int:
-        """Return the port that the wire leads to."""
         return transmit if self.options.wire.partition("?")[0] == "loopback" else super().receive_port(transmit, ports)
 
     def close(self) -> None:
-        """Close the socket and end the process."""
         super().close()
         if self._shared:
             self._shared.leave(self.options.probe)

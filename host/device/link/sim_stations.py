@@ -123,19 +123,12 @@ class StationsReport:
 
 
 class StationsLink(Protocol):
-    """The link to a simulated probe that has stations."""
+    """The link to a simulated probe that has stations, as `SimLink` is one."""
 
-    def now_ns(self) -> int:
-        """Return the simulated time."""
-
-    def put_station(self, port: int, station: Station, start_ns: int) -> None:
-        """Put a station at a port."""
-
-    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
-        """Play a capture into a port."""
-
-    def seen(self, port: int) -> Seen:
-        """Return what went over the line of a port."""
+    def now_ns(self) -> int: ...
+    def put_station(self, port: int, station: Station, start_ns: int) -> None: ...
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int: ...
+    def seen(self, port: int) -> Seen: ...
 
 
 class Stations:
