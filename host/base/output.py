@@ -26,10 +26,7 @@ def named(path: Path) -> Iterator[None]:
 def write_text(path: Path, text: str) -> None:
     """Write a whole file; ``-`` is stdout. A file that is there is replaced when the new one is whole.
 
-    Raises
-    ------
-    OSError
-        With the file's name.
+    Raises OSError with the file's name.
     """
     if path == STDOUT:
         sys.stdout.write(text)

@@ -31,13 +31,7 @@ DIGITS = 12  # After the point.
 
 
 def exact(number: Number) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth.
-
-    Raises
-    ------
-    UsageError
-        When it is infinite, or not a number.
-    """
+    """Return a number as it is written: 0.1 is a tenth; raises UsageError when it is infinite, or not a number."""
     if isinstance(number, float) and not math.isfinite(number):
         raise UsageError(f"{number} can't be counted with: give a finite number")
     return number if isinstance(number, Fraction) else Fraction(str(number))

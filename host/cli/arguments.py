@@ -142,10 +142,7 @@ def output_or_stdout(text: str) -> Path:
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file that is read; ``what``: what to name in its place, for the message.
 
-    Raises
-    ------
-    UsageError
-        When it can't be read.
+    Raises UsageError when it can't be read.
     """
     try:
         return path.read_text(encoding="utf-8")

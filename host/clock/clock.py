@@ -135,13 +135,7 @@ class ProbeClock:
         self._quantum_ps: int | None = None
 
     def status(self) -> ClockReport:
-        """Return what is known of the clock.
-
-        Raises
-        ------
-        ProbeError
-            When the gateware has no such clock.
-        """
+        """Return what is known of the clock; raises ProbeError when the gateware has no such clock."""
         self.check()
         names = [f"clock_{name}" for name in STATUS] + [f"pps_{name}" for name in INPUT]
         found = self._registers.read_many(names)
@@ -240,11 +234,7 @@ class ProbeClock:
         """Give each edge that comes within ``seconds`` (probe time), as it comes.
 
         ``wait``: lets so many seconds of the probe's time pass: ``probe.wait``.
-
-        Raises
-        ------
-        ProbeError
-            When the PPS input is off, or no edge comes for four periods and none has before.
+        Raises ProbeError when the PPS input is off, or no edge comes for four periods and none has before.
         """
         status = self.status()
         if not status.is_pps_enabled:

@@ -93,10 +93,7 @@ class Writer:
 def read(path: Path) -> ClockLog:
     """Return a log from its file.
 
-    Raises
-    ------
-    UsageError
-        When it can't be read, is not a log, is damaged, or holds fewer than three edges.
+    Raises UsageError when it can't be read, is not a log, is damaged, or holds fewer than three edges.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -115,13 +115,7 @@ class Servo:
 
     ``period_ns``: between two pulses, 1 ms to 1.4 s.
     ``settings``: further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
-
-    Raises
-    ------
-    UsageError
-        When a value is out of its range.
-    ProbeError
-        When there is no C compiler, or no source.
+    Raises UsageError when a value is out of its range, ProbeError when there is no C compiler, or no source.
     """
 
     def __init__(self, period_ns: int, **settings: int) -> None:
@@ -183,10 +177,7 @@ class Servo:
 def profile(receiver: str = "timing", oscillator: str = "xo") -> dict[str, int]:
     """Return the settings of a servo for a receiver and an oscillator, as firmware/lib/profile names them.
 
-    Raises
-    ------
-    UsageError
-        When there is none of this name.
+    Raises UsageError when there is none of this name.
     """
     library = ctypes.CDLL(str(compile_library()))
     numbers = []
@@ -209,10 +200,7 @@ def _names(name_of: Any) -> list[str]:
 def compile_library() -> Path:
     """Compile firmware/lib into a shared library; its path, cached by content.
 
-    Raises
-    ------
-    ProbeError
-        When there is no C compiler, or no source.
+    Raises ProbeError when there is no C compiler, or no source.
     """
     sources = sorted(LIBRARY.glob("*/*.c"))
     if not sources:

@@ -196,11 +196,7 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
     ``targets``: addresses, names, networks (``192.168.1.0/24``), each of the first two with or without ``:PORT``; none:
     all networks that this host is in, and localhost.
     ``port``: UDP port where a target names none.
-
-    Raises
-    ------
-    UsageError
-        When a target can't be understood.
+    Raises UsageError when a target can't be understood.
     """
     found: list[ProbeAddress] = []
     skipped: list[str] = []

@@ -45,10 +45,7 @@ class Image:
 def read_image(path: Path) -> Image:
     """Return the image in a file.
 
-    Raises
-    ------
-    UsageError
-        When the file can't be read, is not an image, or is one of another format.
+    Raises UsageError when the file can't be read, is not an image, or is one of another format.
     """
     try:
         octets = path.read_bytes()
@@ -71,13 +68,8 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
     What ran before is stopped, and stays so when something fails.
 
     ``progress``: called with the octets written and the octets to write, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the image is for another gateware, or the probe has no processor, or no RAM for it.
-    ProbeError
-        When the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
+    Raises UsageError when the image is for another gateware, or the probe has no processor, or no RAM for it,
+    ProbeError when the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
     """
     _check(registers, image)
     wait_for_ram(registers)
@@ -104,13 +96,7 @@ def pack(image: Image) -> bytes:
 
 
 def boot_state(registers: Registers) -> BootState:
-    """Return what became of firmware since the processor's last reset.
-
-    Raises
-    ------
-    UsageError
-        When the probe can't run firmware.
-    """
+    """Return what became of firmware since the processor's last reset; raises UsageError when the probe can't run firmware."""
     _check_boot(registers)
     return BootState(registers.read("boot_state"))
 

@@ -47,11 +47,7 @@ def find_tools(zephyr: Path | None = None) -> Tools:
     """Return what a build needs, or say what is missing.
 
     ``zephyr``: Zephyr's sources; None: those of ZEPHYR_BASE, or the workspace that ``west update`` made in ``build/``.
-
-    Raises
-    ------
-    ProbeError
-        When something is missing: the message says how to get it.
+    Raises ProbeError when something is missing: the message says how to get it.
     """
     base = _find_zephyr(zephyr)
     for program in ("cmake", "ninja", "dtc"):
@@ -121,6 +117,9 @@ def build(
 ) -> Image:
     """Build the firmware for the gateware with a register map, and return the image; one build of a folder at a time.
 
+    Raises UsageError when the map is none that firmware could be built for, ProbeError when a tool fails; the message
+    has the end of what it said.
+
     Parameters
     ----------
     map_file : Path
@@ -131,13 +130,6 @@ def build(
         More options of CMake, such as ``-DCONFIG_LITEPROBE_TAI_UTC=38``.
     say : callable
         Called with what is being done, a line at a time.
-
-    Raises
-    ------
-    UsageError
-        When the map is none that firmware could be built for.
-    ProbeError
-        When a tool fails; the message has the end of what it said.
     """
     soc = load_map(map_file)
     if "main_ram" not in soc.get("memories", {}):
@@ -190,11 +182,7 @@ def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the option that tells firmware before which day no receiver's date can be: a day before its own build.
 
     The build's date is ``SOURCE_DATE_EPOCH``, else today. One before the default of `NOT_BEFORE` changes nothing.
-
-    Raises
-    ------
-    UsageError
-        When SOURCE_DATE_EPOCH is not a whole number of seconds.
+    Raises UsageError when SOURCE_DATE_EPOCH is not a whole number of seconds.
     """
     text = environment.get(EPOCH_VARIABLE, "")
     if text and not text.isdecimal():

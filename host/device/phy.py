@@ -89,10 +89,7 @@ class Phys:
     def read(self, address: int, register: int) -> int | None:
         """Return a register of clause 22; None when no PHY answers.
 
-        Raises
-        ------
-        ProbeError
-            When the probe does not end the access.
+        Raises ProbeError when the probe does not end the access.
         """
         answer = self._do(mdio_command(address, register))
         return None if answer & MdioAnswer.SILENT else answer & 0xFFFF
@@ -207,10 +204,7 @@ class Links:
     def check(self, port: int, latch: Callable[[], tuple[int, int]]) -> None:
         """Look twice at a port whose PHY has not said yet, in band, what link it has: such a link counts as up.
 
-        Raises
-        ------
-        ProbeError
-            When no receive clock comes from the PHY, by its count (``latch``), or when it has no link.
+        Raises ProbeError when no receive clock comes from the PHY, by its count (``latch``), or when it has no link.
         """
         if self._phys is None or self._phys.in_band(port) & PhyStatus.HEARD:
             return
@@ -226,10 +220,7 @@ class Links:
     def notes(self) -> tuple[str, ...]:
         """Return what a result must say of the PHYs.
 
-        Raises
-        ------
-        ProbeError
-            When a link sleeps between frames: what follows a pause would be late.
+        Raises ProbeError when a link sleeps between frames: what follows a pause would be late.
         """
         if self._phys is None:
             return ()

@@ -55,6 +55,8 @@ def check_ram(
 
     What the memory held is lost, so nothing may use it.
 
+    Raises UsageError when the probe has no such memory, or not so many words.
+
     Parameters
     ----------
     wait : callable
@@ -63,11 +65,6 @@ def check_ram(
         How many, from the first one on; None: all.
     keep_s : float
         How long each round must be kept (probe time).
-
-    Raises
-    ------
-    UsageError
-        When the probe has no such memory, or not so many words.
     """
     memory = registers.memory(name)
     count = memory.words if words is None else words

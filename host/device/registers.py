@@ -72,11 +72,7 @@ class Registers:
     ``source``: what to call the map in errors.
 
     ``own``: called before each write: makes sure that this host may (``Lease.ensure``).
-
-    Raises
-    ------
-    UsageError
-        When the map is none.
+    Raises UsageError when the map is none.
     """
 
     def __init__(self, link: Link, register_map: Mapping[str, Any], source: str = "the map") -> None:
@@ -147,13 +143,7 @@ class Registers:
         return values
 
     def write(self, name: str, value: int) -> None:
-        """Write a register.
-
-        Raises
-        ------
-        UsageError
-            When it is read-only, or ``value`` doesn't fit.
-        """
+        """Write a register; raises UsageError when it is read-only, or ``value`` doesn't fit."""
         register = self._writable(name)
         self.own()
         self.link.write(register.address, register.split(value))
@@ -161,10 +151,7 @@ class Registers:
     def write_many(self, values: Mapping[str, int]) -> None:
         """Write several registers, neighbours in one burst, and check that they hold what was written.
 
-        Raises
-        ------
-        ProbeError
-            When a register doesn't keep its value.
+        Raises ProbeError when a register doesn't keep its value.
         """
         words: dict[int, int] = {}
         for name, value in values.items():
@@ -194,13 +181,7 @@ class Registers:
         self._write_checked(memory.address + 4 * first, words, name)
 
     def confirm(self) -> None:
-        """Check that this map is that of the gateware that runs.
-
-        Raises
-        ------
-        MapError
-            When the probe reads another hash.
-        """
+        """Check that this map is that of the gateware that runs; raises MapError when the probe reads another hash."""
         found = self.read(HASH_REGISTER)
         if found != self.map_hash:
             raise MapError(
@@ -231,13 +212,7 @@ class Registers:
 
 
 def load_map(path: Path) -> dict[str, Any]:
-    """Return a register map from a file.
-
-    Raises
-    ------
-    UsageError
-        When the file can't be read, or is not a map.
-    """
+    """Return a register map from a file; raises UsageError when the file can't be read, or is not a map."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -252,13 +227,7 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
 
     The map is ``path``, or else what the link knows, or the file that LITEPROBE_MAP names, or the first
     ``build/*/csr.json`` (here, or beside the installed package) whose hash the probe confirms.
-
-    Raises
-    ------
-    MapError
-        When no map belongs to the probe.
-    NoProbeError
-        When no probe answers.
+    Raises MapError when no map belongs to the probe, NoProbeError when no probe answers.
     """
     variable = os.environ.get(MAP_VARIABLE)
     named = path or link.map_file or (Path(variable) if variable else None)

@@ -23,10 +23,7 @@ MOVES_MAX = 16  # Of the bins in a run: each reads them twice.
 def fitting(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
     """Return the narrowest bins that hold values from ``least`` to ``most`` (ns, or octets of `BinKind.LENGTH`).
 
-    Raises
-    ------
-    UsageError
-        When there are none.
+    Raises UsageError when there are none.
     """
     regular = BINS[kind].regular
     for shift in range(FINEST[kind], BIN_SHIFT_MAX + 1):

@@ -129,13 +129,7 @@ class Metered(Protocol):
 
 
 class Monitor:
-    """The meters of a port.
-
-    Raises
-    ------
-    UsageError
-        When the probe has no such port, or no meters.
-    """
+    """The meters of a port; raises UsageError when the probe has no such port, or no meters."""
 
     def __init__(self, probe: Metered, port: int) -> None:
         ports = probe.port_count
@@ -209,6 +203,8 @@ class Monitor:
     ) -> None:
         """Measure the streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
 
+        Raises UsageError when a stream id, slot or place is out of range, or the probe was built without them.
+
         Parameters
         ----------
         stream_base : int
@@ -220,11 +216,6 @@ class Monitor:
         places : dict of int to StampPlace, or None
             By slot: where its frames have their TX stamp; of others it is in the probe's header. The place of slot 0 is also that
             of all frames without a probe's header, which are then measured there.
-
-        Raises
-        ------
-        UsageError
-            When a stream id, slot or place is out of range, or the probe was built without them.
         """
         if not 0 <= stream_base < STREAM_IDS:
             raise UsageError(f"there is no stream {stream_base}: give 0 to {STREAM_IDS - 1}")
@@ -256,11 +247,7 @@ class Monitor:
         """Return frames and octets of the last interval that ended, all of one interval.
 
         None before the first, and on a probe that counts no rates (preset generator).
-
-        Raises
-        ------
-        ProbeError
-            When the intervals end faster than they can be read.
+        Raises ProbeError when the intervals end faster than they can be read.
         """
         if not self.has_rates:
             return None
@@ -280,10 +267,7 @@ class Monitor:
     def set_rate_interval(self, interval_ns: int) -> None:
         """Count rates of all ports over ``interval_ns`` from now on; the next interval that ends is not whole.
 
-        Raises
-        ------
-        UsageError
-            When it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
+        Raises UsageError when it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
         """
         if not self.has_rates:
             raise UsageError("this probe counts no rates: build and load one with --preset monitor or tester")
@@ -305,10 +289,7 @@ class Monitor:
     def set_bins(self, settings: Mapping[BinKind, BinSetting]) -> None:
         """Sort by other bins from now on, in all slots; clears all that was measured, or old and new would mix.
 
-        Raises
-        ------
-        UsageError
-            When an origin or a shift doesn't fit the gateware.
+        Raises UsageError when an origin or a shift doesn't fit the gateware.
         """
         values = {}
         for kind, setting in settings.items():

@@ -48,13 +48,7 @@ STYLE: dict[Any, Any] = {
 
 
 def write(path: Path, name: str, log: ClockLog, smoothed: Smoothed) -> None:
-    """Draw a log into a file, whose name says the format.
-
-    Raises
-    ------
-    UsageError
-        When the format is none of svg, png and pdf.
-    """
+    """Draw a log into a file, whose name says the format; raises UsageError when the format is none of svg, png and pdf."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path} names no format: end it in {', '.join(FORMATS)}")
     with matplotlib.rc_context(STYLE):

@@ -39,13 +39,8 @@ class Discipline:
     ``settings``: further fields of ``ServoConfig``.
 
     ``out``: what the servo said last.
-
-    Raises
-    ------
-    ProbeError
-        When the gateware has no such clock, or somebody else disciplines it.
-    UsageError
-        When no servo can follow this period.
+    Raises ProbeError when the gateware has no such clock, or somebody else disciplines it, UsageError when no servo can
+    follow this period.
     """
 
     def __init__(self, probe: Probe, period_ns: int | None = None, **settings: int) -> None:

@@ -76,10 +76,7 @@ def _clock(look: Look) -> Iterator[Metric]:
 def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer:
     """Answer Prometheus on a TCP port; 0: a free one. Call ``shutdown`` of what is returned in the end.
 
-    Raises
-    ------
-    ProbeError
-        When the port is taken.
+    Raises ProbeError when the port is taken.
     """
     registry = CollectorRegistry()
     registry.register(metrics)

@@ -98,10 +98,7 @@ class Totals:
 class Poller:
     """Looks at a probe again and again; ``ports`` None: at all.
 
-    Raises
-    ------
-    UsageError
-        When the probe has no such port, or no meters.
+    Raises UsageError when the probe has no such port, or no meters.
     """
 
     def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
@@ -117,6 +114,8 @@ class Poller:
     ) -> None:
         """Say what is measured; nothing where nothing is given.
 
+        Raises UsageError when the probe can't.
+
         Parameters
         ----------
         stream_base : int or None
@@ -125,11 +124,6 @@ class Poller:
             How values are sorted.
         rate_interval_ns : int or None
             What rates are counted over, of the probe's time (ns).
-
-        Raises
-        ------
-        UsageError
-            When the probe can't.
         """
         for monitor in self._monitors:
             if stream_base is not None:

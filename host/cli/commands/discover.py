@@ -44,15 +44,7 @@ UNKNOWN = "-"
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look, and print what was found.
-
-    Raises
-    ------
-    NoProbeError
-        When no probe has answered.
-    ProbeError
-        When two have one address.
-    """
+    """Look, and print what was found; raises NoProbeError when no probe has answered, ProbeError when two have one address."""
     if not 0 < args.port < PORTS:
         raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
     asked, skipped = discover.places(args.targets, args.port)

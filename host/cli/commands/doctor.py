@@ -36,10 +36,7 @@ WAIT_S = 0.5
 def run(args: argparse.Namespace) -> None:
     """Look, print, and fail where what the host needs is missing.
 
-    Raises
-    ------
-    ProbeError
-        When the host can do nothing on this machine.
+    Raises ProbeError when the host can do nothing on this machine.
     """
     checks = look(not args.no_network)
     needed = [check for check in checks if check.is_needed and check.state == doctor.State.MISSING]

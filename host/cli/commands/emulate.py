@@ -100,10 +100,7 @@ def run(args: argparse.Namespace) -> None:
 def network_of(args: argparse.Namespace) -> networks.Network | None:
     """Return the network that is asked for, checked as far as it can be without a probe; None: the one that runs.
 
-    Raises
-    ------
-    UsageError
-        When none or several are given, or no probe can do it.
+    Raises UsageError when none or several are given, or no probe can do it.
     """
     given = {
         "a file": args.network is not None,

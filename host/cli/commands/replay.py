@@ -97,13 +97,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
-    """Return the traces that are asked for, by port.
-
-    Raises
-    ------
-    UsageError
-        When they can't be.
-    """
+    """Return the traces that are asked for, by port; raises UsageError when they can't be."""
     ports = list(range(len(args.files))) if args.ports is None else args.ports
     if len(ports) != len(args.files) or len(set(ports)) != len(ports):
         raise UsageError(

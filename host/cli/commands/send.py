@@ -158,10 +158,7 @@ def run(args: argparse.Namespace) -> None:
 def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
     """Return the streams of the file, or the one that options describe, checked.
 
-    Raises
-    ------
-    UsageError
-        When no probe can send them.
+    Raises UsageError when no probe can send them.
     """
     given = [f"--{name.replace('_', '-')}" for name in OF_ONE if getattr(args, name) not in (None, False)]
     given += [option for option, field, *_, preset in HEADER_OPTIONS if getattr(args, field) != preset]

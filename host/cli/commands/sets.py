@@ -72,13 +72,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def sets_of(args: argparse.Namespace) -> traffic.Sets:
-    """Return the sets of the file, checked.
-
-    Raises
-    ------
-    UsageError
-        When no probe can send them.
-    """
+    """Return the sets of the file, checked; raises UsageError when no probe can send them."""
     if args.sets is None:
         raise UsageError("no file of sets is given: name one, as docs/sets.md shows")
     if args.count is not None and not 1 <= args.count < 1 << 32:

@@ -101,13 +101,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
-    """Return the sweep that was asked for, checked.
-
-    Raises
-    ------
-    UsageError
-        When no probe could do it.
-    """
+    """Return the sweep that was asked for, checked; raises UsageError when no probe could do it."""
     fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
     template = train.TrainProgram(
         length=args.length[0],
@@ -143,10 +137,7 @@ def measure(request: sweep.SweepRequest, take: sweep.Take | None = None) -> swee
 def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
     """Start a train that goes on without this host, and say how to end it.
 
-    Raises
-    ------
-    UsageError
-        When it is more than one, or results are asked for, which nobody would be there to take.
+    Raises UsageError when it is more than one, or results are asked for, which nobody would be there to take.
     """
     asked = [name for name in ("json", "csv", "report", "calibration", "receive") if getattr(args, name) is not None]
     if len(request.programs) > 1 or asked:

@@ -50,10 +50,7 @@ class DmaDevice:
     def map(self) -> Blocks:
         """Return the slots of the ring, shape (``DMA_SLOTS``, words of a slot).
 
-        Raises
-        ------
-        ProbeError
-            When the driver was made for other gateware.
+        Raises ProbeError when the driver was made for other gateware.
         """
         info = self._ioctl(IOCTL_DMA_INFO, DMA_INFO, *[0] * 6)
         offset, size, count = info[:3] if self._is_reader else info[3:]
@@ -97,12 +94,8 @@ def wrong_channel(name: str, channel: int) -> ProbeError:
 class DmaRing:
     """The ring of one channel; ``device``: its own, open: ``/dev/litepcie<first + channel>``.
 
-    Raises
-    ------
-    ProbeError
-        When another program has the ring, or the driver was made for other gateware.
-    NoProbeError
-        When the device is gone.
+    Raises ProbeError when another program has the ring, or the driver was made for other gateware, NoProbeError when
+    the device is gone.
     """
 
     def __init__(self, device: Device, registers: Registers, channel: int, name: str) -> None:
@@ -119,10 +112,7 @@ class DmaRing:
     def start(self) -> None:
         """Let the probe write blocks into the ring, from slot 0 on.
 
-        Raises
-        ------
-        ProbeError
-            When the device is another channel's: the first one wasn't given.
+        Raises ProbeError when the device is another channel's: the first one wasn't given.
         """
         self.taken = self._written = 0
         self._registers.write(f"capture_dma_taken{self.channel}", 0)
@@ -138,15 +128,12 @@ class DmaRing:
     def blocks(self) -> list[Blocks]:
         """Return all blocks that came and weren't taken, the oldest first: no copy, valid until ``take``.
 
+        Raises ProbeError when the pointers make no sense: the probe was reset meanwhile.
+
         Returns
         -------
         list of arrays, shape (blocks, BLOCK_WORDS)
             None, one, or two where the ring wraps. What is behind a block's own words is 0.
-
-        Raises
-        ------
-        ProbeError
-            When the pointers make no sense: the probe was reset meanwhile.
         """
         now = self._registers.read(f"capture_dma_written{self.channel}")
         self._written += (now - self._written) & 0xFFFFFFFF
@@ -177,13 +164,7 @@ class DmaCapture:
     ``path``: the probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
 
     ``rings``: by channel.
-
-    Raises
-    ------
-    NoProbeError
-        When a device can't be opened.
-    ProbeError
-        As of `DmaRing`. What was opened is closed again.
+    Raises NoProbeError when a device can't be opened, ProbeError as of `DmaRing`. What was opened is closed again.
     """
 
     def __init__(

@@ -151,11 +151,7 @@ class EtherboneLink(Link):
     Several requests are outstanding at once; each reply is matched by the identifier that the probe echoes.
 
     ``host``: name or IPv4 address of the probe.
-
-    Raises
-    ------
-    NoProbeError
-        When the name has no address.
+    Raises NoProbeError when the name has no address.
     """
 
     def __init__(self, host: str, port: int = DEFAULT_PORT, patience: Patience | None = None) -> None:

@@ -51,13 +51,7 @@ class Device(Protocol):
 
 
 class DeviceFile:
-    """A device file of the driver.
-
-    Raises
-    ------
-    NoProbeError
-        When it can't be opened; the message says what to do.
-    """
+    """A device file of the driver; raises NoProbeError when it can't be opened; the message says what to do."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -102,11 +96,7 @@ def bar0_address(address: int) -> int:
     """Return what the driver calls an address of the probe's bus: where BAR0 begins is that of the registers.
 
     The driver checks nothing, and would read beyond BAR0.
-
-    Raises
-    ------
-    UsageError
-        When BAR0 doesn't reach ``address``, or it isn't that of a word.
+    Raises UsageError when BAR0 doesn't reach ``address``, or it isn't that of a word.
     """
     for number, base in enumerate(BAR0_SEGMENTS):
         if base <= address < base + BAR0_SEGMENT_BYTES and address % 4 == 0:

@@ -29,13 +29,7 @@ class SimProcess:
     """Runs a ``liteprobe-sim``: commands go to its stdin, one line of answer comes back for each.
 
     ``udp_ports``: where it listens on localhost, for each probe.
-
-    Raises
-    ------
-    UsageError
-        When it refuses its options (a wire that can't be).
-    ProbeError
-        When it ends without an answer.
+    Raises UsageError when it refuses its options (a wire that can't be), ProbeError when it ends without an answer.
     """
 
     def __init__(self, command: list[str]) -> None:
@@ -179,10 +173,7 @@ class SimOptions:
 def build(options: SimOptions) -> Path:
     """Build the simulated probe, or find it in the cache, and return its folder.
 
-    Raises
-    ------
-    ProbeError
-        When it can't be built; the message says what to install.
+    Raises ProbeError when it can't be built; the message says what to install.
     """
     extras.require("sim")
     if shutil.which("g++") is None:
@@ -228,10 +219,7 @@ class SharedProcess:
     def join(cls, options: SimOptions) -> "SharedProcess":
         """Return the simulation of these options, started when it doesn't run yet.
 
-        Raises
-        ------
-        UsageError
-            When this probe of the pair is open already.
+        Raises UsageError when this probe of the pair is open already.
         """
         key = replace(options, probe="a")
         shared = cls._running.get(key)

@@ -134,10 +134,7 @@ class StationsLink(Protocol):
 class Stations:
     """The stations at the ports of a simulated probe: they begin with the network.
 
-    Raises
-    ------
-    ProbeError
-        When there is no TCP/IP stack for them, with what to do.
+    Raises ProbeError when there is no TCP/IP stack for them, with what to do.
     """
 
     def __init__(self, link: StationsLink, asked: StationsAsked) -> None:
@@ -161,13 +158,7 @@ class Stations:
 
 
 def stack() -> Path:
-    """Return the TCP/IP stack of a station, compiled first where need be.
-
-    Raises
-    ------
-    ProbeError
-        When that can't be done here.
-    """
+    """Return the TCP/IP stack of a station, compiled first where need be; raises ProbeError when that can't be done here."""
     done = programs.run(programs.module(BUILD), keep_output=True)
     lines = done.output.strip().splitlines()
     if done.code or not lines:

@@ -29,13 +29,7 @@ def encode(command: int, address: int, count: int) -> bytes:
 
 
 def open_line(device: str, baud: int) -> serial.Serial:
-    """Open a serial device.
-
-    Raises
-    ------
-    NoProbeError
-        When there is no such device, or no right to open it.
-    """
+    """Open a serial device; raises NoProbeError when there is no such device, or no right to open it."""
     try:
         return serial.Serial(device, baud, timeout=REPLY_TIMEOUT_S)
     except (OSError, ValueError) as error:

@@ -69,13 +69,7 @@ class ProbeURL:
 
 
 def parse(url: str) -> ProbeURL:
-    """Take a probe URL apart.
-
-    Raises
-    ------
-    UsageError
-        When it can't be understood; the message has an example.
-    """
+    """Take a probe URL apart; raises UsageError when it can't be understood; the message has an example."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in EXAMPLES:
         raise UsageError(f"'{url}' is not a probe URL: write it like {', '.join(EXAMPLES.values())}")
@@ -108,12 +102,7 @@ def sim_url(wire: str, **options: str | Path) -> str:
 def open_link(url: str) -> Link:
     """Open the link to the probe at ``url``.
 
-    Raises
-    ------
-    UsageError
-        When the URL can't be understood.
-    NoProbeError
-        When its host or device can't be reached.
+    Raises UsageError when the URL can't be understood, NoProbeError when its host or device can't be reached.
     """
     parsed = parse(url)
     if parsed.scheme == "sim":
