@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Estimates from the dispersion of packet trains the rate of a train, and the capacity by the pairs that were not queued."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +75,7 @@ class Capacity:
 
     def figures(self) -> CapacityFigures:
         """Return it as a row has it."""
-        return {
-            "bps": self.bps,
-            "low_bps": self.low_bps,
-            "high_bps": self.high_bps,
-            "pairs": self.pairs,
-            "near": self.near,
-            "reason": self.reason,
-        }
+        return cast(CapacityFigures, asdict(self))
 
 
 @dataclass(frozen=True)

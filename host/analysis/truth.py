@@ -14,19 +14,9 @@ from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
 from liteprobe.host.base.errors import ProbeError
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
-TRUTH_DTYPE = np.dtype(
-    [
-        ("sfd_tick", "<u8"),
-        ("frame", "<u4"),
-        ("length", "<u4"),
-        ("port", "u1"),
-        ("direction", "u1"),
-        ("fate", "u1"),
-        ("flags", "u1"),
-        ("sequence", "<u4"),
-        ("origin_tick", "<u8"),
-    ]
-)
+_OCTETS = [(name, "u1") for name in ("port", "direction", "fate", "flags")]
+_WORDS = [("sfd_tick", "<u8"), ("frame", "<u4"), ("length", "<u4")]
+TRUTH_DTYPE = np.dtype([*_WORDS, *_OCTETS, ("sequence", "<u4"), ("origin_tick", "<u8")])
 OUT, IN = 0, 1
 DELIVERED, DUPLICATE = 0, 3
 

@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
-PLACED = {
-    "streams": "what is sent",
-    "sets": "what is sent",
-    "network": "the network",
-    "files": "what is replayed",
-}  # No options.
+_SENT = "what is sent"
+PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 
 

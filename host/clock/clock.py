@@ -5,37 +5,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import (
-    CLOCK_COUNT_MASK,
-    CLOCK_ERROR_MASK,
-    CLOCK_JUMPS_BIT,
-    CLOCK_LSB,
-    CLOCK_STEPS_BIT,
-    PPS_EARLY_BIT,
-    PPS_EARLY_MASK,
-    PPS_SPURIOUS,
-    QERR_BIT,
-    QERR_COUNT_BIT,
-    QERR_COUNT_MASK,
-    QERR_KNOWN,
-    TICK_NS,
-    TICK_PS,
-    UNCERTAINTY_UNKNOWN,
-    ClockError,
-    ClockMode,
-    ClockState,
-    PpsControl,
-)
+from liteprobe.cores import formats
+from liteprobe.cores.formats import CLOCK_LSB, TICK_NS, TICK_PS, ClockError, ClockMode, ClockState, PpsControl
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
 
-NAMES = {
-    ClockState.UNKNOWN: "unknown",
-    ClockState.FREE_RUNNING: "free-running",
-    ClockState.ACQUIRING: "acquiring",
-    ClockState.LOCKED: "locked",
-    ClockState.HOLDOVER: "holdover",
-}
+NAMES = {state: state.name.lower().replace("_", "-") for state in ClockState}
 #: What a set bit of ``clock_error`` means, and what to do.
 FAULTS = {
     ClockError.NO_PPS: "no PPS: check the receiver's antenna and the wire of its PPS pin",
@@ -147,7 +122,9 @@ class ProbeClock:
             state=ClockState(word["state"] if word["state"] in states else 0),
             is_alive=bool(word["alive"]),
             was_ever_alive=bool(word["updates"] or word["alive"]),
-            uncertainty_ns=None if uncertainty == UNCERTAINTY_UNKNOWN or not word["state"] else uncertainty * CLOCK_LSB,
+            uncertainty_ns=None
+            if uncertainty == formats.UNCERTAINTY_UNKNOWN or not word["state"]
+            else uncertainty * CLOCK_LSB,
             offset_ns=word["offset"] * CLOCK_LSB,
             rate_ppb=word["rate"] * CLOCK_LSB,
             drift_ppt_s=word["drift"] * CLOCK_LSB,
@@ -155,9 +132,9 @@ class ProbeClock:
             rejected=word["rejected"],
             holdover_s=word["holdover"],
             tai_utc_s=word["tai_utc"],
-            errors=ClockError(word["error"] & CLOCK_ERROR_MASK),
-            jumps=word["error"] >> CLOCK_JUMPS_BIT & CLOCK_COUNT_MASK,
-            steps=word["error"] >> CLOCK_STEPS_BIT & CLOCK_COUNT_MASK,
+            errors=ClockError(word["error"] & formats.CLOCK_ERROR_MASK),
+            jumps=word["error"] >> formats.CLOCK_JUMPS_BIT & formats.CLOCK_COUNT_MASK,
+            steps=word["error"] >> formats.CLOCK_STEPS_BIT & formats.CLOCK_COUNT_MASK,
             mode=ClockMode(word["mode"]) if word["mode"] in modes else None,
             period_ns=found["pps_period"],
             is_pps_enabled=bool(found["pps_control"] & PpsControl.ENABLE),
@@ -206,8 +183,8 @@ class ProbeClock:
             fraction=found["pps_now_fraction"],
             ticks=found["pps_ticks"],
             width_ticks=found["pps_width"],
-            is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
-            early_ps=(found["pps_flags"] >> PPS_EARLY_BIT & PPS_EARLY_MASK) * self.quantum_ps,
+            is_spurious=bool(found["pps_flags"] & formats.PPS_SPURIOUS),
+            early_ps=(found["pps_flags"] >> formats.PPS_EARLY_BIT & formats.PPS_EARLY_MASK) * self.quantum_ps,
         )
 
     def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
@@ -220,11 +197,11 @@ class ProbeClock:
             return None
         for _ in range(QERR_TRIES):
             word = self._registers.read("clock_qerr")
-            if not word & QERR_KNOWN:
+            if not word & formats.QERR_KNOWN:
                 break
-            if word >> QERR_COUNT_BIT & QERR_COUNT_MASK == edge.count & QERR_COUNT_MASK:
-                late_ps = word >> QERR_BIT
-                return late_ps - (1 << 32 - QERR_BIT if late_ps >> 31 - QERR_BIT else 0)
+            if word >> formats.QERR_COUNT_BIT & formats.QERR_COUNT_MASK == edge.count & formats.QERR_COUNT_MASK:
+                late_ps = word >> formats.QERR_BIT
+                return late_ps - (1 << 32 - formats.QERR_BIT if late_ps >> 31 - formats.QERR_BIT else 0)
             if wait is None:
                 break
             wait(self._registers.read("pps_period") / 1e9 / LOOKS_PER_PERIOD / QERR_TRIES)
@@ -323,7 +300,7 @@ class ClockWatch:
         self.look()
         if self._first is None or self.last is None or self._worst is None:
             return ClockVerdict(NAMES[ClockState.FREE_RUNNING], None)
-        steps = (self.last.steps - self._first.steps) & CLOCK_COUNT_MASK
+        steps = (self.last.steps - self._first.steps) & formats.CLOCK_COUNT_MASK
         notes = (*self._of_servo(self._first, self.last, steps), *self._of_pulses(self._first, self.last))
         return ClockVerdict(self._worst.name, self._bound_ns, not (steps or self._began_anew), notes)
 
@@ -348,7 +325,7 @@ class ClockWatch:
             yield f"{self._name} refused {rejected} of its pulses"
         if missing := (last.missing - first.missing) % MISSING_WRAP:
             yield f"{self._name} missed {missing} pulses"
-        if (last.jumps - first.jumps) & CLOCK_COUNT_MASK or ClockError.REFERENCE_JUMPED in self._errors:
+        if (last.jumps - first.jumps) & formats.CLOCK_COUNT_MASK or ClockError.REFERENCE_JUMPED in self._errors:
             yield f"the reference of {self._name} jumped: the bound has where its pulses were, and where they are"
 
 

@@ -5,14 +5,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import (
-    BIT_ERRORS,
-    PORT_ACCUMULATORS,
-    STREAM_ACCUMULATORS,
-    STREAM_SLOT_WORDS,
-    Accumulator,
-    lost_frames,
-)
+from liteprobe.cores import formats
 from liteprobe.host.device.registers import Registers
 
 STREAM_IDS = 1 << 16
@@ -92,17 +85,17 @@ def read_accumulators(registers: Registers, port: int) -> list[dict[str, int]]:
     """
     memory = streams_memory(port)
     words = registers.read_memory(memory, 0, registers.memory(memory).words)
-    slots = words.reshape(-1, STREAM_SLOT_WORDS).tolist()
-    return [named(PORT_ACCUMULATORS, slots[0]), *(named(STREAM_ACCUMULATORS, slot) for slot in slots)]
+    slots = words.reshape(-1, formats.STREAM_SLOT_WORDS).tolist()
+    return [named(formats.PORT_ACCUMULATORS, slots[0]), *(named(formats.STREAM_ACCUMULATORS, slot) for slot in slots)]
 
 
 def read_stream(registers: Registers, port: int) -> dict[str, int]:
     """Return the accumulators of the first stream, as of the last snapshot, by name."""
-    words = registers.read_memory(streams_memory(port), STREAM_SLOT_WORDS, STREAM_SLOT_WORDS)
-    return named(STREAM_ACCUMULATORS, words.tolist())
+    words = registers.read_memory(streams_memory(port), formats.STREAM_SLOT_WORDS, formats.STREAM_SLOT_WORDS)
+    return named(formats.STREAM_ACCUMULATORS, words.tolist())
 
 
-def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, int]:
+def named(layout: Mapping[str, formats.Accumulator], words: Sequence[int]) -> dict[str, int]:
     """Return the accumulators that ``words`` of a slot hold, by name."""
     return {name: place.value(words) for name, place in layout.items()}
 
@@ -110,10 +103,10 @@ def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, 
 def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> ReceivedStream:
     """Return the stream of a slot from its accumulators; ``is_checked``: its fill is."""
     in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
-    named = {name: value for name, value in values.items() if is_checked or name not in BIT_ERRORS}
+    named = {name: value for name, value in values.items() if is_checked or name not in formats.BIT_ERRORS}
     fields = {name + "_ns" if name in in_ns else name: value for name, value in named.items()}
     stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
-    return ReceivedStream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
+    return ReceivedStream(slot=slot, stream_id=stream_id, lost=formats.lost_frames(values), **fields)
 
 
 def counters_of(registers: Registers, port: int) -> list[str]:

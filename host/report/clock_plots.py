@@ -22,12 +22,8 @@ with extras.named():
 
 CLOCK, OSCILLATOR, EDGES = "#1f5fa8", "#c2560a", "#6a7583"
 SIZE_IN = (7.5, 11.2)
-STATES = {
-    "acquiring": "#f3d9b1",
-    "holdover": "#f6ecc0",
-    "free-running": "#f3c6c0",
-    "unknown": "#e3d3e6",
-}  # Locked: white.
+# Locked: white.
+STATES = {"acquiring": "#f3d9b1", "holdover": "#f6ecc0", "free-running": "#f3c6c0", "unknown": "#e3d3e6"}
 SILENCE = "#e9ecf0"
 SIGMAS_95 = 1.96
 FORMATS = (".svg", ".png", ".pdf")

@@ -79,9 +79,9 @@ def _state(args: argparse.Namespace) -> None:
         print(STATES[firmware.boot_state(probe.registers).name])
 
 
-def _load_and_talk(args: argparse.Namespace) -> None:
+def _load(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
-        _load(probe, args.image)
+        _load_image(probe, args.image)
         _talk(probe, args.lines, args.follow / 1e9)
 
 
@@ -138,7 +138,7 @@ def _option(text: str) -> str:
     return text if name.startswith("CONFIG_") else f"CONFIG_{text}"
 
 
-def _load(probe: probes.Probe, path: Path | None) -> None:
+def _load_image(probe: probes.Probe, path: Path | None) -> None:
     image = firmware.read_image(path or firmware_build.folder_of_hash(probe.registers.map_hash) / firmware_build.IMAGE)
     firmware.load(probe.registers, image)
     print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
@@ -190,11 +190,4 @@ def _print(octets: bytes) -> None:
     sys.stdout.flush()
 
 
-ACTIONS = {
-    "build": _build,
-    "load": _load_and_talk,
-    "pack": _pack,
-    "flash": _flash,
-    "state": _state,
-    "console": _console,
-}
+ACTIONS = {"build": _build, "load": _load, "pack": _pack, "flash": _flash, "state": _state, "console": _console}

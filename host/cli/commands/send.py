@@ -51,20 +51,7 @@ with lazily():
 HELP = "send streams of traffic, many at once, and measure each"
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
 #: Options that describe one stream, in the place of a file.
-OF_ONE = [
-    "length",
-    "interval",
-    "rate",
-    "pps",
-    "share",
-    "count",
-    "exponential",
-    "burst",
-    "fill",
-    "stream_id",
-    "seed",
-    "transmit",
-]
+OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -160,7 +147,7 @@ def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
 
     Raises UsageError when no probe can send them.
     """
-    given = [f"--{name.replace('_', '-')}" for name in OF_ONE if getattr(args, name) not in (None, False)]
+    given = [f"--{name.replace('_', '-')}" for name in OF_ONE.split() if getattr(args, name) not in (None, False)]
     given += [option for option, field, *_, preset in HEADER_OPTIONS if getattr(args, field) != preset]
     given += ["--vlan"] * bool(args.vlan)
     if args.streams is None:

@@ -9,17 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.base.defaults import (
-    DESTINATION_IP,
-    DESTINATION_MAC,
-    DESTINATION_PORT,
-    FILLS,
-    SOURCE_IP,
-    SOURCE_MAC,
-    SOURCE_PORT,
-    TRAFFIC_CLASS,
-    TTL,
-)
+from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import (
     add,
@@ -47,14 +37,14 @@ with lazily():
 HELP = "send packet trains and measure throughput, delay, loss and order"
 #: Options of the headers: name, field, type, help, default.
 HEADER_OPTIONS: tuple[tuple[str, str, Any, str, Any], ...] = (
-    ("--src-mac", "source_mac", str, "MAC address", SOURCE_MAC),
-    ("--dst-mac", "destination_mac", str, "MAC address", DESTINATION_MAC),
-    ("--src-ip", "source_ip", str, "IPv4 or IPv6 address", SOURCE_IP),
-    ("--dst-ip", "destination_ip", str, "IPv4 or IPv6 address", DESTINATION_IP),
-    ("--src-port", "source_port", whole, "UDP port", SOURCE_PORT),
-    ("--dst-port", "destination_port", whole, "UDP port", DESTINATION_PORT),
-    ("--ttl", "ttl", whole, "TTL or hop limit", TTL),
-    ("--tos", "traffic_class", whole, "TOS or traffic class", TRAFFIC_CLASS),
+    ("--src-mac", "source_mac", str, "MAC address", defaults.SOURCE_MAC),
+    ("--dst-mac", "destination_mac", str, "MAC address", defaults.DESTINATION_MAC),
+    ("--src-ip", "source_ip", str, "IPv4 or IPv6 address", defaults.SOURCE_IP),
+    ("--dst-ip", "destination_ip", str, "IPv4 or IPv6 address", defaults.DESTINATION_IP),
+    ("--src-port", "source_port", whole, "UDP port", defaults.SOURCE_PORT),
+    ("--dst-port", "destination_port", whole, "UDP port", defaults.DESTINATION_PORT),
+    ("--ttl", "ttl", whole, "TTL or hop limit", defaults.TTL),
+    ("--tos", "traffic_class", whole, "TOS or traffic class", defaults.TRAFFIC_CLASS),
 )
 
 
@@ -79,7 +69,7 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
     add(group, "--gap TIME", time_ns, "extra time between trains, in ns or like 1.5us (default: what fetching takes)")
     add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)", 1)
-    add(group, "--fill", str, "rest of the payload (default: zero)", "zero", choices=list(FILLS))
+    add(group, "--fill", str, "rest of the payload (default: zero)", "zero", choices=list(defaults.FILLS))
 
 
 def add_headers(parser: argparse.ArgumentParser, tags: str = "up to twice") -> None:

@@ -44,17 +44,8 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")
-SIM_OPTIONS = (
-    "link",
-    "cpu",
-    "preset",
-    "network",
-    "pps",
-    "jitter",
-    "receivers",
-    "play",
-    *SIM_PATHS,
-)  # The wire has all others.
+_SIM_OWN = "link cpu preset network pps jitter receivers play"
+SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
 SIM_PORTS = 2
 
