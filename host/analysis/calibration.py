@@ -42,10 +42,7 @@ def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Fitt
 
     Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two different lengths: they give no line.
+    Raises ValueError if there are fewer than two different lengths: they give no line.
     """
     x = np.asarray(lengths, dtype=np.float64)
     y = np.asarray(delays_ns, dtype=np.float64)
@@ -98,13 +95,7 @@ class Calibration:
 
 
 def load(path: Path) -> Calibration:
-    """Return a calibration from a file.
-
-    Raises
-    ------
-    UsageError
-        When it can't be read, or is none.
-    """
+    """Return a calibration from a file; raises UsageError when it can't be read, or is none."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
         return Calibration(FittedLine(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
@@ -119,17 +110,14 @@ def calibrate(rows: list[Row], slope: float = 0.0, intercept: float = 0.0) -> Ca
 
     Source: packet-train paper, section 6.3.
 
+    Raises UsageError when there are fewer than two lengths with a delay.
+
     Parameters
     ----------
     rows : list of dict
         From ``summary.row``, of two lengths or more.
     slope, intercept : float
         What theory says (ns/B, ns).
-
-    Raises
-    ------
-    UsageError
-        When there are fewer than two lengths with a delay.
     """
     points = [
         (row["length"], train["owd_mean_ns"])

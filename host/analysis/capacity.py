@@ -74,7 +74,6 @@ class Capacity:
     reason: str = ""  # Why there is no capacity; empty where there is one.
 
     def figures(self) -> CapacityFigures:
-        """Return it as a row has it."""
         return cast(CapacityFigures, asdict(self))
 
 

@@ -50,6 +50,8 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
     Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
     AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
 
+    Raises ValueError if there are fewer than three edges, or they are not in the order of time.
+
     Parameters
     ----------
     time_s : array, shape (edges,)
@@ -60,11 +62,6 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
         Whether the receiver reported the error of this edge.
     model : NoiseModel or None
         None: a timing receiver and a plain crystal.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three edges, or they are not in the order of time.
     """
     model = model or NoiseModel()
     count = len(time_s)
@@ -91,7 +88,6 @@ class _Forward:
         self.is_used = np.zeros(count, bool)
 
     def run(self, time_s: Floats, phase_ns: Floats, variance: Floats) -> None:
-        """Go through all edges."""
         start_ns, start_ppb = _first(time_s, phase_ns)
         state = np.array([start_ns, start_ppb, 0.0])
         wide = np.diag([4 * variance[0], WIDE_RATE_PPB**2, WIDE_DRIFT_PPB_S**2])
@@ -176,11 +172,7 @@ class Correction:
 
         Between edges the error is a straight line: the servo changes its rate a few milliseconds after an edge, by
         parts of a ppb when it is locked.
-
-        Raises
-        ------
-        ValueError
-            If a stamp lies outside the log.
+        Raises ValueError if a stamp lies outside the log.
         """
         relative = (np.asarray(stamps_ns).astype(np.int64) - self.origin_ns).astype(np.float64)
         if len(relative) and (relative.min() < self.at_ns[0] or relative.max() > self.at_ns[-1]):

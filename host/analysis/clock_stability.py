@@ -49,17 +49,14 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
     Source: D. A. Howe, D. W. Allan, J. A. Barnes, "Properties of signal sources and measurement methods" (1981), as
     computed by allantools.
 
+    Raises ValueError if there are fewer than four edges.
+
     Parameters
     ----------
     phase_ns : array, shape (edges,)
         Clock less PPS at edges that are one period apart, without a gap.
     period_ns : float
         Between two edges.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than four edges.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"an Allan deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
@@ -88,14 +85,11 @@ def wander(phase_ns: Floats, period_ns: float) -> Wander:
 
     Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
 
+    Raises ValueError if there are fewer than four edges.
+
     Parameters
     ----------
     phase_ns, period_ns : as of `allan_deviation`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than four edges.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")

@@ -69,7 +69,6 @@ class Column:
     about: str = ""
 
     def value(self, row: Any) -> Any:
-        """Return the value of a row."""
         return self.of(row) if self.of else getattr(row, self.key)
 
     def text(self, row: Any) -> str:
@@ -100,7 +99,6 @@ class Columns(Mapping[str, Column]):
         return len(self._columns)
 
     def of(self, keys: str) -> list[Column]:
-        """Return the columns of these keys."""
         return [self._columns[key] for key in keys.split()]
 
     def document(self, row: Any, keys: Sequence[str] | None = None) -> dict[str, Any]:

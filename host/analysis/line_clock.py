@@ -82,10 +82,7 @@ class LineClock:
 def unwrap(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return counts of 32 bits as whole numbers that don't wrap, by the time that passed; shape (latches,).
 
-    Raises
-    ------
-    ValueError
-        If neighbours are a day or more apart: then the time can't tell how often the count wrapped.
+    Raises ValueError if neighbours are a day or more apart: then the time can't tell how often the count wrapped.
     """
     counts, times = np.asarray(counts).astype(np.int64), np.asarray(now_ns).astype(np.int64)
     passed = np.diff(times)
@@ -103,17 +100,14 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
     greatest residual is then closer than that of the least squares. Where residuals are larger than any tick leaves (a clock
     that was slewed meanwhile), least squares it is.
 
+    Raises ValueError if there are fewer than three latches, or two that are alike: the line's clock stood still.
+
     Parameters
     ----------
     counts : array, shape (latches,)
         ``line_count``, 32 bits, in the order of time.
     now_ns : array, shape (latches,)
         ``line_now`` (ns). Take the latches at random intervals, or the two clocks may beat with them.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three latches, or two that are alike: the line's clock stood still.
     """
     times = np.asarray(now_ns).astype(np.int64)
     if len(times) < 3:

@@ -15,10 +15,7 @@ def arrivals(sequences: NDArray[np.integer], sent: int) -> Integers:
 
     Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
 
-    Raises
-    ------
-    ValueError
-        If a sequence number was never sent.
+    Raises ValueError if a sequence number was never sent.
     """
     if len(sequences) and int(sequences.max()) >= sent:
         raise ValueError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")

@@ -51,6 +51,8 @@ class Truth:
 def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[int]) -> list[Truth]:
     """Split the truth of one run into its programs, in the order in which they were sent.
 
+    Raises ProbeError if the file holds another number of probe frames than the programs sent.
+
     Parameters
     ----------
     rows : array of ``TRUTH_DTYPE``
@@ -59,11 +61,6 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
         Ports of the probe.
     totals : list of int
         Frames that each program sent.
-
-    Raises
-    ------
-    ProbeError
-        If the file holds another number of probe frames than the programs sent.
     """
     probe = rows[rows["sequence"] != NO_SEQUENCE]
     out = probe[(probe["direction"] == OUT) & (probe["port"] == transmit)]
@@ -96,10 +93,7 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
 def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], truth: Truth) -> NDArray[np.int64]:
     """Return measured less true delay of each packet (ns), shape (packets,).
 
-    Raises
-    ------
-    ProbeError
-        If a packet was measured that never came in.
+    Raises ProbeError if a packet was measured that never came in.
     """
     first = np.unique(truth.sequence, return_index=True)[1]
     known, true_ns = truth.sequence[first], truth.owd_ns[first]

@@ -44,7 +44,6 @@ class DocumentName:
         return DocumentError(f"{self.name}:{line}: {message}")
 
     def at(self, node: "yaml.Node", message: str) -> DocumentError:
-        """Return the error of a node."""
         return self.error(line_of(node), message)
 
     @contextmanager
@@ -329,7 +328,6 @@ class NoneWord(Plain):
         return value is None
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> None:
-        """Return None, sure that it is this word."""
         OneOf((self.written,)).read(node, name, source)
 
     def write(self, value: Any) -> str:
@@ -532,7 +530,6 @@ class Entries:
         return Entries(values, lines, self.line if self.values else under.line, self.source)
 
     def only(self, names: Iterable[str]) -> "Entries":
-        """Return the entries of some keys."""
         return dataclasses.replace(self, values={name: self.values[name] for name in names if name in self.values})
 
     def line_of(self, *names: str) -> int:

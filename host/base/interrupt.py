@@ -51,7 +51,6 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Whether a signal has come."""
         return self.number != 0
 
 

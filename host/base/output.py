@@ -58,12 +58,10 @@ class Lines:
             self._stream = sys.stdout if path == STDOUT else path.open("w", encoding="utf-8")
 
     def write(self, content: dict[str, Any]) -> None:
-        """Write one document."""
         with named(self._path):
             self._stream.write(json.dumps(content) + "\n")
             self._stream.flush()
 
     def close(self) -> None:
-        """Close the file."""
         if self._path != STDOUT:
             self._stream.close()

@@ -28,7 +28,6 @@ class SharedMemory:
         return _joined, (self._size, reduction.DupFd(self._number))
 
     def close(self) -> None:
-        """Give it back."""
         self.buffer.close()
         os.close(self._number)
 

@@ -48,11 +48,9 @@ class Results:
 
     @property
     def measured(self) -> int:
-        """Programs that were measured."""
         return sum(len(sweep.rows) for sweep in self._sweeps)
 
     def take(self, sweeps: list[Sweep]) -> None:
-        """Take what was measured so far."""
         self._sweeps = sweeps
         now_s = time.monotonic()
         if now_s >= self._due_s:

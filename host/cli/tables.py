@@ -92,7 +92,6 @@ class InTurn:
         self.turn = turn
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         lines = sum(len(console.render_lines(part, options.update(height=None))) for part in self.parts)
         if lines <= options.max_height - OTHER_LINES:
             yield from self.parts
@@ -107,7 +106,6 @@ class Either:
         self.wide, self.compact = wide, compact
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
         yield self.wide if needed <= options.max_width else self.compact
 

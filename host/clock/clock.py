@@ -284,7 +284,6 @@ class ClockWatch:
         self.look()
 
     def look(self) -> None:
-        """Look once more."""
         if not (self._clock.has_status and self._clock.has_pps):
             return
         before, look = self.last, self._clock.status()

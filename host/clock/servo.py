@@ -144,7 +144,6 @@ class Servo:
         self._library.lp_servo_reacquire(self._state)
 
     def edge(self, edge: ServoEdge) -> ServoOutput:
-        """Take a pulse."""
         out = ServoOutput()
         self._library.lp_servo_edge(self._state, ctypes.byref(edge), ctypes.byref(out))
         return out
@@ -164,7 +163,6 @@ class Servo:
 
     @property
     def jumps(self) -> int:
-        """Jumps of the reference."""
         return int(self._reference.jumps)
 
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:

@@ -180,7 +180,6 @@ class FoundProbe:
 
     @property
     def url(self) -> str:
-        """URL for ``--probe``."""
         port = "" if self.place.port == DEFAULT_PORT else f":{self.place.port}"
         return f"etherbone://{self.place.address}{port}"
 

@@ -154,7 +154,6 @@ class Console:
         return octets
 
     def write(self, text: bytes) -> None:
-        """Type ``text``."""
         for octet in text:
             self._drain()  # A link reads what it wrote, which would take an octet away.
             while self._registers.read("uart_xover_txfull"):

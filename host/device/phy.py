@@ -35,14 +35,12 @@ class PhyState:
 
     @property
     def eee(self) -> str:
-        """Energy Efficient Ethernet, in words."""
         if not self.is_eee_offered:
             return "off"
         return "on: the link sleeps between frames" if self.is_eee_asked else "offered, but not by the other side"
 
     @property
     def link(self) -> str:
-        """The link, in words."""
         return f"{self.speed} Mb/s" if self.is_up else "down"
 
 
@@ -72,7 +70,6 @@ class Phys:
         return None if answer & formats.MdioAnswer.SILENT else answer & 0xFFFF
 
     def write(self, address: int, register: int, value: int) -> None:
-        """Write a register of clause 22."""
         self._do(formats.mdio_command(address, register, value))
 
     def read_mmd(self, address: int, device: int, register: int) -> int | None:

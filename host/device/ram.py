@@ -33,7 +33,6 @@ class RamResult:
 
     @property
     def text(self) -> str:
-        """The result in words."""
         if not self.bad:
             return f"{4 * self.words} octets keep what is written"
         found = [f"{self.bad} of {self.words} words are wrong, word {self.first} first"]

@@ -99,7 +99,6 @@ class Registers:
         return sorted(self._registers, key=lambda name: self._registers[name].address)
 
     def constant(self, name: str) -> int:
-        """Return a constant of the build."""
         return int(_look_up(self._constants, name, "constant", self.source))
 
     @property
@@ -126,7 +125,6 @@ class Registers:
         return _look_up(self._memories, name, "memory", self.source)
 
     def read(self, name: str) -> int:
-        """Return the value of a register."""
         register = self.register(name)
         return register.value(self.link.read(register.address, register.words))
 

@@ -64,7 +64,6 @@ class DelayBins:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
 
     def look(self) -> None:
-        """Read the bins."""
         self._counts = self._read()
 
     def cells(self, slot: int, least_ns: int, most_ns: int) -> Cells:

@@ -81,7 +81,6 @@ class Histogram:
 
     @property
     def unit(self) -> str:
-        """Unit of the edges."""
         return UNITS[self.kind]
 
     @property

@@ -24,7 +24,6 @@ class Bounds:
 
     @property
     def middle(self) -> float:
-        """The value in the middle."""
         return (self.least + self.most) / 2
 
     @property
@@ -58,11 +57,9 @@ class Cells:
 
     @property
     def total(self) -> int:
-        """Values of all cells."""
         return int(self.counts.sum())
 
     def and_those(self, *more: "Cells") -> "Cells":
-        """Return these cells and others together."""
         parts = (self, *more)
         lows, highs, counts = (
             np.concatenate([getattr(one, name) for one in parts]) for name in ("lows", "highs", "counts")

@@ -92,7 +92,6 @@ class OneWayReport:
 
     @property
     def ends(self) -> str:
-        """From where to where."""
         return page.address(self.sweep.name)
 
     @property

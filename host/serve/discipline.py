@@ -66,7 +66,6 @@ class Discipline:
                 yield edge
 
     def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of the probe's time pass."""
         self._probe.wait(seconds)
 
     def tend(self) -> Edge | None:

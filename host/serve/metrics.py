@@ -41,7 +41,6 @@ class Metrics(Collector):
         self.look: Look | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics of the last look."""
         look = self.look
         if look is None:
             return

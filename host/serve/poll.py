@@ -299,7 +299,6 @@ class Worst:
         self.since, self.rate_bps, self.lost, self.waiting = time.strftime("%H:%M:%S"), {}, {}, {}
 
     def take(self, look: Look) -> None:
-        """Take a look in."""
         for port, events in zip(look.ports, look.events, strict=True):
             number, counts = port.port, losses(events)
             if port.rate and math.isfinite(port.rate.line_bits_per_s):

@@ -176,7 +176,6 @@ class Screen:
         self._page = 0
 
     def show(self, look: poll.Look) -> None:
-        """Show a look."""
         self._look = look
         self._worst.take(look)
         for port in look.ports:
@@ -210,7 +209,6 @@ class Screen:
         return False
 
     def _obey(self, key: str, looker: poll.Poller) -> None:
-        """Do what a key says."""
         self._has_help ^= key == "?"
         self._page += key == "p"
         if key == "b":
@@ -264,7 +262,6 @@ class Fitting:
     def __rich_console__(
         self, console: rich.console.Console, options: rich.console.ConsoleOptions
     ) -> rich.console.RenderResult:
-        """Yield what is shown."""
         whole = rich.console.Group(*self._head(""), view(self.look, self.history, self.worst))
         if len(console.render_lines(whole, options.update(height=None))) <= options.max_height:
             yield whole

@@ -180,7 +180,6 @@ class DmaCapture:
             stack.pop_all()
 
     def start(self) -> None:
-        """Let the probe write."""
         for ring in self.rings.values():
             ring.start()
 

@@ -128,7 +128,6 @@ class PcieLink(Link):
             self._exchange(address + 4 * number, int(word))
 
     def replay_device(self) -> str | None:
-        """Return its first device, whose memory the probe reads."""
         return self.name
 
     def close(self) -> None:
@@ -137,7 +136,6 @@ class PcieLink(Link):
     # # #
 
     def _exchange(self, address: int, word: int | None = None) -> int:
-        """Read a word, or write it."""
         argument = bytearray(REG.pack(bar0_address(address), word or 0, word is not None))
         try:
             self._device.ioctl(IOCTL_REG, argument)

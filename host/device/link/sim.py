@@ -344,7 +344,6 @@ class SimLink(EtherboneLink):
         )
 
     def replay_address(self) -> tuple[str, int] | None:
-        """Return where the simulation takes what is streamed to this probe, by UDP."""
         return "127.0.0.1", int(self._process.command(f"{self._prefix}replay"))
 
     def sync(self) -> None:

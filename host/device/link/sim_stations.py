@@ -91,7 +91,6 @@ class StationsReport:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names of the stations at ports 0 and 1."""
         return ("server", "client") if self.asked.is_web else ("player", "player")
 
     @property
@@ -117,7 +116,6 @@ class StationsReport:
         return f"{what}, {right}; connections: {client.connections:,}{begun}."
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data."""
         ports = [{"station": name, **asdict(one)} for name, one in zip(self.names, self.ports, strict=True)]
         return {"seconds": self.seconds, "ports": ports}
 
@@ -153,7 +151,6 @@ class Stations:
             self._link.play(port, capture, start_ns, asked.repeats)
 
     def report(self) -> StationsReport:
-        """Return what they have seen."""
         return StationsReport(self.asked, tuple(self._link.seen(port) for port in range(2)))
 
 
