@@ -151,21 +151,14 @@ class Registers:
 
         Raises ProbeError when a register doesn't keep its value.
         """
-        words: dict[int, int] = {}
-        for name, value in values.items():
-            register = self._writable(name)
-            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
-        for address, burst in _bursts(words):
+        for address, burst in self._bursts_of(values):
             self._write_checked(address, burst, "a register of " + ", ".join(values))
 
     def write_burst(self, values: Mapping[str, int]) -> None:
         """Write several registers that need not read as they were written, neighbours in one burst."""
-        words: dict[int, int] = {}
-        for name, value in values.items():
-            register = self._writable(name)
-            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        bursts = self._bursts_of(values)
         self.own()
-        for address, burst in _bursts(words):
+        for address, burst in bursts:
             self.link.write(address, burst)
 
     def read_memory(self, name: str, first: int, count: int) -> Words:
@@ -188,6 +181,20 @@ class Registers:
             )
 
     # # #
+
+    def _bursts_of(self, values: Mapping[str, int]) -> list[tuple[int, list[int]]]:
+        """Return the words of these values as runs of neighbours, with the address of each."""
+        words: dict[int, int] = {}
+        for name, value in values.items():
+            register = self._writable(name)
+            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        bursts: list[tuple[int, list[int]]] = []
+        for address in sorted(words):
+            if bursts and address == bursts[-1][0] + 4 * len(bursts[-1][1]):
+                bursts[-1][1].append(words[address])
+            else:
+                bursts.append((address, [words[address]]))
+        return bursts
 
     def _writable(self, name: str) -> Register:
         register = self.register(name)
@@ -270,14 +277,3 @@ def _look_up(table: Mapping[str, Entry], name: str, kind: str, source: str) -> E
         known = "liteprobe regs list" if kind == "register" else source
         hint = f"did you mean {' or '.join(close)}?" if close else f"see {known}"
         raise UsageError(f"there is no {kind} '{name}': {hint}") from None
-
-
-def _bursts(words: Mapping[int, int]) -> list[tuple[int, list[int]]]:
-    """Return ``words`` by address as runs of neighbours."""
-    bursts: list[tuple[int, list[int]]] = []
-    for address in sorted(words):
-        if bursts and address == bursts[-1][0] + 4 * len(bursts[-1][1]):
-            bursts[-1][1].append(words[address])
-        else:
-            bursts.append((address, [words[address]]))
-    return bursts

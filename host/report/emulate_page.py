@@ -11,13 +11,12 @@ from liteprobe.host.base import extras
 from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
-from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
+from liteprobe.host.report.plots import HEIGHT_IN, PLAIN, axes_of, legend_below, percent_axis, series, svg
 from liteprobe.host.run import emulate
 from liteprobe.host.traffic.network.document import treatment, write_network
 
 with extras.named():
     import matplotlib
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
 
 Figure = Callable[[emulate.ClassLook], float | None]
@@ -141,20 +140,15 @@ def draw_delays(look: emulate.DirectionLook) -> str:
             if one not in known:
                 continue
             ends, shares = _steps(one.delays)
-            axes.plot(ends, shares, marker="o", ms=3, lw=1.4, **_look(place))
-            lines.append(Line2D([], [], label=one.name, **_look(place)))
-        if not lines:
-            axes.set_title("nothing to draw", loc="left")
-        else:
-            if axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
-                axes.set_xscale("log", subs=())
-                axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
-        axes.set_ylim(0, 105)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.plot(ends, shares, marker="o", ms=3, lw=1.4, **series(place))
+            lines.append((one.name, place))
+        if lines and axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
+            axes.set_xscale("log", subs=())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        legend_below(figure, axes, lines)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlabel("delay, SFD to SFD (ms)")
-        axes.set_ylabel("frames that were due")
+        percent_axis(axes, "frames that were due")
     return svg(figure, f"emulate-delays-{look.way}")
 
 
@@ -174,10 +168,6 @@ def _steps(delays: emulate.ClassDelays) -> tuple[list[float], list[float]]:
     return [*ends, most / 1e6], [*shares, 100.0]
 
 
-def _look(place: int) -> dict[str, Any]:
-    return {"color": SERIES[place % len(SERIES)], "ls": DASHES[place // len(SERIES) % len(DASHES)]}
-
-
 def _scaled(value_bps: float | None) -> float | None:
     return None if value_bps is None else value_bps / 1e6
 
@@ -195,12 +185,9 @@ def _over_time(looks: Sequence[emulate.DirectionLook], figure_of: Figure, label:
             ]
             if not points:
                 continue
-            axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **_look(place))
-            lines.append(Line2D([], [], label=one.name, **_look(place)))
-        if not lines:
-            axes.set_title("nothing to draw", loc="left")
-        else:
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+            axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **series(place))
+            lines.append((one.name, place))
+        legend_below(figure, axes, lines)
         axes.set_xlim(0, looks[-1].seconds or 1.0)
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
         axes.set_xlabel("since the start (s)")
