@@ -583,14 +583,8 @@ class Section(Plain):
     def schema(self) -> Schema:
         properties = {name: {"description": one.about, **one.kind.schema()} for name, one in self.keys.items()}
         needed = [name for name, one in self.keys.items() if one.is_needed]
-        required = {"required": needed} if needed else {}
-        return {
-            "title": self.title,
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": False,
-            **required,
-        }
+        head = {"title": self.title, "type": "object", "properties": properties, "additionalProperties": False}
+        return head | ({"required": needed} if needed else {})
 
     def document_schema(self, name: str, title: str) -> Schema:
         """Return the JSON Schema (draft 2020-12) of a document with these keys; ``name``: of the file that has it."""

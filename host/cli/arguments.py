@@ -180,16 +180,8 @@ def add(
 ) -> None:
     """Add an argument to a parser or a group of it.
 
-    Parameters
-    ----------
-    words : str
-        Its flags, or its name, and what stands for its value: ``--rate BPS``.
-    kind : callable
-        Makes the value of the text; ``bool``: it has none, and is True where it is given.
-    what : str
-        Its help.
-    more
-        As of argparse.
+    ``words``: its flags, or its name, and what stands for its value, like ``--rate BPS``; ``kind`` makes the value of the
+    text (``bool``: it has none, and is True where it is given); ``what`` is its help, ``more`` as of argparse.
     """
     *flags, last = words.split(" ")
     names = [*flags, last] if last.startswith("-") or not flags else flags

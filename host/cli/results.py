@@ -25,14 +25,8 @@ AGAIN_S = 1.0  # A long run is written as often, so that little is lost even whe
 class Results:
     """Sweeps that grow: written now and then, and whole at the end, whatever the end is.
 
-    Parameters
-    ----------
-    args : Namespace
-        ``json``, ``csv`` and ``report``.
-    asked : int
-        Programs that were asked for, in all sweeps.
-    report : callable
-        Writes the report, from its path, the sweeps and their document.
+    ``args`` have ``json``, ``csv`` and ``report``; ``asked``: programs that were asked for, in all sweeps; ``report`` writes
+    the report, from its path, the sweeps and their document.
     """
 
     def __init__(

@@ -5,7 +5,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -77,16 +77,7 @@ class Writer:
         """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
         reported = (status.name, f"{status.offset_ns:.3f}", bound)
-        stamp = (
-            edge.count,
-            edge.now_ns,
-            edge.fraction,
-            edge.ticks,
-            edge.width_ticks,
-            int(edge.is_spurious),
-            edge.early_ps,
-        )
-        self._lines.writerow([*stamp, "" if qerr_ps is None else qerr_ps, *reported])
+        self._lines.writerow([*map(int, astuple(edge)), "" if qerr_ps is None else qerr_ps, *reported])
         self._stream.flush()
 
 

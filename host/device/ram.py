@@ -56,14 +56,8 @@ def check_ram(
 
     Raises UsageError when the probe has no such memory, or not so many words.
 
-    Parameters
-    ----------
-    wait : callable
-        Lets so many seconds of the probe's time pass.
-    words : int or None
-        How many, from the first one on; None: all.
-    keep_s : float
-        How long each round must be kept (probe time).
+    ``wait`` lets so many seconds of the probe's time pass; ``words``: how many, from the first one on, None: all;
+    ``keep_s``: how long each round must be kept (probe time).
     """
     memory = registers.memory(name)
     count = memory.words if words is None else words

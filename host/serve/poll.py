@@ -116,14 +116,8 @@ class Poller:
 
         Raises UsageError when the probe can't.
 
-        Parameters
-        ----------
-        stream_base : int or None
-            First of the streams of each port.
-        bins : dict of BinKind to BinSetting
-            How values are sorted.
-        rate_interval_ns : int or None
-            What rates are counted over, of the probe's time (ns).
+        ``stream_base``: first of the streams of each port; ``rate_interval_ns``: what rates are counted over, of the probe's
+        time.
         """
         for monitor in self._monitors:
             if stream_base is not None:
