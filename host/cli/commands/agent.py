@@ -13,8 +13,9 @@ from pathlib import Path
 
 from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, duration_ns
+from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns
 
 with lazily():
     from liteprobe.host.agent import agent as agents

@@ -14,8 +14,9 @@ from typing import Any
 
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_text
-from liteprobe.host.cli.arguments import add, add_json, add_probe, duration_ns, open_probe, output_or_stdout, whole
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output_or_stdout, whole
 
 with lazily():
     from liteprobe.host.cli import tables

@@ -9,9 +9,10 @@ import argparse
 from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, write_text
-from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe, number, time_ns, whole, wholes
+from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import number, time_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.analysis import calibration

@@ -15,19 +15,9 @@ from liteprobe.host.base import interrupt
 from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
-from liteprobe.host.cli.arguments import (
-    add,
-    add_json,
-    add_probe,
-    duration_ns,
-    open_probe,
-    output,
-    output_or_stdout,
-    span_ns,
-    whole,
-    wholes,
-)
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests

@@ -15,8 +15,9 @@ from typing import Any
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, Lines, named
-from liteprobe.host.cli.arguments import add, add_json, add_probe, duration_ns, open_probe, output, whole
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, whole
 
 with lazily():
     import numpy as np

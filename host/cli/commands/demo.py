@@ -13,8 +13,9 @@ from typing import Any
 from liteprobe.host.base import extras
 from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.base.output import write_json
-from liteprobe.host.cli.arguments import add, whole
+from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats

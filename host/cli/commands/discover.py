@@ -12,8 +12,9 @@ from typing import Any
 
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_json
-from liteprobe.host.cli.arguments import add, add_json, duration_ns, whole
+from liteprobe.host.cli.arguments import add, add_json
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, whole
 
 with lazily():
     import rich.text

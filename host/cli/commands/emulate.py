@@ -17,16 +17,9 @@ from pathlib import Path
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import (
-    add,
-    add_probe,
-    add_results,
-    duration_ns,
-    open_probe,
-    rate_bps,
-    read_text,
-)
+from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, rate_bps, read_text
 
 with lazily():
     import rich.console

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, add_flash_options, add_probe, flash_options, open_probe, span_ns
+from liteprobe.host.cli.arguments import add, add_flash_options, add_probe, flash_options, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import span_ns
 
 with lazily():
     import queue

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 from liteprobe.host.base.output import STDOUT, Lines
-from liteprobe.host.cli.arguments import add, add_json, add_probe, duration_ns, open_probe, whole, wholes
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, whole, wholes
 
 with lazily():
     import rich.console

@@ -12,9 +12,10 @@ from typing import Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
-from liteprobe.host.cli.arguments import add, add_steal, duration_ns, output, time_ns, whole
+from liteprobe.host.cli.arguments import add, add_steal
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, time_ns, whole
 
 with lazily():
     from liteprobe.host import probe as probes

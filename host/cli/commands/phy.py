@@ -9,8 +9,9 @@ from dataclasses import asdict
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, whole
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats

@@ -6,8 +6,9 @@ import argparse
 import fnmatch
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, add_probe, open_probe, whole
+from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.host.cli import tables

@@ -9,8 +9,9 @@ import re
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, add_probe, add_results, number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.arguments import add, add_probe, add_results
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import number, output, rate_bps, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes

@@ -18,22 +18,10 @@ from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import (
-    add,
-    add_probe,
-    add_results,
-    add_waiting_time,
-    duration_ns,
-    number,
-    of_options,
-    open_probe,
-    rate_bps,
-    read_text,
-    time_ns,
-    whole,
-)
+from liteprobe.host.cli.arguments import add, add_probe, add_results, add_waiting_time, of_options, open_probe
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, number, rate_bps, read_text, time_ns, whole
 
 with lazily():
     import rich.console

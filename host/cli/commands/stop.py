@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import argparse
 
-from liteprobe.host.cli.arguments import add, add_probe, open_probe, whole
+from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats

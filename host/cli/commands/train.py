@@ -11,19 +11,9 @@ from typing import Any
 
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import (
-    add,
-    add_json,
-    add_ports,
-    add_probe,
-    add_waiting_time,
-    output,
-    rate_bps,
-    time_ns,
-    whole,
-    wholes,
-)
+from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe, add_waiting_time
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import output, rate_bps, time_ns, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes
