@@ -1,39 +1,37 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Gives fields the text of the comments beside them, and leaves out attributes that ``__init__`` sets and that have no text.
+"""Gives fields and attributes the comments beside them as their text, and leaves out attributes that have none.
 
-What those are is listed by the docstring of their class; the expression that they are set to says nothing to a reader.
+Those are the docstring's of their class to list; the expression that ``__init__`` sets them to says nothing to a reader.
 """
 
+import itertools
 import re
 from typing import Any
 
 import griffe
 
 
-def comment_of(lines: list[str], first: int, last: int) -> str:
-    """Return the comment above a statement and at its end, as one text; ``first``, ``last``: its lines, from 1."""
-    above = []
-    while first > 1 and (found := re.match(r"\s+#:? (.*)", lines[first - 2])):
-        above.insert(0, found[1])
-        first -= 1
+def note_of(lines: list[str], first: int, last: int) -> str:
+    """Return what comments say of a field on these lines (from 1): the ``#:`` above it, and the one at its end."""
+    above = list(itertools.takewhile(lambda line: line.lstrip().startswith("#:"), reversed(lines[: first - 1])))
     beside = re.search(r"  # (.*)$", lines[last - 1])
-    return " ".join([*above, *([beside[1]] if beside else [])])
+    notes = [line.lstrip()[2:].strip() for line in reversed(above)] + ([beside[1]] if beside else [])
+    return " ".join(notes)
 
 
-class FieldTexts(griffe.Extension):
-    """Gives texts to fields, and takes bare attributes out of each class, as mkdocstrings reads it (mkdocs.yml)."""
+class DescribesFields(griffe.Extension):
+    """Reads each class as mkdocstrings does (mkdocs.yml)."""
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Do so for ``cls``; fields of a dataclass and members of an enumeration stay, with a text or without."""
-        is_dataclass = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
-        lines = cls.lines_collection[cls.filepath]
+        """Describe fields and attributes; take those out of a class without fields that stay bare."""
+        has_fields = any("dataclass" in str(decorator.value) for decorator in cls.decorators)
+        has_fields |= any("NamedTuple" in str(base) for base in cls.bases)
         for name, member in list(cls.members.items()):
             if not isinstance(member, griffe.Attribute) or member.docstring is not None:
                 continue
-            is_field = "class-attribute" in member.labels or is_dataclass
-            text = comment_of(lines, member.lineno, member.endlineno) if is_field and member.lineno else ""
-            if text:
-                member.docstring = griffe.Docstring(text, parent=member)
-            elif "instance-attribute" in member.labels and not is_field:
+            lines = cls.lines_collection[member.filepath]  # type: ignore[index]
+            if note := note_of(lines, member.lineno or 1, member.endlineno or 1):
+                member.docstring = griffe.Docstring(note, lineno=member.lineno, parent=member)
+            elif not has_fields and "instance-attribute" in member.labels and "class-attribute" not in member.labels:
                 del cls.members[name]

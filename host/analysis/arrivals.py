@@ -19,9 +19,9 @@ REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM
 class ArrivedPackets:
     """Holds the packets of a program that arrived whole and in time, each once, in order of arrival."""
 
-    # Shape (packets,): number of each over the whole program; its train is ``sequence // count``.
+    #: Shape (packets,): number of each over the whole program; its train is ``sequence // count``.
     sequence: NDArray[np.int64]
-    # ``tx_stamp``, ``rx_stamp``: shape (packets,): departure and arrival (SFD, ns).
+    #: ``tx_stamp``, ``rx_stamp``: shape (packets,): departure and arrival (SFD, ns).
     tx_stamp: NDArray[np.uint64]
     rx_stamp: NDArray[np.uint64]
     owd_ns: NDArray[np.int64]  # Shape (packets,): one-way delay (ns).

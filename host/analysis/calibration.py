@@ -21,7 +21,7 @@ class FittedLine:
 
     slope: float  # Delay an octet (ns/B).
     intercept: float  # Delay of a frame of no length (ns).
-    # ``slope_error``, ``intercept_error``: standard errors (ns/B, ns); NaN with two points.
+    #: ``slope_error``, ``intercept_error``: standard errors (ns/B, ns); NaN with two points.
     slope_error: float
     intercept_error: float
     residual_std: float  # Standard deviation of the points about the line (ns); NaN with two points.
@@ -69,8 +69,8 @@ class Calibration:
     """Holds a measured line and the theory that it was compared with."""
 
     line: FittedLine  # Mean delay of each train against its frame length.
-    # ``slope``, ``intercept``: what theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire
-    # loop.
+    #: ``slope``, ``intercept``: what theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire
+    #: loop.
     slope: float = 0.0
     intercept: float = 0.0
 

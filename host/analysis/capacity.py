@@ -64,11 +64,11 @@ class Capacity:
     """Says what pairs of packets tell of the narrowest link."""
 
     bps: float | None  # Capacity (b/s); None: not to be had, and ``reason`` says why.
-    # ``low_bps``, ``high_bps``: what one tick (8 ns) more or less in the dispersion of a pair would make of it (b/s).
+    #: ``low_bps``, ``high_bps``: what one tick (8 ns) more or less in the dispersion of a pair would make of it (b/s).
     low_bps: float | None
     high_bps: float | None
-    # ``pairs``, ``near``: pairs that arrived whole; those among them whose sum of delays was the least, to within two
-    # ticks.
+    #: ``pairs``, ``near``: pairs that arrived whole; those among them whose sum of delays was the least, to within two
+    #: ticks.
     pairs: int
     near: int
     reason: str = ""  # Why there is no capacity; empty where there is one.

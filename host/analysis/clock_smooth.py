@@ -23,7 +23,7 @@ class NoiseModel:
 
     white_ns: float = 2.0  # White noise of a pulse, once qErr is applied.
     sawtooth_ns: float = 25.0  # Peak to peak, counts where there is no qErr.
-    # ``phase_walk_ns``, ``rate_walk_ppb``, ``drift_walk_ppb_s``: of the oscillator, after a second of random walk.
+    #: ``phase_walk_ns``, ``rate_walk_ppb``, ``drift_walk_ppb_s``: of the oscillator, after a second of random walk.
     phase_walk_ns: float = 0.3
     rate_walk_ppb: float = 0.06
     drift_walk_ppb_s: float = 0.014
@@ -34,11 +34,11 @@ class NoiseModel:
 class Smoothed:
     """Holds the estimate at each edge; each array has shape (edges,)."""
 
-    # ``phase_ns``, ``rate_ppb``, ``drift_ppb_s``: of the oscillator against the PPS, its noise taken out.
+    #: ``phase_ns``, ``rate_ppb``, ``drift_ppb_s``: of the oscillator against the PPS, its noise taken out.
     phase_ns: Floats
     rate_ppb: Floats
     drift_ppb_s: Floats
-    # ``sigma_ns``, ``rate_sigma_ppb``: standard deviations of phase and rate.
+    #: ``sigma_ns``, ``rate_sigma_ppb``: standard deviations of phase and rate.
     sigma_ns: Floats
     rate_sigma_ppb: Floats
     is_used: NDArray[np.bool_]  # Edges that agreed with the rest.
@@ -161,8 +161,8 @@ class Correction:
     """Takes the error of a clock out of stamps that were made between two edges of its log."""
 
     origin_ns: int  # Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
-    # ``at_ns``, ``error_ns``, ``sigma_ns``: shape (edges,): time of each edge less ``origin_ns``; clock less true time
-    # then, and its standard deviation.
+    #: ``at_ns``, ``error_ns``, ``sigma_ns``: shape (edges,): time of each edge less ``origin_ns``; clock less true time
+    #: then, and its standard deviation.
     at_ns: Floats
     error_ns: Floats
     sigma_ns: Floats

@@ -70,12 +70,12 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
 class Wander:
     """Tells how far a phase strays in a time, in ns; each array has shape (times,)."""
 
-    # ``tau_s``, ``tdev_ns``, ``tdev_error_ns``: averaging times, the time deviation and its standard error.
+    #: ``tau_s``, ``tdev_ns``, ``tdev_error_ns``: averaging times, the time deviation and its standard error.
     tau_s: Floats
     tdev_ns: Floats
     tdev_error_ns: Floats
-    # ``window_s``, ``mtie_ns``: observation times, and the maximum time interval error: the greatest peak to peak
-    # within one.
+    #: ``window_s``, ``mtie_ns``: observation times, and the maximum time interval error: the greatest peak to peak
+    #: within one.
     window_s: Floats
     mtie_ns: Floats
 

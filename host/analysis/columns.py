@@ -56,15 +56,15 @@ class Column:
     """Describes a figure of a row."""
 
     key: str  # Of JSON, and of the row's attribute unless ``of`` says how it is found.
-    # ``head``, ``title``: of a terminal's column, and of a page's; empty: it is in none there.
+    #: ``head``, ``title``: of a terminal's column, and of a page's; empty: it is in none there.
     head: str = ""
     title: str = ""
     digits: int = 0  # Behind the point.
     scale: float = 1.0  # By which the value is divided for a reader: 1e6 for Mb/s.
     is_fault: bool = False  # Anything but 0 is a fault.
-    # Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
+    #: Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
     of: Callable[[Any], Any] | None = None
-    # ``metric``, ``about``: name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
+    #: ``metric``, ``about``: name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
     metric: str = ""
     about: str = ""
 

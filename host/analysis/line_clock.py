@@ -25,16 +25,16 @@ SLACK = 1e-3  # Of the half tick that no residual of a sound line is above (ns):
 class LineClock:
     """Tells when each tick of a line began, as the probe's clock tells time."""
 
-    # ``origin_count``, ``origin_ns``: a tick of the line, and a time near it (ns): all else is relative to them, so
-    # that no digits are lost.
+    #: ``origin_count``, ``origin_ns``: a tick of the line, and a time near it (ns): all else is relative to them, so
+    #: that no digits are lost.
     origin_count: int
     origin_ns: int
     phase_ns: float  # Beginning of that tick less ``origin_ns`` (ns).
     ns_per_tick: float  # Of the probe's clock.
     error_ns: float  # Standard error of a time that this line gives within the span of its latches (ns).
     points: int  # Latches used.
-    # The clocks slid past each other by a tick or more; else the line may be up to half a tick off, as ``error_ns``
-    # says.
+    #: The clocks slid past each other by a tick or more; else the line may be up to half a tick off, as ``error_ns``
+    #: says.
     is_resolved: bool
     span_ns: float = 0.0  # From the first latch to the last (ns).
 

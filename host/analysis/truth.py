@@ -36,8 +36,8 @@ class Truth:
     """Tells what happened to the probe frames of one program."""
 
     sequence: NDArray[np.int64]  # Shape (arrivals,): sequence numbers that came in whole, in order of arrival.
-    # ``departure_tick``, ``arrival_tick``: shape (arrivals,): SFD at the pins, out of and into the probe (ticks since
-    # reset).
+    #: ``departure_tick``, ``arrival_tick``: shape (arrivals,): SFD at the pins, out of and into the probe (ticks since
+    #: reset).
     departure_tick: NDArray[np.int64]
     arrival_tick: NDArray[np.int64]
     sent: NDArray[np.int64]  # Shape (frames,): SFD of every frame that left (ticks), in order.

@@ -169,14 +169,14 @@ class Whole(Plain):
 class Quantity(Plain):
     """A number above 0, or from 0, with a unit; exact as it is written."""
 
-    # ``what``, ``written``: what it is, and how it is written.
+    #: ``what``, ``written``: what it is, and how it is written.
     what: str
     written: str
     units: Factors  # Size of each unit, as the value counts.
     most: Fraction
     may_be_0: bool = False
     plain: str | None = None  # Unit of a number without one; None: it needs one.
-    # It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
+    #: It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
     is_short: bool = False
 
     def takes(self, value: Any) -> bool:

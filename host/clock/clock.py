@@ -41,28 +41,28 @@ class ClockReport:
     is_alive: bool  # Whether the firmware (or the host in its place) has published within the watchdog's time.
     was_ever_alive: bool  # Whether anybody has published since reset.
     uncertainty_ns: float | None  # 95 % bound of the error of ``now``; None: not known.
-    # ``offset_ns``, ``rate_ppb``, ``drift_ppt_s``: last residual; rate error of the oscillator, positive: fast; its
-    # change (10^-12 a second).
+    #: ``offset_ns``, ``rate_ppb``, ``drift_ppt_s``: last residual; rate error of the oscillator, positive: fast; its
+    #: change (10^-12 a second).
     offset_ns: float
     rate_ppb: float
     drift_ppt_s: float
-    # ``edges``, ``rejected``: PPS edges used and refused.
+    #: ``edges``, ``rejected``: PPS edges used and refused.
     edges: int
     rejected: int
-    # ``holdover_s``, ``tai_utc_s``: since the last edge used; TAI less UTC.
+    #: ``holdover_s``, ``tai_utc_s``: since the last edge used; TAI less UTC.
     holdover_s: int
     tai_utc_s: int
     errors: ClockError
-    # ``jumps``, ``steps``: how often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8
-    # bits, wrap).
+    #: ``jumps``, ``steps``: how often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8
+    #: bits, wrap).
     jumps: int
     steps: int
     mode: ClockMode | None  # None: a number that no ``ClockMode`` has.
     period_ns: int  # Nominal, of the PPS.
     is_pps_enabled: bool
     is_pps_present: bool
-    # ``glitches``, ``missing``, ``spurious``: pulses too short, periods without a pulse, pulses out of their window (16
-    # bits, wrap).
+    #: ``glitches``, ``missing``, ``spurious``: pulses too short, periods without a pulse, pulses out of their window (16
+    #: bits, wrap).
     glitches: int
     missing: int
     spurious: int
@@ -88,14 +88,14 @@ class Edge:
     """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick."""
 
     count: int  # Edges since reset (32 bits, wraps).
-    # ``now_ns``, ``fraction``: time in ns and 2^-32 ns.
+    #: ``now_ns``, ``fraction``: time in ns and 2^-32 ns.
     now_ns: int
     fraction: int
     ticks: int  # Of the oscillator, since reset.
     width_ticks: int  # How long its pulse has lasted so far.
     is_spurious: bool
-    # From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
-    # ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
+    #: From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
+    #: ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
     early_ps: int = 0
 
 
@@ -259,7 +259,7 @@ class ClockVerdict:
 
     state: str  # The worst that was seen.
     bound_ns: float | None  # The greatest 95 % bound of the error of ``now`` that was seen; None: not known.
-    # ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
+    #: ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
     is_whole: bool = True
     notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
 

@@ -35,12 +35,12 @@ class ClockLog:
     now_ns: NDArray[np.int64]
     fraction_ns: NDArray[np.float64]  # With ``now_ns``: the time of the edge's tick, by the probe's clock.
     ticks: NDArray[np.int64]  # Of the oscillator, at the same moment.
-    # How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
+    #: How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
     qerr_ns: NDArray[np.float64]
-    # The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
+    #: The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
     late_ns: NDArray[np.float64]
     quantum_ns: float  # That part.
-    # 95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
+    #: 95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
     bound_ns: NDArray[np.float64]
     state: tuple[str, ...]  # Of the clock, as it was reported then; empty where it was not logged.
 

@@ -158,8 +158,8 @@ class ProbeAddress:
 
     address: str  # IPv4.
     port: int = DEFAULT_PORT
-    # ``interface``, ``own``: through which interface of this host it is reached, and this host's address there; "": not
-    # known.
+    #: ``interface``, ``own``: through which interface of this host it is reached, and this host's address there; "": not
+    #: known.
     interface: str = ""
     own: str = ""
 
@@ -169,12 +169,12 @@ class FoundProbe:
     """Describes a probe that has answered."""
 
     place: ProbeAddress
-    # What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
+    #: What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
     identifier: str
     preset: str  # What is built in; "": not known.
     ports: int  # Test ports; 0: not known.
     map_hash: int  # Of its register map, which tells one build from another; 0: not known.
-    # MAC addresses that answered for its address; of localhost and behind a router there are none.
+    #: MAC addresses that answered for its address; of localhost and behind a router there are none.
     macs: tuple[str, ...]
     answers: int  # To the one request that was sent: more than 1 where two have one address.
 

@@ -31,7 +31,7 @@ class Image:
     path: Path
     octets: bytes  # What is written into the RAM, from ``start`` upwards; the first instruction is at its beginning.
     map_hash: int  # Of the gateware that it was built for.
-    # ``start``, ``end``: addresses of all RAM that it uses, its data and stacks included.
+    #: ``start``, ``end``: addresses of all RAM that it uses, its data and stacks included.
     start: int
     end: int
     version: str

@@ -31,9 +31,9 @@ class Rate:
 
     number: int  # Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
     interval_ns: int  # Its length, from one whole multiple of it to the next.
-    # False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
+    #: False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
     is_whole: bool
-    # ``frames``, ``octets``: that ended in it.
+    #: ``frames``, ``octets``: that ended in it.
     frames: int
     octets: int
 
@@ -68,10 +68,10 @@ class Histogram:
 
     kind: formats.BinKind
     setting: BinSetting
-    # ``below``, ``above``: values before the first and behind the last regular bin.
+    #: ``below``, ``above``: values before the first and behind the last regular bin.
     below: int
     above: int
-    # Shape (bins,): of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
+    #: Shape (bins,): of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
     counts: NDArray[np.int64]
 
     @property
@@ -94,13 +94,13 @@ class PortMeasurement:
     """Holds what a port has measured since the last clear."""
 
     port: int
-    # Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without formats.FCS),
-    # ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
+    #: Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without formats.FCS),
+    #: ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     counters: dict[str, int]
     rate: Rate | None  # Of the last interval that ended; None before the first, and on a probe that counts no rates.
     streams: list[received.ReceivedStream]  # By slot, from 0.
-    # By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few frames
-    # younger than the rest, and each bin is of its own moment; without traffic all agree.
+    #: By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few frames
+    #: younger than the rest, and each bin is of its own moment; without traffic all agree.
     histograms: list[dict[formats.BinKind, Histogram]]
     is_saturated: bool  # A bin was full and has missed values.
     has_rates: bool = True  # The probe counts rates.

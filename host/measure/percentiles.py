@@ -36,7 +36,7 @@ class Bounds:
 class Cells:
     """Values of which each is known to lie within one of these intervals."""
 
-    # ``lows``, ``highs``: shape (cells,): ends of each interval, both included (ns).
+    #: ``lows``, ``highs``: shape (cells,): ends of each interval, both included (ns).
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
     counts: NDArray[np.int64]  # Shape (cells,): values that lie in it, 1 at least.

@@ -17,28 +17,28 @@ class ReceivedStream:
 
     slot: int  # From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
     stream_id: int | None  # None in slot 0.
-    # ``frames``, ``octets``, ``first_stamp_ns``, ``last_stamp_ns``: duplicates and late ones too; octets without FCS.
-    # Stamps are 0 without frames.
+    #: ``frames``, ``octets``, ``first_stamp_ns``, ``last_stamp_ns``: duplicates and late ones too; octets without FCS.
+    #: Stamps are 0 without frames.
     frames: int
     octets: int
     first_stamp_ns: int
     last_stamp_ns: int
-    # ``expected``, ``lost``, ``duplicated``, ``reordered``, ``beyond_window``: next sequence number that is expected,
-    # and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
+    #: ``expected``, ``lost``, ``duplicated``, ``reordered``, ``beyond_window``: next sequence number that is expected,
+    #: and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
     expected: int
     lost: int
     duplicated: int
     reordered: int
     beyond_window: int
-    # ``delay_min_ns``, ``delay_max_ns``, ``delay_sum_ns``, ``delay_square_sum``: RX stamp less TX stamp (ns, ns^2),
-    # exact; 0 without frames.
+    #: ``delay_min_ns``, ``delay_max_ns``, ``delay_sum_ns``, ``delay_square_sum``: RX stamp less TX stamp (ns, ns^2),
+    #: exact; 0 without frames.
     delay_min_ns: int
     delay_max_ns: int
     delay_sum_ns: int
     delay_square_sum: int
-    # ``bit_errors``, ``damaged_bit_errors``: bits of the fill that are not PRBS-31's, of all frames of the stream; and
-    # of those with a bad FCS, which are counted nowhere else in it. None: this probe checks no fill, or not that of
-    # this stream (`Monitor.watch`).
+    #: ``bit_errors``, ``damaged_bit_errors``: bits of the fill that are not PRBS-31's, of all frames of the stream; and
+    #: of those with a bad FCS, which are counted nowhere else in it. None: this probe checks no fill, or not that of
+    #: this stream (`Monitor.watch`).
     bit_errors: int | None = None
     damaged_bit_errors: int | None = None
 

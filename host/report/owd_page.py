@@ -58,7 +58,7 @@ class Points:
     owd_ns: NDArray[np.float64]  # Shape (packets,).
     lost_ns: NDArray[np.int64]  # Shape (lost packets,): when each that is lost was sent, to within an interval.
     bound_ns: float | None  # 95 % bound of the error of each delay.
-    # The tick of the receive stamps is resolved by the line's clock; else each delay may be half a tick off.
+    #: The tick of the receive stamps is resolved by the line's clock; else each delay may be half a tick off.
     is_resolved: bool = True
 
     @staticmethod

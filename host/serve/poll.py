@@ -39,13 +39,13 @@ class Look:
 
     url: str
     clock_state: str
-    # 95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
+    #: 95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
     uncertainty_ns: float | None
     now_ns: int  # The probe's time.
     ports: list[PortMeasurement]
     events: list[dict[str, int]]  # Of each port: what was seen, refused and lost, by cause.
     channels: dict[int, ChannelState] = field(default_factory=dict)  # That a capture uses.
-    # Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
+    #: Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     is_choosing: bool = False
 
 
@@ -283,7 +283,7 @@ class Worst:
 
     since: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))  # Time of day of this host.
     rate_bps: dict[int, float] = field(default_factory=dict)  # By port: the greatest rate on the line.
-    # By port: most frames that were refused, damaged or lost from one look to the next.
+    #: By port: most frames that were refused, damaged or lost from one look to the next.
     lost: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)  # By channel: most blocks that waited.
     _events: dict[int, dict[str, int]] = field(default_factory=dict)

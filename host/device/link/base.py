@@ -27,21 +27,21 @@ class Link(ABC):
     """
 
     lease: int = 0  # Number of the lease under which this host writes; 0: none.
-    # Gives the error to raise when the probe answers under another lease.
+    #: Gives the error to raise when the probe answers under another lease.
     lease_lost: Callable[[], ProbeError] = staticmethod(
         lambda: ProbeError("the probe is under another lease: run again")
     )
-    # How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
+    #: How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
     arrival_timeout_s: float = 1.0
     look_ns: float = 5_000_000.0  # Time from one look at the probe to the next, with a margin (probe time, ns).
     is_in_band: bool = True  # Whether the link may share a test port, so that a train may hold its replies.
     oscillator_ppm: float = 50.0  # Bound of the rate error of the probe's oscillator while nothing disciplines it.
-    # Nominal period of the PPS that the probe gets, where the link knows it (simulation).
+    #: Nominal period of the PPS that the probe gets, where the link knows it (simulation).
     pps_period_ns: int | None = None
     silence_s: float = 3.0  # How long the probe may say nothing while it is streamed to (time of this host).
-    # Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
+    #: Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
     replay_flight: int = 0
-    # For so long at least an answer to them is waited for before they are sent again (time of this host).
+    #: For so long at least an answer to them is waited for before they are sent again (time of this host).
     replay_timeout_s: float = 0.002
     stations: "Stations | None" = None  # Who sits at the ports of a simulated emulator, and begins with its network.
     map_file: Path | None = None  # The register map of the probe, where the link knows it.

@@ -100,8 +100,8 @@ class _Request:
 class Patience:
     """Says how long a link waits, and how much it asks at once."""
 
-    # Longest time without any reply after which what is outstanding is sent again (s); as long as replies come sooner,
-    # it is what RFC 6298 makes of their times.
+    #: Longest time without any reply after which what is outstanding is sent again (s); as long as replies come sooner,
+    #: it is what RFC 6298 makes of their times.
     timeout_s: float = 0.25
     tries: int = 12  # A request that was sent so often, for ``tries * timeout_s`` or longer, counts as lost for good.
     window: int = 4  # Datagrams outstanding at once.

@@ -146,27 +146,27 @@ class SimOptions:
     wire: str = "loopback"  # Wire specification: ``loopback``, ``cable?delay=1us``, ``switch?latency=3us&rate=1G``.
     link: str = "own"  # ``own``: Etherbone on a port of its own; ``shared``: in band on test port 0.
     with_cpu: bool = True  # Whether the simulated SoC has its softcore.
-    # ``truth``, ``pcap``: file of the truth, prefix of the captures that the simulation writes.
+    #: ``truth``, ``pcap``: file of the truth, prefix of the captures that the simulation writes.
     truth: Path | None = None
     pcap: Path | None = None
-    # Folder of a simulated probe that is built already; None: build it, or take it from the cache.
+    #: Folder of a simulated probe that is built already; None: build it, or take it from the cache.
     build: Path | None = None
-    # What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
+    #: What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
     flash: Path | None = None
-    # ``pps_ns``, ``jitter_ns``: a PPS of this period on the input of each probe, whose edges are off by up to so much
-    # either way, evenly; None: no PPS, unless a receiver has one.
+    #: ``pps_ns``, ``jitter_ns``: a PPS of this period on the input of each probe, whose edges are off by up to so much
+    #: either way, evenly; None: no PPS, unless a receiver has one.
     pps_ns: int | None = None
     jitter_ns: int = 0
     receivers: tuple[Path, ...] = ()  # What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
     play: tuple[Path, ...] = ()  # Captures that come to the ports over and over, one for each port.
     preset: str = DEFAULT_PRESET  # What is built in: ``train`` or ``monitor``.
-    # What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
+    #: What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
     network: str = ""
-    # Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
+    #: Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     oscillators: tuple[float, ...] = ()
     probe: str = "a"  # Of a pair: which of the two this is, ``a`` or ``b``.
     stations: StationsAsked | None = None  # Of an emulator: who sits at its ports.
-    # A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
+    #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
 
 

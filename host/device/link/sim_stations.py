@@ -33,19 +33,19 @@ class Station:
 class Seen:
     """Counts what went over the line of a port until now."""
 
-    # ``played``, ``is_playing``: frames of captures that went into the port; whether more are to come.
+    #: ``played``, ``is_playing``: frames of captures that went into the port; whether more are to come.
     played: int
     is_playing: bool
     sent: int  # Frames of the station, that wait for the line, too.
-    # ``frames``, ``octets``, ``wrong``: that came from the port with a good FCS, and their octets without it; that came
-    # with a wrong one.
+    #: ``frames``, ``octets``, ``wrong``: that came from the port with a good FCS, and their octets without it; that came
+    #: with a wrong one.
     frames: int
     octets: int
     wrong: int
     done_ticks: int = 0  # From its start until a client had all files; 0: it hasn't, or is none.
-    # ``files``, ``content``, ``misread``, ``connections``, ``repeats``, ``resent``: of a stack: files and octets of
-    # content that it has fetched; octets that aren't those of the site; connections that it has opened; fetches begun
-    # anew since their connection broke; segments that it has sent again.
+    #: ``files``, ``content``, ``misread``, ``connections``, ``repeats``, ``resent``: of a stack: files and octets of
+    #: content that it has fetched; octets that aren't those of the site; connections that it has opened; fetches begun
+    #: anew since their connection broke; segments that it has sent again.
     files: int = 0
     content: int = 0
     misread: int = 0
@@ -59,10 +59,10 @@ class StationsAsked:
     """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures."""
 
     is_web: bool = True
-    # ``files``, ``octets``: of the site: how many, how long together.
+    #: ``files``, ``octets``: of the site: how many, how long together.
     files: int = 3
     octets: int = 20_000
-    # ``is_kept``, ``seed``: as of `Station`.
+    #: ``is_kept``, ``seed``: as of `Station`.
     is_kept: bool = True
     seed: int = 1
     play: tuple[Path, ...] = ()  # Captures, one for each port; "" plays none.
