@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Computes Allan deviation, time deviation and MTIE of an oscillator, and of the clock made of it, from the log of a PPS."""
+"""Computes Allan deviation, time deviation and MTIE of an oscillator, and of the clock made of it, from the log of a PPS.
+
+Stands alone: the figures are a script's to take, without the plots.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the SDRAM of a probe from the host: each word, each data line, each address line, and its refresh."""
+"""Tests the SDRAM of a probe from the host: each word, each data line, each address line, and its refresh.
+
+Stands alone: it needs registers alone, and knows nothing of a new board's other tests.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

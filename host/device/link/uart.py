@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speaks UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone has it."""
+"""Speaks UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone has it.
+
+Stands alone: each kind of link is a file, and this one needs pyserial.
+"""
 
 import threading
 import time
