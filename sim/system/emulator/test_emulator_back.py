@@ -19,7 +19,7 @@ from liteprobe.sim.drivers.system.emulator import (
 )
 from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
-from liteprobe.sim.models.emulator.way_back import Arrival, is_good, leaving
+from liteprobe.sim.models.emulator.direction import Arrival, is_good, leaving
 from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15
