@@ -239,37 +239,17 @@ def drawn(mean_32: int, draw: int) -> int:
 
 
 MASK = 2**32 - 1
-COUNTER_OF = {
-    Outcome.DISCARDED: int(ClassCounter.DISCARDED),
-    Outcome.LOST: int(ClassCounter.LOST),
-    Outcome.FULL: int(ClassCounter.FULL),
-    Outcome.EARLY: int(ClassCounter.EARLY),
-    Outcome.NO_STORE: int(ClassCounter.NO_STORE),
-}
+REASONS = (Outcome.DISCARDED, Outcome.LOST, Outcome.FULL, Outcome.EARLY, Outcome.NO_STORE)
+COUNTER_OF = {outcome: int(ClassCounter[outcome.name]) for outcome in REASONS}
 ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BACKGROUND, BACKGROUND_DROPPED, WAITED = (
-    int(counter)
-    for counter in (
-        ClassCounter.ARRIVED,
-        ClassCounter.ARRIVED_OCTETS,
-        ClassCounter.SENT,
-        ClassCounter.SENT_OCTETS,
-        ClassCounter.DUPLICATED,
-        ClassCounter.CORRUPTED,
-        ClassCounter.HELD_BACK,
-        ClassCounter.BACKGROUND,
-        ClassCounter.BACKGROUND_DROPPED,
-        ClassCounter.WAITED,
+    int(ClassCounter[name])
+    for name in (
+        *("ARRIVED", "ARRIVED_OCTETS", "SENT", "SENT_OCTETS", "DUPLICATED", "CORRUPTED"),
+        *("HELD_BACK", "BACKGROUND", "BACKGROUND_DROPPED", "WAITED"),
     )
 )
 QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST = (
-    int(gauge)
-    for gauge in (
-        ClassGauge.QUEUE_FRAMES,
-        ClassGauge.QUEUE_OCTETS,
-        ClassGauge.QUEUE_MOST,
-        ClassGauge.DELAY_LEAST,
-        ClassGauge.DELAY_MOST,
-    )
+    int(ClassGauge[name]) for name in ("QUEUE_FRAMES", "QUEUE_OCTETS", "QUEUE_MOST", "DELAY_LEAST", "DELAY_MOST")
 )
 
 

@@ -13,6 +13,7 @@ from litex.gen import *
 from liteprobe.cores.emulate.store import BlockTrace, SdramTrace
 from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.sim.drivers.memory.block_memory import BlockMemory
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
 
 DEPTH, PLACE, CYCLES = 16, 128, 3000
 
@@ -66,8 +67,7 @@ class InBlock(LiteXModule):
         for signal, value in ((bus.we, is_write), (bus.cyc, 1), (bus.stb, 1)):
             yield signal.eq(value)
         yield
-        while not (yield bus.ack):
-            yield
+        yield from wait_until(bus.ack)
         yield bus.cyc.eq(0)
         yield
 
@@ -75,9 +75,7 @@ class InBlock(LiteXModule):
     def disturb(self, rand):
         bus = self.trace.bus
         while True:
-            yield bus.adr.eq(rand.randrange(2*DEPTH))
-            yield bus.we.eq(0)
-            yield bus.cyc.eq(rand.randrange(2))
+            yield from assign(bus, adr=rand.randrange(2*DEPTH), we=0, cyc=rand.randrange(2))
             yield
 
 @pytest.mark.parametrize("seed", range(3))
@@ -108,8 +106,7 @@ def test_opportunities_come_in_a_circle_and_from_the_first_one_after_each_start(
             yield trace.source.ready.eq(rand.random() < pace)
             yield trace.start.eq(rand.random() < 0.005)
     def disturb():
-        for _ in range(2000):
-            yield
+        yield from wait_cycles(2000)
         yield from dut.disturb(rand)
     run_simulation(dut, [user(), passive(disturb)()])
     assert len(starts) > 5

@@ -9,6 +9,7 @@ import pytest
 from migen import Signal, run_simulation
 
 from liteprobe.cores.measure.tally import Event, Tally
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles
 
 EVENTS = {"ones": 1, "octets": 24, "fours": 4, "rare": 1} # Octets pass 2^32 within a run.
 LIMITS = {"ones": 6, "octets": 28, "fours": 8, "rare": 3}
@@ -62,13 +63,10 @@ class Run:
         is_last = False
         while not is_last:
             is_last = self.stop
-            for _ in range(self.rng.randrange(60)):
-                yield
+            yield from wait_cycles(self.rng.randrange(60))
             # Inputs set now are seen in the next cycle, with which the wire's next instant ends.
             self.instants = [dict(self.sums)]
-            yield dut.latch.eq(1)
-            yield
-            yield dut.latch.eq(0)
+            yield from pulse(dut.latch)
             yield bus.cyc.eq(1)
             yield bus.stb.eq(1)
             shown, instants, waited = {}, None, 0

@@ -3,8 +3,6 @@
 
 """Parts of the SDRAM and their owners, and whose port is whose."""
 
-import logging
-
 import pytest
 
 from liteprobe.boards import board
@@ -14,11 +12,7 @@ from liteprobe.soc.probe import ProbeSoC, sdram_places
 
 KIB = 1024
 
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.disable(logging.INFO)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 def places(preset, **fields):
     found = sdram_places(ProbeConfig(preset=preset, **fields), board("colorlight_i9"))

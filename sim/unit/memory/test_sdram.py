@@ -13,6 +13,7 @@ from litedram.phy.dfi import Interface
 
 from liteprobe.cores.memory import sdram
 from liteprobe.cores.memory.sdram import SdramController
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
 
 # Of the slowest grade but two (cores/memory/sdram.py); the chip below is a model of its own, in nanoseconds.
 T_RCD, T_RP, T_RAS, T_RC, T_WR, T_RFC, T_MRD = 20, 20, 49, 70, 30, 80, 40
@@ -97,17 +98,11 @@ def run_patched(generator, mhz, is_late):
     return chip
 
 def started(dut):
-    while not (yield dut.ready):
-        yield
+    yield from wait_until(dut.ready)
 
 def access(bus, address, write=None, sel=0xf):
     """Read, or write, a word; return it and the cycles until the answer."""
-    yield bus.adr.eq(address)
-    yield bus.sel.eq(sel)
-    yield bus.we.eq(write is not None)
-    yield bus.dat_w.eq(write or 0)
-    yield bus.cyc.eq(1)
-    yield bus.stb.eq(1)
+    yield from assign(bus, adr=address, sel=sel, we=write is not None, dat_w=write or 0, cyc=1, stb=1)
     yield
     count = 0
     while not (yield bus.ack):
@@ -146,8 +141,7 @@ def test_any_octets_of_any_word_are_written_and_no_other(mhz, is_late):
             else:
                 word, _ = yield from access(dut.bus, place)
                 seen.append((word, model[place]))
-            for _ in range(rand.choice([0, 0, 0, 1, 5])):
-                yield
+            yield from wait_cycles(rand.choice([0, 0, 0, 1, 5]))
     chip = run(user, mhz, is_late=is_late)
     assert len(seen) > 100 and all(found == right for found, right in seen)
     assert {(place >> 8 & 1, place >> 9, place & 255): word for place, word in model.items()} == chip.words
@@ -158,8 +152,7 @@ def test_answers_come_in_the_cycles_that_the_docstring_tells(is_late, told):
     def user(dut):
         yield from started(dut)
         for write, sel in ((None, 15), (1, 15), (2, 1)):
-            for _ in range(20):
-                yield
+            yield from wait_cycles(20)
             _, count = yield from access(dut.bus, 5, write, sel)
             counts.append(count)
     run(user, is_late=is_late)
@@ -185,8 +178,7 @@ def test_nothing_is_answered_before_the_chip_is_started():
         while not (yield dut.ready):
             assert not (yield dut.bus.ack)
             yield
-        while not (yield dut.bus.ack):
-            yield
+        yield from wait_until(dut.bus.ack)
         seen.append((yield dut.bus.dat_r))
     chip = run(user)
     assert seen == [NEVER_WRITTEN] and chip.log[-3:] == ["mode", "activate", "read"]
