@@ -279,9 +279,7 @@ class PortRun:
 class FilterRun:
     """Orders for the bench, and where their answers are.
 
-    Attributes
-    ----------
-    cycles, longest : of the whole run, and of its slowest access of the bus.
+    ``cycles``, ``longest``: of the whole run, and of its slowest access of the bus.
     """
 
     rng: random.Random

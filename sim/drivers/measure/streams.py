@@ -182,8 +182,7 @@ class Traffic:
     Parameters
     ----------
     bin_limit : a bin stays there.
-    slots, window, with_fields : int, int, bool
-        Of the meters.
+    slots, window, with_fields : int, int, bool; of the meters.
     """
 
     def __init__(

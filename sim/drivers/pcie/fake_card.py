@@ -40,9 +40,7 @@ class CardProbe(MonitorProbe):
 
     ``with_hash``: its ports hash frames, so they have the registers of that.
 
-    Attributes
-    ----------
-    writes : registers that were written, in order.
+    ``writes``: registers that were written, in order.
     """
 
     def __init__(self, ring_blocks: int, rings: int, with_hash: bool) -> None:
@@ -96,8 +94,7 @@ class FakeCard:
 
     Parameters
     ----------
-    blocks : array, shape (blocks, 368)
-        Numbers of each channel from 0.
+    blocks : array, shape (blocks, 368); numbers of each channel from 0.
     folder : where the register map is written to.
     pace : blocks of a channel that the DMA writes in a step, at the most.
     ring_blocks, rings : blocks of the probe's ring; channels that have a ring in the host's memory.

@@ -134,8 +134,7 @@ class CaptureOrPins(LiteXModule):
     Parameters
     ----------
     capture : Capture
-    pins : Record
-        As ``block_pins`` names them.
+    pins : Record; as ``block_pins`` names them.
 
     Attributes
     ----------
@@ -198,9 +197,7 @@ def record(line: int, number: int, length: int, channel: int) -> CaptureRecord:
 class Line(LiteXModule):
     """Stands in for a port's path up to its staging: frames at an even pace, each with a record.
 
-    Attributes
-    ----------
-    port : RecordPort, out
+    ``port``: RecordPort, out.
     """
 
     def __init__(self, number):

@@ -204,9 +204,7 @@ class SocketDevice:
 class CardServer:
     """Lets processes open the devices of a card; a context manager.
 
-    Attributes
-    ----------
-    open_device : from a path to a device, in any process.
+    ``open_device``: from a path to a device, in any process.
     """
 
     def __init__(self, card: ReplayCard, folder: Path) -> None:

@@ -47,8 +47,7 @@ class ParityMatcher(LiteXModule):
     ----------
     key, start, done, matched, passed, rule, names_channel, channel
         As of `FilterMatcher`. ``rule`` is the protocol; tagged frames with an odd VLAN id name a channel.
-    drop : Signal(), in
-        Passes what doesn't match.
+    drop : Signal(), in; passes what doesn't match.
     """
     def __init__(self):
         self.key           = Record(key_layout())
@@ -102,10 +101,7 @@ class ParityMatcher(LiteXModule):
 class Now(LiteXModule):
     """A clock that counts ticks.
 
-    Attributes
-    ----------
-    now : Signal(64), out
-        ns, in ``timebase``.
+    ``now``: Signal(64), out; ns, in ``timebase``.
     """
     def __init__(self):
         self.now = Signal(64)

@@ -433,10 +433,7 @@ def is_there(command: Command) -> bool:
 def written(command: Command) -> Written:
     """Run a command, and return what it wrote.
 
-    Raises
-    ------
-    subprocess.CalledProcessError
-        When it fails.
+    Raises subprocess.CalledProcessError when it fails.
     """
     command.output.unlink(missing_ok=True)
     cat = subprocess.Popen(["cat", str(command.source)], stdout=subprocess.PIPE) if command.by_pipe else None

@@ -323,8 +323,7 @@ class Direction:
     Attributes
     ----------
     frames : all that came, by their number.
-    departures : list of (tick, number)
-        What ``advance`` returned so far.
+    departures : list of (tick, number); what ``advance`` returned so far.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -397,10 +396,7 @@ class Direction:
         list of (tick, number)
             The next frames that leave, and the tick of their SFD at the port; a frame that leaves twice is there twice.
 
-        Raises
-        ------
-        ValueError
-            If a frame is delayed by less than was said.
+        Raises ValueError if a frame is delayed by less than was said.
         """
         self.known = max(self.known, until_tick)
         self.run(self.known << FINE)

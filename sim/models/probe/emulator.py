@@ -77,9 +77,7 @@ class EmulatorProbe(ModelProbe):
     with_trace : whether it has memory for bandwidth traces.
     directions : 2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
-    Attributes
-    ----------
-    switches : direction, bank and tick since the start of each switch that took place.
+    ``switches``: direction, bank and tick since the start of each switch that took place.
     """
 
     def __init__(

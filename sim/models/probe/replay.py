@@ -143,15 +143,12 @@ TABLE_BASE, TABLE_OCTETS = 0x70000000, 1 << 18
 class SetsModel(ReplayModel):
     """A probe with the part replay; it starts when all of a stream is there.
 
-    Parameters
-    ----------
-    words, open_ring, ports : as of `ReplayModel`
+    ``words``, ``open_ring``, ``ports``: as of `ReplayModel`.
 
     Attributes
     ----------
     template : what is the same in all frames: the model doesn't read it from its registers.
-    underrun_at : dict of int to int
-        As of `ReplayModel`.
+    underrun_at : dict of int to int; as of `ReplayModel`.
     """
 
     template: Template

@@ -31,10 +31,7 @@ class Record(NamedTuple):
 def decode(words: Sequence[int]) -> list[Record]:
     """Return the frames of a whole trace.
 
-    Raises
-    ------
-    ValueError
-        When a record is not one, or the last one doesn't end the trace.
+    Raises ValueError when a record is not one, or the last one doesn't end the trace.
     """
     found, at, tick = [], 0, 0
     is_over = False
