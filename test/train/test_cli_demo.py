@@ -40,7 +40,7 @@ def test_demo_finds_its_files_in_a_folder_of_any_name(tmp_path: Path) -> None:
 def test_demo_agrees_with_truth_and_theory(
     repeats: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = PAPER_COUNTS if repeats > 1 else (100, 400)  # The paper's trains of 1000 are simulated by --full.
+    counts = PAPER_COUNTS if repeats > 1 else (20, 100)  # The paper's trains of 100 and 1000 are simulated by --full.
     monkeypatch.setattr(demo, "PAPER_COUNTS", counts)
     assert cli.main(["demo", "--out", str(tmp_path), "--repeat", str(repeats)]) == 0
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
