@@ -159,11 +159,7 @@ class CaptureDma(LiteXModule):
             ).Else(
                 sink.ready.eq(1),
             ),
-            If(count[0],
-                words.data.eq(Cat(low, sink.data)),
-            ).Else(
-                words.data.eq(sink.data),
-            ),
+            If(count[0], words.data.eq(Cat(low, sink.data))).Else(words.data.eq(sink.data)),
             If(sink.valid & sink.ready,
                 NextValue(low, sink.data),
                 NextValue(count, count + 1),

@@ -95,11 +95,7 @@ class BlockRing(LiteXModule):
         fsm.act("CHOOSE",
             NextValue(asked, 0),
             NextValue(got, 0),
-            If((self.send >> channel)[0] & ~clear,
-                NextState("LOAD"),
-            ).Else(
-                NextValue(channel, channel + 1),
-            )
+            If((self.send >> channel)[0] & ~clear, NextState("LOAD")).Else(NextValue(channel, channel + 1))
         )
         fsm.act("LOAD",
             access.valid.eq(asked != len(words)),

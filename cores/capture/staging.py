@@ -136,11 +136,7 @@ class Staging(LiteXModule):
                 in_frame.eq(1),
                 If(sink.last,
                     octets.eq(0), is_cut.eq(0), in_frame.eq(0),
-                    If(self.classifies & ~is_lost,
-                        start.eq(self.written + writes)
-                    ).Else(
-                        self.written.eq(start)
-                    ),
+                    If(self.classifies & ~is_lost, start.eq(self.written + writes)).Else(self.written.eq(start)),
                     snapped.eq(octets + count), was_lost.eq(is_lost),
                     If(is_lost, snapped.eq(0)),
                 )

@@ -335,11 +335,7 @@ class BackgroundTraffic(LiteXModule):
         )
         fsm.act("ADD",
             self.put("time", state.time + waited),
-            If(self.is_seeding | self.is_switching,
-                NextState("ADVANCE"),
-            ).Else(
-                NextState("FIND"),
-            )
+            If(self.is_seeding | self.is_switching, NextState("ADVANCE")).Else(NextState("FIND"))
         )
         self.add_pattern(waited)
 

@@ -434,11 +434,7 @@ class QueueEngine(LiteXModule):
         fsm.act("SCAN",
             self.looked.eq(at),
             If(is_last,
-                If(self.scans_opportunity,
-                    NextState("PICK"),
-                ).Else(
-                    NextState("DECIDE"),
-                ),
+                If(self.scans_opportunity, NextState("PICK")).Else(NextState("DECIDE")),
             ).Elif(may_now,
                 NextValue(self.serves, 1),
                 NextValue(self.serve_time, self.base),
@@ -559,9 +555,7 @@ class QueueEngine(LiteXModule):
             NextValue(is_early, 0),
             NextValue(mean, queue.mean),
             NextState("ADMIT"),
-            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone,
-                NextState("MEAN"),
-            ),
+            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone, NextState("MEAN")),
         )
         # A multiplier shifts.
         power  = Signal(2**len(weight))

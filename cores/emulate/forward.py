@@ -170,9 +170,7 @@ class ForwardSource(LiteXModule):
             self.is_active.eq(~fsm.ongoing("IDLE")),
             self.is_primed.eq(was_idle),
         ]
-        fsm.act("IDLE",
-            If(self.start, NextState("TAKE")),
-        )
+        fsm.act("IDLE", If(self.start, NextState("TAKE")))
         fsm.act("TAKE",
             NextValue(self.had_to, 1),
             If(self.stop,

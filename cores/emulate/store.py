@@ -403,9 +403,7 @@ class TraceReader(LiteXModule):
             self.asks.eq((self.count != 0) & ~self.start & (queue.level <= block)),
             If(self.asks & self.asked, NextState("TAKE")),
         )
-        fsm.act("TAKE",
-            If(self.gives & (at == last), NextState("ASK")),
-        )
+        fsm.act("TAKE", If(self.gives & (at == last), NextState("ASK")))
         self.sync += [
             If(fsm.ongoing("ASK"), is_old.eq(0)),
             If(self.gives,

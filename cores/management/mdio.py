@@ -127,9 +127,7 @@ class Mdio(LiteXModule):
             first.eq(first + 1),
             If(first == ceil(reset_s*clk_freq), self.phy_reset.eq(0)),
         ]
-        fsm.act("RESET",
-            If(first == ceil(start_s*clk_freq), NextState("WRITE")),
-        )
+        fsm.act("RESET", If(first == ceil(start_s*clk_freq), NextState("WRITE")))
         fsm.act("WRITE",
             self.begin.eq(self.left == 0),
             If(self.left == 0,
@@ -141,9 +139,7 @@ class Mdio(LiteXModule):
                 ),
             )
         )
-        fsm.act("LAST",
-            If(self.left == 0, NextState("HOST")),
-        )
+        fsm.act("LAST", If(self.left == 0, NextState("HOST")))
         fsm.act("HOST",
             self.is_busy.eq(self._command.re | (self.left != 0)),
             self.begin.eq(self._command.re & (self.left == 0)),

@@ -287,19 +287,17 @@ class PacketHash(LiteXModule):
         """Return which bits of an octet count: of the first word, length or flow label; of the second, id or length."""
         holds   = Signal(8)
         is_ipv6 = self.layer3 == Layer3.IPV6
-        self.comb += [
-            If(step >= step_flow,
-                holds.eq(0xff)
-            ).Elif(~self.layer3[1],
-                holds.eq(0)
-            ).Elif(step >= step_behind,
-                If(number < self.after_ip, holds.eq(0xff))
-            ).Elif(step[2],
-                If(~step[1], holds.eq(0xff))
-            ).Else(
-                If(step[1], holds.eq(0xff)).Elif(step[0] & is_ipv6, holds.eq(0x0f))
-            ),
-        ]
+        self.comb += If(step >= step_flow,
+            holds.eq(0xff)
+        ).Elif(~self.layer3[1],
+            holds.eq(0)
+        ).Elif(step >= step_behind,
+            If(number < self.after_ip, holds.eq(0xff))
+        ).Elif(step[2],
+            If(~step[1], holds.eq(0xff))
+        ).Else(
+            If(step[1], holds.eq(0xff)).Elif(step[0] & is_ipv6, holds.eq(0x0f))
+        )
         return holds
 
 # Frame Hashes -------------------------------------------------------------------------------------

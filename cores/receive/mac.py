@@ -110,9 +110,7 @@ class SFDDetector(LiteXModule):
             self.octet_valid.eq(fsm.ongoing("FRAME") & carrier),
             self.octet.eq(octet),
             self.end.eq(fsm.ongoing("FRAME") & ~carrier),
-            If(carrier,
-                self.symbol_error.eq(symbol | (self.symbol_error & ~(fsm.ongoing("PREAMBLE") & ~in_preamble)))
-            ),
+            If(carrier, self.symbol_error.eq(symbol | (self.symbol_error & ~(fsm.ongoing("PREAMBLE") & ~in_preamble)))),
         ]
 
 # FCS Checker --------------------------------------------------------------------------------------
@@ -217,12 +215,8 @@ class WordPacker(LiteXModule):
             self.source_last.eq(self.end),
             self.source_data.eq(word),
             self.source_last_be.eq(newest & Replicate(self.end, lanes)),
-            If(self.octet_valid,
-                newest.eq(Cat(newest[-1] | (newest == 0), newest[:-1])),
-            ),
-            If(self.end,
-                newest.eq(0)
-            ),
+            If(self.octet_valid, newest.eq(Cat(newest[-1] | (newest == 0), newest[:-1]))),
+            If(self.end, newest.eq(0)),
         ]
         for lane in range(lanes):
             is_next = newest[lane - 1] | ((newest == 0) if lane == 0 else 0)
@@ -312,9 +306,7 @@ class ReceiveMAC(LiteXModule):
         cut = Signal()
         self.sync.eth_rx += [
             cut.eq(packer.source_valid & packer.source_last & (is_cut | ~push.ready)),
-            If(packer.source_valid,
-                is_cut.eq(~push.ready | (is_cut & ~packer.source_last))
-            ),
+            If(packer.source_valid, is_cut.eq(~push.ready | (is_cut & ~packer.source_last))),
         ]
 
         # Events.

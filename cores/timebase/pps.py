@@ -197,11 +197,7 @@ class PpsWatchdog(LiteXModule):
                 self.missed.eq(~seen),
             ),
             # A tick after what it follows, for its logic is long.
-            If(was_accepted,
-                silent.eq(0),
-            ).Elif(self.missed & ~silent[-1],
-                silent.eq(silent + 1),
-            ),
+            If(was_accepted, silent.eq(0)).Elif(self.missed & ~silent[-1], silent.eq(silent + 1)),
             If(~self.enable,
                 seen.eq(0),
                 silent.eq(LOST_AFTER),

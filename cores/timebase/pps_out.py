@@ -119,9 +119,7 @@ class PpsOutput(LiteXModule):
         is_asked = Signal()
         self.sync.timebase += If(self.arm, is_asked.eq(1)).Elif(self.clear, is_asked.eq(0))
         self.fsm = fsm = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
-        fsm.act("IDLE",
-            If(is_asked, NextState("CLEAR"))
-        )
+        fsm.act("IDLE", If(is_asked, NextState("CLEAR")))
         fsm.act("CLEAR",
             self.clear.eq(1),
             NextValue(self.load, 1),

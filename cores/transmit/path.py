@@ -467,11 +467,7 @@ class TransmitPath(ProgramPath):
             build.connect(fetch.sink, omit={"valid", "ready"}),
             build.connect(self.build.sink, omit={"valid", "ready", "fetch", "snap"}),
             build.ready.eq(Mux(build.fetch, fetch.sink.ready, self.build.sink.ready)),
-            If(build.fetch,
-                fetch.source.connect(words),
-            ).Else(
-                self.build.source.connect(words),
-            ),
+            If(build.fetch, fetch.source.connect(words)).Else(self.build.source.connect(words)),
         ]
 
     def add_choice(self, sources, headers):

@@ -430,9 +430,7 @@ class DatagramReceiver(RingFiller):
             If(self.taken,
                 NextValue(self.left, self.left - 1),
                 If(self.left == 1, NextState("REST")),
-                If(sink.last & ((self.left != 1) | self.is_cut),
-                    NextValue(self.kind, STRANGE),
-                ),
+                If(sink.last & ((self.left != 1) | self.is_cut), NextValue(self.kind, STRANGE)),
             ),
             If(self.taken & sink.last, NextState("REST")),
             If(self.is_over, NextValue(self.kind, STRANGE), NextState("REST")),
@@ -504,9 +502,7 @@ class DatagramReceiver(RingFiller):
         fsm.act("RESTARTING-2",
             If(Array(self.is_restarted)[ring], NextState("SETTLE-OPEN")), # ``released`` follows the reader.
         )
-        fsm.act("SETTLE-OPEN",
-            NextState("HEAD"),
-        )
+        fsm.act("SETTLE-OPEN", NextState("HEAD"))
 
     def add_answers(self):
         """Tell the hosts."""

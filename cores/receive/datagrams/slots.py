@@ -205,11 +205,7 @@ class SlotReceiver(RingFiller):
         )
         fsm.act("ROOM",
             NextValue(self.size, line),
-            If(~self.is_ours,
-                NextState("COUNT"),
-            ).Elif(has_space,
-                NextState("ENTER"),
-            ),
+            If(~self.is_ours, NextState("COUNT")).Elif(has_space, NextState("ENTER")),
         )
         fsm.act("ENTER",
             writer.sink.valid.eq(self.is_running),
@@ -301,9 +297,7 @@ class SlotReceiver(RingFiller):
         opener.act("RESTARTING-2",
             If(self.is_restarted, NextState("SETTLE")), # ``released`` follows the reader.
         )
-        opener.act("SETTLE",
-            NextState("IDLE"),
-        )
+        opener.act("SETTLE", NextState("IDLE"))
 
     def add_bus(self):
         """Show the counts, while nothing is counted."""

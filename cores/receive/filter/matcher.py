@@ -185,8 +185,7 @@ class MacRanges(LiteXModule):
         borrow     = Signal()
         difference = Signal(18)
         is_less    = Signal(4, reset_less=True)
-        self.comb += difference.eq(
-            Cat(Constant(0, 1), part) - Cat(Mux(step[:2] == 0, step[2], borrow), self.limit))
+        self.comb += difference.eq(Cat(Constant(0, 1), part) - Cat(Mux(step[:2] == 0, step[2], borrow), self.limit))
         self.sync += [
             borrow.eq(difference[17]),
             If(step[:2] == 2,

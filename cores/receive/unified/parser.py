@@ -136,11 +136,7 @@ class UnifiedParser(LiteXModule):
         verdict = Signal(2, reset_less=True)
         self.sync += [
             If(sink.valid,
-                If(sink.last,
-                    words.eq(0)
-                ).Elif(words != full,
-                    words.eq(words + 1)
-                ),
+                If(sink.last, words.eq(0)).Elif(words != full, words.eq(words + 1)),
                 length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
                 If(words == full, length.eq(0xffff)),
                 verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),

@@ -181,9 +181,7 @@ class PacketBound(LiteXModule):
                 odd.eq(0) # The frame has a word there.
             ),
             # Headers lie half a word further than the stream's words.
-            If(self.finish,
-                tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3])),
-            ),
+            If(self.finish, tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3]))),
         ]
 
 # Unified Walk -------------------------------------------------------------------------------------

@@ -111,11 +111,7 @@ class LengthDraw(LiteXModule):
         chosen = Signal(LENGTH_BITS)
         step   = Signal(4)
         self.comb += [
-            If(is_picked,
-                offset.eq(self.product[16:]),
-            ).Elif(is_list,
-                offset.eq(self.current[:INDEX_BITS]),
-            ),
+            If(is_picked, offset.eq(self.product[16:])).Elif(is_list, offset.eq(self.current[:INDEX_BITS])),
             chosen.eq(self.least + offset),
             self.list_adr.eq(chosen),
             self.list_read.eq(step[0] & is_list),

@@ -317,9 +317,7 @@ class ReplaySource(ProgramSource):
         self.add_words()
         self.add_frame()
         fsm.act("STOP", NextState("END"))
-        fsm.act("END",
-            If(self.source.ready, NextState("IDLE")),
-        )
+        fsm.act("END", If(self.source.ready, NextState("IDLE")))
 
     def add_words(self):
         """Take the first words of a record."""

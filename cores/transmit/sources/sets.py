@@ -377,9 +377,7 @@ class SetsSource(ProgramSource):
         fsm, queue, slots, user = self.fsm, self.queue, self.slots, self.user
         is_filled = Signal()
         self.sync += is_filled.eq((self.written >= self.prime) | self.parser.is_ended)
-        fsm.act("IDLE",
-            If(self.arm, NextState("BEGIN")),
-        )
+        fsm.act("IDLE", If(self.arm, NextState("BEGIN")))
         # Entries of the table that a program before this one asked for may still come.
         fsm.act("BEGIN",
             If(queue.is_idle,
@@ -387,13 +385,7 @@ class SetsSource(ProgramSource):
                 NextState("FILL"),
             ),
         )
-        fsm.act("FILL",
-            If(self.stop,
-                NextState("END"),
-            ).Elif(is_filled,
-                NextState("CHOOSE"),
-            ),
-        )
+        fsm.act("FILL", If(self.stop, NextState("END")).Elif(is_filled, NextState("CHOOSE")))
         fsm.act("CHOOSE",
             If(self.stop | (slots.valid & slots.empty),
                 NextState("END"),
@@ -421,9 +413,7 @@ class SetsSource(ProgramSource):
     def add_frame(self):
         """Pass a frame on once its header is edited, and the last one at the end."""
         fsm, slots, user = self.fsm, self.slots, self.user
-        fsm.act("EDIT",
-            If(self.edits.is_done, NextState("SHOW")),
-        )
+        fsm.act("EDIT", If(self.edits.is_done, NextState("SHOW")))
         fsm.act("SHOW",
             user.frame.valid.eq(1),
             self.shows.eq(user.frame.ready),

@@ -80,16 +80,8 @@ class ExponentialInterval(LiteXModule):
         fsm.act("SUM",      NextState("READY"))
         self.comb += added.eq(Mux(adds, part, Mux(fast, FAST*LN2, LN2)))
         self.sync += [
-            If(self.is_ready,
-                m.eq(self.u),
-            ).Elif(shifts,
-                m.eq(Mux(fast, m << FAST, m << 1)),
-            ),
-            If(self.start,
-                e.eq(0),
-            ).Elif(shifts | adds,
-                e.eq(e + added),
-            ),
+            If(self.is_ready, m.eq(self.u)).Elif(shifts, m.eq(Mux(fast, m << FAST, m << 1))),
+            If(self.start, e.eq(0)).Elif(shifts | adds, e.eq(e + added)),
         ]
         self.add_product(e)
 
