@@ -14,8 +14,6 @@ from liteprobe.cores.capture.ring import BlockRing
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
 from liteprobe.cores.bus import WriteOnlyCSR
 
-# Block Capture --------------------------------------------------------------------------------------
-
 class BlockCapture(LiteXModule):
     """Keeps records in blocks, and blocks in a ring, until the host has done with them.
 

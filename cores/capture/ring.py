@@ -16,8 +16,6 @@ def block_description():
     """Return a word of a block; ``words``: of the block with its header."""
     return stream.EndpointDescription([("data", 32)], [("channel", CHANNEL_BITS), ("words", WORDS_BITS)])
 
-# Block Ring ---------------------------------------------------------------------------------------
-
 class BlockRing(LiteXModule):
     """Keeps the blocks of all channels, and gives away those that are closed.
 

@@ -13,8 +13,6 @@ from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.capture.descriptors import DescriptorQueue, descriptor_layout, words_bits
 from liteprobe.cores.receive.frames import frame_layout
 
-# Staging ------------------------------------------------------------------------------------------
-
 class Staging(LiteXModule):
     """Keeps the first octets of frames; never stalls what comes in, and says of each frame that found too little space.
 

@@ -23,8 +23,6 @@ class_layout = [ # State of a class from frame to frame.
     ("length", LENGTH_BITS),
 ]
 
-# Background Traffic -------------------------------------------------------------------------------
-
 class BackgroundTraffic(LiteXModule):
     """Gives the background frames of all classes in the order of their times, of one time those of the lowest class first.
 

@@ -12,6 +12,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
     TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
@@ -645,10 +646,8 @@ class QueueEngine(LiteXModule):
         self.comb += [
             is_in.eq(outcome == Outcome.SENT),
             verdicts.keep.eq(is_in & is_sent),
-            verdicts.lane.eq(space.lane),
-            verdicts.position.eq(space.position),
-            counted.frames.eq(after.frames),
-            counted.octets.eq(after.octets),
+            *copied(verdicts, space, "lane", "position"),
+            *copied(counted, after, "frames", "octets"),
         ]
         fsm.act("ADMIT",
             after.mean.eq(mean),

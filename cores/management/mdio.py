@@ -22,8 +22,6 @@ MDC_FREQ  = 2.5e6
 RESET_S   = 20e-3  # Of a PHY; RTL8211F asks for 10 ms.
 START_S   = 160e-3 # From there to the first access; RTL8211F asks for 72 ms.
 
-# MDIO ---------------------------------------------------------------------------------------------
-
 class Mdio(LiteXModule):
     """Reads and writes registers of PHYs, a table of writes to each address first of all.
 

@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 from liteeth.mac.crc import LiteEthMACCRCEngine
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import EventCrossing, StreamCrossing
 from liteprobe.cores.formats import FCS_POLYNOMIAL, FCS_RESIDUE, PREAMBLE_OCTET, SFD_OCTET
 from liteprobe.cores.receive.frames import frame_layout, number_bits
@@ -262,9 +263,7 @@ class ReceiveMAC(LiteXModule):
         self.packer   = packer   = ClockDomainsRenamer("eth_rx")(WordPacker(data_width))
         self.comb += [
             self.sink.connect(detector.sink),
-            fcs.octet_valid.eq(detector.octet_valid),
-            fcs.octet.eq(detector.octet),
-            fcs.end.eq(detector.end),
+            *copied(fcs, detector, "octet_valid", "octet", "end"),
             packer.octet_valid.eq(fcs.source_valid),
             packer.octet.eq(fcs.source_octet),
             packer.end.eq(fcs.source_end),

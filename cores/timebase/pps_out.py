@@ -13,8 +13,6 @@ HALF      = TIME_BITS//2
 LEAD_TICKS = 4
 LEAD_NS    = 8*LEAD_TICKS
 
-# PPS Output ---------------------------------------------------------------------------------------
-
 class PpsOutput(LiteXModule):
     """Raises a pin whenever ``now`` reaches the next of equally spaced times; in ``timebase``.
 

@@ -13,8 +13,6 @@ from liteprobe.cores.formats import HORIZON, OVERDUE_MAX, OVERHEAD
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, pace_description
 from liteprobe.cores.transmit.line import LINE_TICKS
 
-# Announcer ----------------------------------------------------------------------------------------
-
 class Announcer(LiteXModule):
     """Shows each frame to the pacer while it is built, once it is due soon; from ``sys`` to ``timebase``.
 

@@ -11,6 +11,7 @@ from litex.soc.interconnect.csr import *
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
@@ -453,7 +454,7 @@ class TransmitPath(ProgramPath):
             read.adr.eq(build.header_adr),
             read.re.eq(build.header_re),
             build.header_dat.eq(read.dat),
-            *[getattr(source, name).eq(getattr(build, name)) for name in ("builds", "build_stream", "build_word")],
+            *copied(source, build, "builds", "build_stream", "build_word"),
         ]
 
     def add_fetch(self, source):
@@ -485,9 +486,7 @@ class TransmitPath(ProgramPath):
         """Give the stamp the settings of the program, which stand still."""
         stamp = self.stamp
         self.comb += [
-            stamp.payload_offset.eq(shown.payload_offset),
-            stamp.checksum_enable.eq(shown.checksum_enable),
-            stamp.checksum_seed.eq(shown.checksum_seed),
+            *copied(stamp, shown, "payload_offset", "checksum_enable", "checksum_seed"),
             stamp.enable.eq(1),
             stamp.is_late.eq(0),
             stamp.offset.eq(shown.payload_offset + STAMP_OFFSET),
@@ -507,7 +506,7 @@ class TransmitPath(ProgramPath):
             stamp.is_late.eq(~held.checksum_enable | (held.stamp_offset < held.payload_offset)),
         ]
         self.comb += [
-            *[getattr(stamp, name).eq(getattr(held, name)) for name in ("payload_offset", "checksum_enable", "checksum_seed")],
+            *copied(stamp, held, "payload_offset", "checksum_enable", "checksum_seed"),
             *[getattr(stamp, name).eq(getattr(held, f"stamp_{name}"))
                 for name in ("enable", "offset", "octets", "shift", "nibble", "mend")],
         ]

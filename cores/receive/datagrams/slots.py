@@ -17,8 +17,6 @@ from liteprobe.cores.receive.datagrams.ring import RingFiller
 LINE_BITS = log2_int(BURST_WORDS)
 LEFT_BITS = bits_for(SLOT_WORDS)
 
-# Slot Receiver ------------------------------------------------------------------------------------
-
 class SlotReceiver(RingFiller):
     """Writes what the slots of a `SlotReader` carry into the ring of a port, as `DatagramReceiver` does with datagrams.
 

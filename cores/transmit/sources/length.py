@@ -16,8 +16,6 @@ def field(word, name, fields=STREAM_FIELDS):
     """Return the part of a word that is a field of its name."""
     return word[fields[name].low:fields[name].high]
 
-# Length Draw --------------------------------------------------------------------------------------
-
 class LengthDraw(LiteXModule):
     """Chooses the length of a frame from the words of its stream, as they are read: random state, length, length state.
 

@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import (
     MAX_LENGTH, MIN_LENGTH, NO_SEQUENCE, RING_WORDS, STAMP_OFFSET_MIN, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT,
@@ -243,7 +244,7 @@ class ReplaySource(ProgramSource):
         """Tell a record of which no frame can be made; a WAIT has nothing to be wrong in but its flags."""
         source, check = self.source, self.check
         self.comb += [
-            *[getattr(check, name).eq(getattr(source, name)) for name in ("length", "snap", "stamp_offset", "stamp_octets")],
+            *copied(check, source, "length", "snap", "stamp_offset", "stamp_octets"),
             check.flags.eq(self.flags),
             source.stamp_enable.eq(check.has_stamp),
         ]
@@ -461,11 +462,8 @@ class ReplayPort(LiteXModule):
         restarts    = Signal() # and from ``restart`` on, until the reader begins anew.
         of_ring     = source.is_chosen if sets is None else source.is_chosen | sets.is_chosen
         self.comb += [
-            source.level.eq(reader.level),
-            source.fetched.eq(reader.fetched),
-            source.written.eq(self.written),
-            source.prime.eq(self.prime),
-            source.loops.eq(self.loops),
+            *copied(source, reader, "level", "fetched"),
+            *copied(source, self, "written", "prime", "loops"),
             source.open.eq(is_opening),
             reader.written.eq(self.written),
             reader.wraps.eq(source.wraps),

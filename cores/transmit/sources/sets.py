@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import (
     BLOCK_TABLE_ENTRIES, SETS_AHEAD, SET_FIELD_OCTETS, SET_LEAD_TICKS, TABLE_ENTRIES, SetError, SetField,
@@ -364,7 +365,7 @@ class SetsSource(ProgramSource):
             parser.stop.eq(self.ends),
             parser.has_space.eq(queue.has_space),
             queue.clear.eq(self.begins),
-            *[getattr(queue, name).eq(getattr(parser, name)) for name in ("write", "slot", "half", "push", "control")],
+            *copied(queue, parser, "write", "slot", "half", "push", "control"),
             queue.read_slot.eq(edits.read_slot),
             edits.read_half.eq(queue.read_half),
             edits.fields.eq(self.fields),
@@ -439,8 +440,7 @@ class SetsSource(ProgramSource):
             self.is_active.eq(~fsm.ongoing("IDLE")),
             user.is_chosen.eq(self.is_active),
             user.is_modified.eq(1),
-            user.frame.sequence.eq(slots.sequence),
-            user.frame.due.eq(slots.due),
+            *copied(user.frame, slots, "sequence", "due"),
             user.frame.length.eq(self.length),
             *[getattr(user.frame, name).eq(word) for name, word in zip(("control", "places", "fields", "sums"), self.template)],
         ]

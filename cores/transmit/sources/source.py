@@ -7,8 +7,6 @@ from migen import *
 
 from litex.gen import *
 
-# Program Source -----------------------------------------------------------------------------------
-
 class ProgramSource(LiteXModule):
     """Emits the frames of programs of one kind; a `TransmitPath` takes a list of them, and `join` makes one a part of it.
 

@@ -13,8 +13,6 @@ WORD_BITS = 32
 HALF_BITS = WORD_BITS//2
 FAST      = 4 # Leading zeros that are taken at once.
 
-# Exponential Interval -----------------------------------------------------------------------------
-
 class ExponentialInterval(LiteXModule):
     """Turns a random number into an interval: mean * -ln(u/2^32), by leading zeros and a table.
 

@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
@@ -245,10 +246,9 @@ class StreamSource(ProgramSource):
         """Let the scheduler begin with a frame when the modifiers of the one before are done."""
         scheduler, modifiers, user, source = self.scheduler, self.modifiers, self.user, self.source
         self.comb += [
-            *[getattr(scheduler, name).eq(getattr(self, name)) for name in ("elapsed", "mask", "stop", "hold", "begin", "end")],
+            *copied(scheduler, self, "elapsed", "mask", "stop", "hold", "begin", "end"),
             scheduler.arm.eq(self.arm & ~self.is_active),
-            self.is_primed.eq(scheduler.is_primed),
-            self.active.eq(scheduler.active),
+            *copied(self, scheduler, "is_primed", "active"),
             scheduler.may_begin.eq(modifiers.is_idle),
             modifiers.start.eq(scheduler.begins),
             modifiers.stream.eq(scheduler.next_stream),
@@ -265,7 +265,7 @@ class StreamSource(ProgramSource):
         scheduler, modifiers, user, lists = self.scheduler, self.modifiers, self.user, self.lists
         self.comb += [
             modifiers.may_edit.eq(self.templates.may_edit),
-            *[getattr(user, name).eq(getattr(modifiers, name)) for name in ("half", "in_ipv4", "in_seed")],
+            *copied(user, modifiers, "half", "in_ipv4", "in_seed"),
             modifiers.edit.connect(user.edit),
             lists.read.eq(modifiers.list_read | scheduler.list_read),
             lists.read_adr.eq(Mux(modifiers.list_read, modifiers.list_adr, scheduler.list_adr)),
@@ -292,8 +292,7 @@ class StreamSource(ProgramSource):
             # It stays primed after a program.
             self.may_start.eq(self.is_primed & self.is_chosen),
             sent.taken.eq(path.announce.taken.o & ~path.descriptors.empty),
-            sent.stream.eq(path.descriptors.stream),
-            sent.sequence.eq(path.descriptors.sequence),
+            *copied(sent, path.descriptors, "stream", "sequence"),
             sent.late.eq(pulses["late"] & self.is_chosen),
             sent.sent.eq(pulses["sent"] & self.is_chosen),
             sent.clear.eq(path.clear | (path.taken & self.is_chosen)),
