@@ -7,13 +7,14 @@ from migen import *
 
 from litex.gen import *
 
-from litex.build.generic_platform import Misc
+from litex.build.generic_platform import IOStandard, Misc, Pins, Subsignal
 from litex.build.io import DDRInput, DDROutput, SDRInput, SDROutput, SDRTristate
 
 from litedram.phy import GENSDRPHY
 
+from liteprobe.boards.clocks import ProbeClocks
 from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
-from liteprobe.boards.rgmii import RgmiiPort
+from liteprobe.boards.rgmii import RgmiiPort, leave_out
 from liteprobe.cores.formats import PHY_KINDS
 
 # DDR Samples --------------------------------------------------------------------------------------
@@ -153,17 +154,26 @@ class FlashPins(LiteXModule):
             if hasattr(pads, name):
                 self.comb += getattr(pads, name).eq(1)
 
+def timing_header(pps_out, tx, rx, pps=None):
+    """Return the pins, 3.3 V, of a header that takes the PPS and gives one, and the UART of a GNSS receiver, as the probe sees it."""
+    level = IOStandard("LVCMOS33")
+    taken = [("pps", 0, Pins(pps), level)] if pps else []
+    return [*taken, ("pps_out", 0, Pins(pps_out), level), ("gnss", 0, Subsignal("tx", Pins(tx)), Subsignal("rx", Pins(rx)), level)]
+
 # Board --------------------------------------------------------------------------------------------
 
 class Ecp5Board:
     """Names what a SoC may ask of a board, and nothing of what it does with it.
 
-    A board sets ``platform`` and ``clocks`` (`ProbeClocks`, made by its ``crg``), and what differs from here.
+    A board gives its platform, and sets what differs from here.
 
     Attributes
     ----------
     name : str, as in ``liteprobe build``.
     ports : int, Ethernet PHYs.
+    oscillator : its pin, and its frequency (Hz); ``reset_pin``: of a button, low; "": there is none.
+    timing : pins as of `timing_header`.
+    left_out : of each port, pins of its PHY that two ports share, or that nobody drives.
     sys_clk_freq : float, Hz
     two_way_clk_freq : float, Hz, of ``sys`` where an emulator goes both ways without the discipline; None: as all else.
     placer : str, of nextpnr, with processor and discipline.
@@ -192,6 +202,8 @@ class Ecp5Board:
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
     ports        = 2
+    oscillator   = ("clk25", 25e6)
+    reset_pin    = ""
     sys_clk_freq = 50e6
     two_way_clk_freq = None
     seeds        = {}
@@ -214,6 +226,20 @@ class Ecp5Board:
     memory_clock_phase = MEMORY_CLOCK_PHASE
     with_late_sdram = False
     phy_times    = {}
+
+    def __init__(self, platform):
+        self.platform = platform
+        self.platform.add_extension(self.timing)
+        for port, pins in enumerate(self.left_out):
+            leave_out(self.platform, "eth", port, pins)
+
+    def crg(self):
+        """Return the clocks and resets."""
+        pin, freq   = self.oscillator
+        clock       = self.platform.request(pin)
+        reset       = ~self.platform.request(self.reset_pin) if self.reset_pin else 0
+        self.clocks = ProbeClocks(clock, freq, self.sys_clk_freq, reset=reset)
+        return self.clocks
 
     @property
     def phy_kind(self):
