@@ -10,7 +10,7 @@ import contextlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,29 @@ from migen.fhdl.structure import _Value
 from litex.gen import LiteXModule
 from litex.gen.fhdl.verilog import convert
 
+from liteprobe.cores.capture.capture import BlockCapture
+from liteprobe.cores.capture.export import BlockExport
+from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
+from liteprobe.cores.measure.port import PortMeter
+from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.memory.sdram import BurstPort
+from liteprobe.cores.receive.filter.tables import FilterTables
+from liteprobe.cores.receive.hashes import FlowHash
+from liteprobe.cores.receive.mac import ReceiveMAC
+from liteprobe.cores.receive.path import MonitorPath, RecordPath
+from liteprobe.cores.receive.stamp import ArrivalStamper
+from liteprobe.cores.receive.unified.parser import UnifiedParser
+from liteprobe.cores.timebase.clock import TimebaseClock
+from liteprobe.cores.timebase.pps import PpsInput
+from liteprobe.cores.transmit.announce import Announcer
+from liteprobe.cores.transmit.build import FrameBuild
+from liteprobe.cores.transmit.mac import TransmitMAC
+from liteprobe.cores.transmit.pace import TrainPacer
+from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
+from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
+from liteprobe.cores.transmit.sources.streams.streams import StreamSource
+from liteprobe.cores.transmit.sources.train import TrainSchedule
+from liteprobe.cores.transmit.stamp import StampInserter
 from liteprobe.soc.build.toolchain import require
 
 DOMAINS = ("sys", "timebase", "eth_rx")
@@ -57,131 +80,52 @@ Their buses are wider and their lines ten times as fast: compare what a function
 Made = tuple[Any, list[Any]]  # A core, and all whose attributes are its ports.
 
 
-def alone(core: Any) -> Made:
-    """Return a core whose ports are its own attributes."""
-    return core, [core]
+def made(core: Any, *parts: str, others: Sequence[Any] = ()) -> Made:
+    """Return a core whose ports are attributes of its own, of some of its parts, and of others."""
+    return core, [core, *(getattr(core, part) for part in parts), *others]
 
 
-def receive() -> dict[str, Callable[[], Made]]:
-    """Return how to make the stages of the receive path."""
-    from liteprobe.cores.receive.filter.tables import FilterTables
-    from liteprobe.cores.receive.mac import ReceiveMAC
-    from liteprobe.cores.receive.path import MonitorPath, RecordPath
-    from liteprobe.cores.receive.stamp import ArrivalStamper
-    from liteprobe.cores.receive.hashes import FlowHash
-    from liteprobe.cores.receive.unified.parser import UnifiedParser
-    from liteprobe.cores.timebase.clock import TimebaseClock
-
-    def parser() -> Made:
-        core = UnifiedParser()
-        return core, [core, core.headers, core.walk]
-
-    def small_parser() -> Made:
-        core = UnifiedParser(with_headers=False)
-        return core, [core]
-
-    def records() -> Made:
-        clock = TimebaseClock()
-        core = RecordPath(clock)
-        return core, [core, core.streams, core.records, core.tally, clock]
-
-    def tables() -> Made:
-        core = FilterTables(2)
-        return core, [core, *core.matchers]
-
-    def path() -> Made:
-        tables, clock = FilterTables(1), TimebaseClock()
-        core = MonitorPath(clock, tables.matchers[0], management_mac=1)
-        return core, [core, core.tally, tables.matchers[0], clock]
-
-    return {
-        "MAC": lambda: alone(ReceiveMAC()),
-        "stamp": lambda: alone(ArrivalStamper()),
-        "parse (flags, length and probe)": small_parser,
-        "parse (with unified header)": parser,
-        "flow hash": lambda: alone(FlowHash()),
-        "filter, of two ports": tables,
-        "whole path of a port that keeps records": records,
-        "whole path of a monitor's port, without the filter": path,
-    }
+def capture(memory: Any, *others: Any) -> Made:
+    """Return the capture of two ports with its ring in ``memory``."""
+    core = BlockCapture(2, memory, 50e6)
+    return made(core, others=[memory, *core.ports, *others])
 
 
-def rest_of_monitor() -> dict[str, Callable[[], Made]]:
-    """Return how to make what a monitor measures and keeps."""
-    from liteprobe.cores.capture.ring_memory import BurstRing
-    from liteprobe.cores.capture.capture import BlockCapture
-    from liteprobe.cores.capture.export import BlockExport
-    from liteprobe.cores.capture.ring_memory import BlockRamRing
-    from liteprobe.cores.measure.port import PortMeter
-    from liteprobe.cores.measure.rate import RateMeter
-    from liteprobe.cores.timebase.clock import TimebaseClock
-    from liteprobe.cores.memory.sdram import BurstPort
-
-    def meter() -> Made:
-        core = PortMeter(with_csr=False)
-        return core, [core, core.streams, core.histograms]
-
-    def rates() -> Made:
-        clock = TimebaseClock()
-        core = RateMeter(clock, 2, with_csr=False)
-        return core, [core, clock]
-
-    def capture(memory: Any) -> Made:
-        core = BlockCapture(2, memory, 50e6)
-        return core, [core, memory, *core.ports]
-
-    def in_sdram() -> Made:
-        port = BurstPort()
-        core, parts = capture(BurstRing(port, 2048, 0))
-        return core, [*parts, port]
-
-    return {
-        "streams and histograms, of a port": meter,
-        "rates, of two ports": rates,
+#: How to make each stage, by path and name.
+STAGES: dict[str, dict[str, Callable[[], Made]]] = {
+    "Time": {"clock": lambda: made(TimebaseClock()), "PPS input": lambda: made(PpsInput(TimebaseClock()))},
+    "Transmit": {
+        "schedule": lambda: made(TrainSchedule()),
+        "streams: scheduler and draws": lambda: made(StreamScheduler(), "memory"),
+        "streams: modifiers": lambda: made(ModifierEngine(), "memory"),
+        "streams, whole source": lambda: made(StreamSource()),
+        "announce": lambda: made(Announcer()),
+        "build": lambda: made(FrameBuild()),
+        "pace": lambda: made(TrainPacer()),
+        "stamp": lambda: made(StampInserter()),
+        "MAC": lambda: made(TransmitMAC()),
+    },
+    "Receive": {
+        "MAC": lambda: made(ReceiveMAC()),
+        "stamp": lambda: made(ArrivalStamper()),
+        "parse (flags, length and probe)": lambda: made(UnifiedParser(with_headers=False)),
+        "parse (with unified header)": lambda: made(UnifiedParser(), "headers", "walk"),
+        "flow hash": lambda: made(FlowHash()),
+        "filter, of two ports": lambda: made(tables := FilterTables(2), others=tables.matchers),
+        "whole path of a port that keeps records":
+            lambda: made(RecordPath(clock := TimebaseClock()), "streams", "records", "tally", others=[clock]),
+        "whole path of a monitor's port, without the filter": lambda: made(
+            MonitorPath(clock := TimebaseClock(), matcher := FilterTables(1).matchers[0], management_mac=1), "tally",
+            others=[matcher, clock]),
+    },
+    "Measure and capture": {
+        "streams and histograms, of a port": lambda: made(PortMeter(with_csr=False), "streams", "histograms"),
+        "rates, of two ports": lambda: made(RateMeter(clock := TimebaseClock(), 2, with_csr=False), others=[clock]),
         "capture, ring of block RAM": lambda: capture(BlockRamRing(8)),
-        "capture, ring in SDRAM": in_sdram,
-        "export by UDP": lambda: alone(BlockExport(1, "192.168.1.50")),
-    }
-
-
-def stages() -> dict[str, dict[str, Callable[[], Made]]]:
-    """Return how to make each stage, by path and name."""
-    from liteprobe.cores.timebase.clock import TimebaseClock
-    from liteprobe.cores.timebase.pps import PpsInput
-    from liteprobe.cores.transmit.announce import Announcer
-    from liteprobe.cores.transmit.build import FrameBuild
-    from liteprobe.cores.transmit.mac import TransmitMAC
-    from liteprobe.cores.transmit.pace import TrainPacer
-    from liteprobe.cores.transmit.sources.streams.modifiers import ModifierEngine
-    from liteprobe.cores.transmit.sources.streams.scheduler import StreamScheduler
-    from liteprobe.cores.transmit.sources.streams.streams import StreamSource
-    from liteprobe.cores.transmit.sources.train import TrainSchedule
-    from liteprobe.cores.transmit.stamp import StampInserter
-
-    def scheduler() -> Made:
-        core = StreamScheduler()
-        return core, [core, core.memory]
-
-    def modifiers() -> Made:
-        core = ModifierEngine()
-        return core, [core, core.memory]
-
-    return {
-        "Time": {"clock": lambda: alone(TimebaseClock()), "PPS input": lambda: alone(PpsInput(TimebaseClock()))},
-        "Transmit": {
-            "schedule": lambda: alone(TrainSchedule()),
-            "streams: scheduler and draws": scheduler,
-            "streams: modifiers": modifiers,
-            "streams, whole source": lambda: alone(StreamSource()),
-            "announce": lambda: alone(Announcer()),
-            "build": lambda: alone(FrameBuild()),
-            "pace": lambda: alone(TrainPacer()),
-            "stamp": lambda: alone(StampInserter()),
-            "MAC": lambda: alone(TransmitMAC()),
-        },
-        "Receive": receive(),
-        "Measure and capture": rest_of_monitor(),
-    }
+        "capture, ring in SDRAM": lambda: capture(BurstRing(port := BurstPort(), 2048, 0), port),
+        "export by UDP": lambda: made(BlockExport(1, "192.168.1.50")),
+    },
+}
 
 
 def ports(thing: Any) -> Iterator[_Value]:
@@ -230,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     logging.disable(logging.INFO)
     parts = [HEAD]
-    for path, cores in stages().items():
+    for path, cores in STAGES.items():
         rows = [row(name, measure(name, make, BUILD / f"{path}-{name}".replace(" ", "_"))) for name, make in cores.items()]
         head = ["| stage | LUTs | registers | block RAMs | multipliers |", "|---|---|---|---|---|"]
         parts.append(f"## {path}\n\n" + "\n".join([*head, *rows]) + "\n")
