@@ -143,7 +143,4 @@ class BlockRing(LiteXModule):
             access.data.eq(sent + 1),
             If(access.ready | resent, NextState("NEXT")),
         )
-        fsm.act("NEXT",
-            NextValue(channel, channel + 1),
-            NextState("CHOOSE"),
-        )
+        fsm.act("NEXT", NextValue(channel, channel + 1), NextState("CHOOSE"))

@@ -281,10 +281,7 @@ class QueueEngine(LiteXModule):
             NextState("SEED"),
             If(is_last, NextState("READ_LINK")),
         )
-        fsm.act("READ_LINK",
-            self.read_link("service"),
-            NextState("LINK"),
-        )
+        fsm.act("READ_LINK", self.read_link("service"), NextState("LINK"))
         fsm.act("LINK",
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
             *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),
@@ -528,10 +525,7 @@ class QueueEngine(LiteXModule):
         fsm, queue = self.fsm, self.queue
         flags  = Signal(8, reset_less=True)
         weight = Signal(4, reset_less=True)
-        fsm.act("ARRIVE",
-            self.read("flags"),
-            NextState("FLAGS"),
-        )
+        fsm.act("ARRIVE", self.read("flags"), NextState("FLAGS"))
         fsm.act("FLAGS",
             self.read("limit_frames"),
             NextValue(flags, self.of("flags")),
@@ -591,10 +585,7 @@ class QueueEngine(LiteXModule):
             NextValue(is_most, ~gap_most[-1]),
             NextState("SLOPE"),
         )
-        fsm.act("SLOPE",
-            NextValue(product, above[:len(mean)]*self.data),
-            NextState("DRAW"),
-        )
+        fsm.act("SLOPE", NextValue(product, above[:len(mean)]*self.data), NextState("DRAW"))
         fsm.act("DRAW",
             NextValue(is_early, is_most | (~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32]))),
             NextState("ADMIT"),
@@ -696,10 +687,7 @@ class QueueEngine(LiteXModule):
         missing  = Signal(TAKEN_BITS) # Octets that a frame in transit lacks,
         self.transits = Signal()      # where one is.
         self.sync += product.eq(octets*factor)
-        fsm.act("SERVE",
-            self.read("overhead"),
-            NextState("HEAD"),
-        )
+        fsm.act("SERVE", self.read("overhead"), NextState("HEAD"))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),

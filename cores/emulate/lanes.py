@@ -93,10 +93,7 @@ class DelayLanes(LiteXModule):
                 NextState("SCAN"),
             ),
         )
-        fsm.act("COME",
-            lists.looks_last.eq(1),
-            NextState("SETTLE"),
-        )
+        fsm.act("COME", lists.looks_last.eq(1), NextState("SETTLE"))
         fsm.act("SETTLE",
             # Behind the last one, if that still waits: else it left before this one was settled.
             NextValue(due, Mux(~is_empty & lag[-1], lists.head.due, sink.due)),
@@ -173,10 +170,7 @@ class DelayLanes(LiteXModule):
             source.position.eq(self.position.dat_r),
             self.words.eq(words_of(head.length)),
         ]
-        fsm.act("LOOK",
-            NextValue(ahead, self.best - self.now),
-            NextState("JUDGE"),
-        )
+        fsm.act("LOOK", NextValue(ahead, self.best - self.now), NextState("JUDGE"))
         fsm.act("JUDGE",
             If(is_soon & source.ready,
                 NextState("LEAVE"),

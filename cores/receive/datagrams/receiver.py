@@ -386,10 +386,7 @@ class DatagramReceiver(RingFiller):
             NextValue(is_ahead, sum_[-1]),
             NextState("SUBTRACT"),
         )
-        fsm.act("SUBTRACT",
-            NextValue(has_space, space[-2:] != 0b11),
-            NextState("JUDGE"),
-        )
+        fsm.act("SUBTRACT", NextValue(has_space, space[-2:] != 0b11), NextState("JUDGE"))
         fsm.act("JUDGE",
             NextValue(self.left, head.words),
             NextState("REST"),

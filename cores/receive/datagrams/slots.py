@@ -197,10 +197,7 @@ class SlotReceiver(RingFiller):
             # A line that is cut is taken back.
             writer.rewind.eq(~self.is_running | (fsm.ongoing("KEEP") & ~self.is_ours)),
         ]
-        fsm.act("MEASURE",
-            NextValue(line, Mux(self.left < to_line, self.left, to_line)),
-            NextState("ROOM"),
-        )
+        fsm.act("MEASURE", NextValue(line, Mux(self.left < to_line, self.left, to_line)), NextState("ROOM"))
         fsm.act("ROOM",
             NextValue(self.size, line),
             If(~self.is_ours, NextState("COUNT")).Elif(has_space, NextState("ENTER")),

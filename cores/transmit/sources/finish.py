@@ -109,14 +109,8 @@ class FrameFinish(LiteXModule):
         )
         for n, (state, next_state) in enumerate([
             ("NETWORK", "UDP"), ("UDP", "FOLD"), ("FOLD", "CHECKSUM")]):
-            fsm.act(state,
-                steps[n].eq(1),
-                NextState(next_state),
-            )
-        fsm.act("CHECKSUM",
-            edit.valid.eq(setting("ipv4_write")),
-            NextState("WRITE"),
-        )
+            fsm.act(state, steps[n].eq(1), NextState(next_state))
+        fsm.act("CHECKSUM", edit.valid.eq(setting("ipv4_write")), NextState("WRITE"))
         fsm.act("WRITE", If(self.is_written, NextState("PASS")))
         fsm.act("PASS",
             If(~source.valid | source.ready,

@@ -70,10 +70,7 @@ class ExponentialInterval(LiteXModule):
             If(m[-1], NextState("LOOK-UP")),
         )
         fsm.act("LOOK-UP", NextState("ADD"))
-        fsm.act("ADD",
-            adds.eq(1),
-            NextState("MULTIPLY"),
-        )
+        fsm.act("ADD", adds.eq(1), NextState("MULTIPLY"))
         fsm.act("MULTIPLY", NextState("SUM"))
         fsm.act("SUM",      NextState("READY"))
         self.comb += added.eq(Mux(adds, part, Mux(fast, FAST*LN2, LN2)))
