@@ -12,7 +12,7 @@ from litex.soc.interconnect.csr import *
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS, NOW_BITS as FORWARD_NOW_BITS
@@ -129,7 +129,7 @@ class TransmitCounters(LiteXModule):
 
 # Program Path -------------------------------------------------------------------------------------
 
-class ProgramPath(LiteXModule):
+class ProgramPath(RegisterBank):
     """Sends the frames of one program after the other, each on its tick: the stages that all transmit paths share.
 
     Parameters
@@ -278,14 +278,6 @@ class ProgramPath(LiteXModule):
             management.start.eq(self.pace.start_management),
             self.counters.dropped.eq(management.dropped),
         ]
-
-    def add_status(self, names):
-        """Add registers of what the path says of itself."""
-        for name in names:
-            signal   = getattr(self, name)
-            register = CSRStatus(len(signal), name=name, description=STATUS[name])
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
 
 # Transmit Path ------------------------------------------------------------------------------------
 
@@ -608,4 +600,4 @@ class ForwardTransmit(ProgramPath):
         self._stop = CSRStorage(1, name="stop", description=STROBES["stop"])
         self.comb += self.stop.eq(self._stop.re)
         of_management = ("management_sent", "management_held", "management_dropped") if hasattr(self, "management") else ()
-        self.add_status(("state", "sent", "late", "underruns", *of_management, "link_up"))
+        self.add_status({name: STATUS[name] for name in ("state", "sent", "late", "underruns", *of_management, "link_up")})

@@ -7,10 +7,10 @@ from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
-from litex.soc.interconnect.csr import *
+from litex.soc.interconnect.csr import CSRStorage
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.bus import RegisterBank
 from liteprobe.cores.formats import (
     MAX_LENGTH, MIN_LENGTH, NO_SEQUENCE, RING_WORDS, STAMP_OFFSET_MIN, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT,
     TRACE_STAMP_MEND_BIT, TRACE_STAMP_NIBBLE_BIT, TRACE_STAMP_OCTETS_BIT, TRACE_STAMP_OFFSET_BIT, TRACE_STAMP_SHIFT_BIT,
@@ -406,7 +406,7 @@ class ReplaySource(ProgramSource):
 
 # Replay Port --------------------------------------------------------------------------------------
 
-class ReplayPort(LiteXModule):
+class ReplayPort(RegisterBank):
     """Joins a `ReplaySource`, and a `SetsSource` where there is one, to the ring in the memory and what fills it; in ``sys``.
 
     Parameters
@@ -511,11 +511,7 @@ class ReplayPort(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract (docs/design/replay.md)."""
-        for name, description in SETTINGS.items():
-            signal   = getattr(self, name)
-            register = WriteOnlyCSR(len(signal), name=name, description=description, reset=int(name == "loops"))
-            setattr(self, f"_{name}", register)
-            self.comb += signal.eq(register.storage)
+        self.add_settings(SETTINGS, loops=1)
         for name, description in STROBES.items():
             register = CSRStorage(1, name=name, description=description)
             setattr(self, f"_{name}", register)
@@ -523,8 +519,4 @@ class ReplayPort(LiteXModule):
 
     def add_counters(self):
         """Add registers of what is counted, where no `DatagramReceiver` shows it."""
-        for name, description in COUNTERS.items():
-            signal   = getattr(self, name)
-            register = CSRStatus(len(signal), name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
+        self.add_status(COUNTERS)

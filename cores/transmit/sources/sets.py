@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
 from liteprobe.cores.formats import (
     BLOCK_TABLE_ENTRIES, SETS_AHEAD, SET_FIELD_OCTETS, SET_LEAD_TICKS, TABLE_ENTRIES, SetError, SetField,
 )
@@ -504,7 +504,7 @@ class SetsSource(ProgramSource):
 
 # Set Registers ------------------------------------------------------------------------------------
 
-class SetRegisters(LiteXModule):
+class SetRegisters(RegisterBank):
     """Gives the settings and the counters of a `SetsSource` to the bus.
 
     Parameters
@@ -523,8 +523,4 @@ class SetRegisters(LiteXModule):
             self.comb += signal.eq(register.storage)
         self._arm = CSRStorage(1, name="arm", description="Write: begin a program of sets, as arm of port<n>_tx a train.")
         self.comb += sets.request.eq(self._arm.re)
-        for name, description in STATUS.items():
-            signal   = getattr(sets, name)
-            register = CSRStatus(len(signal), name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
+        self.add_status(STATUS, sets)

@@ -10,7 +10,6 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.source import ProgramSource
@@ -20,8 +19,8 @@ from liteprobe.cores.transmit.sources.templates import FrameTemplates, TemplateU
 
 # Registers, in ``port<n>_tx``: their names begin with the source's.
 SETTINGS = {
-    "mask": (STREAMS, "Streams that streams_arm begins, bit n is stream n."),
-    "hold": (1, "The program goes on when no stream has frames any more, until stop."),
+    "mask": "Streams that streams_arm begins, bit n is stream n.",
+    "hold": "The program goes on when no stream has frames any more, until stop.",
 }
 
 STROBES = {
@@ -300,10 +299,7 @@ class StreamSource(ProgramSource):
 
     def add_csr(self):
         """Add the registers of the contract."""
-        for name, (width, description) in SETTINGS.items():
-            register = WriteOnlyCSR(width, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += getattr(self, name).eq(register.storage)
+        self.add_settings(SETTINGS)
         self._arm = CSRStorage(1, name="arm",
             description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
         self.comb += self.request.eq(self._arm.re)
