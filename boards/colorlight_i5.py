@@ -36,7 +36,8 @@ class SodimmModule(Ecp5Board):
     timing, left_out = _timing, _left_out
 
     def __init__(self, revision, toolchain="trellis"):
-        super().__init__(colorlight_i5.Platform(board=self.name.removeprefix("colorlight_"), revision=revision, toolchain=toolchain))
+        board = self.name.removeprefix("colorlight_")
+        super().__init__(colorlight_i5.Platform(board=board, revision=revision, toolchain=toolchain))
 
 class ColorlightI5(SodimmModule):
     """Describes the i5 7.0."""

@@ -167,7 +167,8 @@ class PartsConfig:
         "Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone.")
     measures      = _has(Part.MEASURE,
         "Whether ports measure streams and keep nothing, in the place of a receive path that keeps records.")
-    sends_streams = _has(Part.STREAMS, "Whether ports send many streams; then meters count bit errors, and take TX stamps from fields.")
+    sends_streams = _has(Part.STREAMS,
+        "Whether ports send many streams; then meters count bit errors, and take TX stamps from fields.")
     replays       = _has(Part.REPLAY, "Whether ports send what the host streams: traces, and configuration sets.")
     makes_sets    = _has(Part.SETS, "Whether ports make frames of configuration sets.")
     emulates      = _has(Part.EMULATE, "Whether ports are joined by an emulated network.")

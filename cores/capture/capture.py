@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Keeps what ports capture: records of ports in, closed blocks out."""
+"""Keeps what ports capture: records of ports in, closed blocks out.
+
+Stands alone: it is what probes, tests and pages take of all files here.
+"""
 
 from migen import *
 

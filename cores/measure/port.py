@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Measures all of a port that needs no frame to be stored: counts, order, delays, histograms."""
+"""Measures all of a port that needs no frame to be stored: counts, order, delays, histograms.
+
+Stands alone: it is what probes and pages take of all files here.
+"""
 
 from migen import *
 

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Shows each frame to the pacer ahead of its octets."""
+"""Shows each frame to the pacer ahead of its octets.
+
+Stands alone: it is where frames go from ``sys`` to ``timebase``, which tests of its own hold to.
+"""
 
 from migen import *
 
