@@ -22,18 +22,13 @@ class FakeLink(Link):
 
     Parameters
     ----------
-    model : ModelProbe
-        The probe.
-    folder : Path
-        Where the register map is written to.
+    model : the probe.
+    folder : where the register map is written to.
 
     Attributes
     ----------
-    silences : list of float
-        Arguments of ``expect_silence`` (s), in order.
-    waits : list of float
-        Arguments of ``wait`` (s), in order.
-    is_closed : bool
+    silences : arguments of ``expect_silence`` (s), in order.
+    waits : arguments of ``wait`` (s), in order.
     """
 
     arrival_timeout_s = 0.002
