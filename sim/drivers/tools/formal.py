@@ -14,7 +14,6 @@ from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.system.build import ALLOCATION
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -77,7 +76,7 @@ def prove(proof, name, run=Run()):
     programs = Path(sys.executable).parent
     result = run_group(
         [programs / "yowasp-sby", "-f", *PROGRAMS, "proof.sby"], cwd=folder,
-        env={**os.environ, **ALLOCATION, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
     )
     assert result.returncode == 0, f"{name}: see {folder}\n" + "\n".join(result.stdout.splitlines()[-25:])
 
