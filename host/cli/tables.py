@@ -60,18 +60,8 @@ def figures(
 ) -> Table:
     """Return rows as a table of these columns.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    rows : sequence
-    style : callable
-        Returns the style of a row's name, which is in the first column.
-    is_tight : bool
-        Less space between columns.
-    quiet : str
-        Style of a 0 that would be a fault if it were more.
-    text : int
-        How many columns are words.
+    ``style``: returns the style of a row's name, which is in the first column.
+    ``quiet``: style of a 0 that would be a fault if it were more.
     """
     made = table(*(column.head for column in columns), text=text, is_tight=is_tight)
     for row in rows:
@@ -94,11 +84,7 @@ def bars(counts: Sequence[int]) -> Text:
 class InTurn:
     """Shows parts below one another, or where the terminal is too low, one of them.
 
-    Parameters
-    ----------
-    parts : sequence of RenderableType
-    turn : int
-        Which of them, counted on and on.
+    ``turn``: which of them, counted on and on.
     """
 
     def __init__(self, parts: Sequence[RenderableType], turn: int) -> None:
@@ -106,7 +92,6 @@ class InTurn:
         self.turn = turn
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         lines = sum(len(console.render_lines(part, options.update(height=None))) for part in self.parts)
         if lines <= options.max_height - OTHER_LINES:
             yield from self.parts
@@ -121,7 +106,6 @@ class Either:
         self.wide, self.compact = wide, compact
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
         yield self.wide if needed <= options.max_width else self.compact
 
@@ -132,11 +116,6 @@ def _compact(heads: Sequence[str], title: str | None = None) -> Table:
     for head in heads:
         made.add_column(head, justify="right", no_wrap=True)
     return made
-
-
-def facts(found: Mapping[str, object]) -> None:
-    """Print names and values."""
-    console().print(fact_table(found.items()))
 
 
 def fact_table(found: Iterable[tuple[str, object]]) -> Table:
@@ -169,24 +148,23 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
 
 def compared(rows: Sequence[Row], title: str) -> None:
     """Print measured beside theory, and how far stamps are from the pins, for a terminal of 80 columns."""
-    columns = [*TRAINS.of("length count rate half_width"), _headed("theory", "theory"), *TRAINS.of("capacity")]
+    columns = [
+        *TRAINS.of("length count rate half_width"),
+        replace(TRAINS["theory"], head="theory"),
+        *TRAINS.of("capacity"),
+    ]
     columns += [replace(DELAYS["mean"], head="delay"), *TRAINS.of("theory_delay off_pins lost")]
-    made = _compact([column.head for column in columns], title)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(made)
+    out.print(_filled(_compact([column.head for column in columns], title), columns, rows))
     _remarks(rows)
     out.print()
 
 
-def _headed(key: str, head: str) -> Column:
-    return replace(TRAINS[key], head=head)
-
-
-def _plain(columns: Sequence[Column], row: Row) -> list[str]:
-    """Return the figures of a row with nothing between thousands."""
-    return [column.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for column in columns]
+def _filled(made: Table, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+    """Return a table with the figures of rows, nothing between thousands."""
+    for row in rows:
+        made.add_row(*(one.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for one in columns))
+    return made
 
 
 WIDE = 140  # Columns that the whole table of trains takes.
@@ -205,11 +183,8 @@ def trains(rows: Sequence[Row]) -> None:
     ]
     columns += TRAINS.of("ipdv_std lost duplicated reordered late" if is_wide else "counts")
     heads = [column.head for column in columns]
-    made = table(*heads, text=0) if is_wide else _compact(heads)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(made)
+    out.print(_filled(table(*heads, text=0) if is_wide else _compact(heads), columns, rows))
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
@@ -227,10 +202,7 @@ def one_way(rows: Sequence[Row]) -> Table:
         *(replace(one, head=head, digits=2) for one, head in delays),
         TRAINS["lost"],
     ]
-    made = table(*(column.head for column in columns), text=0)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
-    return made
+    return _filled(table(*(column.head for column in columns), text=0), columns, rows)
 
 
 def _trust(rows: Sequence[Row]) -> str:

@@ -100,7 +100,6 @@ class Platform(GenericPlatform):
 
 # CRG ----------------------------------------------------------------------------------------------
 
-
 class SimulatedClocks(LiteXModule):
     """Takes ``sys`` and ``timebase`` from the pins; ``memory``, once it is asked for, has all ticks of ``timebase`` or some.
 
@@ -163,7 +162,6 @@ class SimulatedClocks(LiteXModule):
 
 # PHY ----------------------------------------------------------------------------------------------
 
-
 class SimulatedPhy(LiteXModule):
     """A PHY as a port sees it, with no register of its own: the pins are the timestamp points.
 
@@ -209,13 +207,10 @@ class SimulatedPhy(LiteXModule):
 
 # PPS ----------------------------------------------------------------------------------------------
 
-
 class SimulatedSamples(LiteXModule):
     """Takes the samples of the PPS input from the pins, as late as a board's.
 
-    Attributes
-    ----------
-    samples : Signal(SAMPLES), out, ``timebase``
+    ``samples``: Signal(SAMPLES), out, ``timebase``.
     """
 
     def __init__(self, pads):
@@ -228,16 +223,13 @@ class SimulatedSamples(LiteXModule):
 
 # Board --------------------------------------------------------------------------------------------
 
-
 class Board:
     """Gives a SoC what it may ask of the simulated board; the same as of a real one.
 
     Parameters
     ----------
-    memory_clk_freq : float, Hz
-        Frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
-    at_pace : bool
-        ``sys`` has 50 MHz by the line's clock: the harness must give it so.
+    memory_clk_freq : float, Hz; frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
+    at_pace : bool; ``sys`` has 50 MHz by the line's clock: the harness must give it so.
     """
 
     name = "simulated"

@@ -23,10 +23,7 @@ INTERVAL_S = 0.02
 class Device:
     """Settings and values of each type, one that refuses and one that hangs.
 
-    Parameters
-    ----------
-    agent : Agent
-        Gets them.
+    ``agent``: gets them.
     """
 
     def __init__(self, agent: Agent) -> None:

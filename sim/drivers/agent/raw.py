@@ -36,12 +36,7 @@ def frame(value: Value) -> bytes:
 class Reply:
     """An answer, or a push.
 
-    Attributes
-    ----------
-    kind, status, session, number, monotonic_ns, utc_ns, duration_ns : int
-    body : list of bytes
-    octets : bytes
-        All of it.
+    ``octets``: all of it.
     """
 
     kind: int
@@ -81,11 +76,7 @@ class Reply:
 class Controller:
     """A controller that sends anything.
 
-    Parameters
-    ----------
-    address : str
-    session : int
-        Of requests that are made by `ask`.
+    ``session``: of requests that are made by `ask`.
     """
 
     def __init__(self, address: str, session: int = 1) -> None:

@@ -25,7 +25,6 @@ class Bridge:
     commands : list of (command, byte address, words), all that came.
     lost : int, octets of the next reply that get lost.
     is_mute : bool, whether nothing is answered.
-    is_closed : bool
     """
 
     def __init__(self) -> None:
@@ -95,9 +94,7 @@ class ProbeBridge(Bridge):
 
     On a serial line no lease guards the bus, so what is written here has the lease that the probe itself names.
 
-    Parameters
-    ----------
-    port : int, UDP port on localhost.
+    ``port``: int, UDP port on localhost.
     """
 
     def __init__(self, port: int) -> None:
@@ -137,13 +134,7 @@ class ProbeBridge(Bridge):
 class SerialPort:
     """A serial port of this machine (a pseudo-terminal) with a bridge at its other end.
 
-    Parameters
-    ----------
-    bridge : Bridge
-
-    Attributes
-    ----------
-    path : str, the device that a program opens.
+    ``path``: str, the device that a program opens.
     """
 
     def __init__(self, bridge: Bridge) -> None:

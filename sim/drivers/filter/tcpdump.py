@@ -27,10 +27,7 @@ def is_there() -> bool:
 class Witness:
     """A file of frames that tcpdump is asked about.
 
-    Parameters
-    ----------
-    frames : sequence of bytes
-        Without FCS.
+    ``frames``: without FCS.
     """
 
     def __init__(self, frames: Sequence[bytes]) -> None:

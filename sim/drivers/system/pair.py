@@ -28,11 +28,7 @@ TICK_NS = 8.0
 class PairBench:
     """Two open probes of one simulation.
 
-    Attributes
-    ----------
-    a, b : Probe
-    servos : their servos, on this host
-    truth : file of the truth
+    ``servos``: their servos, on this host.
     """
 
     a: Probe
@@ -85,12 +81,9 @@ def modelled_errors_ns(
 
     Parameters
     ----------
-    sender_ns, receiver_ns : array, shape (trains,)
-        Error of each clock at each train, from runs of the servo.
-    rate_ppm : float
-        Between the two oscillators: how fast the ticks of the line slide past those of the receiver.
-    packets : int
-        Of each train.
+    sender_ns, receiver_ns : array, shape (trains,); error of each clock at each train, from runs of the servo.
+    rate_ppm : between the two oscillators: how fast the ticks of the line slide past those of the receiver.
+    packets : of each train.
 
     Returns
     -------

@@ -29,14 +29,9 @@ class Fetch:
 
     Attributes
     ----------
-    line : Line
-    kind, load : Kind, float
-        Of the background, both ways.
-    lengths : sequence of int
-        Of the files (octets).
-    is_kept : bool
-        One connection for all.
-    seed : int
+    kind, load : Kind, float; of the background, both ways.
+    lengths : of the files (octets).
+    is_kept : one connection for all.
     """
 
     line: Line
@@ -64,14 +59,11 @@ class Fetched:
 
     Attributes
     ----------
-    differences : list of str
-        From the reference.
-    seconds : float
-        Until the client had all files.
+    differences : from the reference.
+    seconds : until the client had all files.
     frames, lost, resent, wrong : int
         Of the stations, both ways; that found the queue full; segments sent again; octets of content that aren't the site's.
-    late : int
-        Frames that left after their tick for the probe's sake.
+    late : frames that left after their tick for the probe's sake.
     """
 
     differences: list[str]
@@ -86,10 +78,7 @@ class Fetched:
 def fetch(emulated: Emulated, asked: Fetch, limit_s: float) -> Fetched:
     """Fetch the site through a probe that was just started, and hold all of it against the reference.
 
-    Raises
-    ------
-    RuntimeError
-        When it isn't fetched in ``limit_s`` of the simulated time.
+    Raises RuntimeError when it isn't fetched in ``limit_s`` of the simulated time.
     """
     ways = [asked.settings(number, emulated.read(number, "store_words")) for number in range(2)]
     emulated.start(dict(enumerate(ways)))

@@ -53,19 +53,14 @@ class StreamWords:
 
     Parameters
     ----------
-    read : callable
-        Returns a word of the schedule of its port.
-    read_list : callable
-        Returns a word of the lists.
-    number : int
-        Of the stream.
+    read : returns a word of the schedule of its port.
+    read_list : returns a word of the lists.
+    number : of the stream.
 
     Attributes
     ----------
-    due : int
-        Tick of the program in which the next frame is due.
-    length, sequence : int
-        Of that frame.
+    due : int; tick of the program in which the next frame is due.
+    length, sequence : int; of that frame.
     """
 
     read: Callable[[int], int]
@@ -178,16 +173,9 @@ class TrafficFrame(ModelFrame):
 class TrafficProbe(MonitorProbe):
     """A probe whose ports send streams over a wire, and measure what comes.
 
-    Parameters
-    ----------
-    wire : Wire
-        What becomes of the frames.
-    ports : int
+    ``wire``: what becomes of the frames.
 
-    Attributes
-    ----------
-    frames : list of TrafficFrame
-        That left, in order.
+    ``frames``: that left, in order.
     """
 
     def __init__(self, wire: Wire | None = None, ports: int = 2) -> None:

@@ -8,11 +8,65 @@ It knows the frames as they are asked for and when their words came into the rin
 Source: docs/design/replay.md; IEEE 802.3-2022, 4.4.2 (what a frame takes on the line); RFC 791, 3.1 (checksum of the header).
 """
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+WAIT, STAMP, END = 1, 2, 8
+
+
+class Record(NamedTuple):
+    """A frame as it is sent: its tick from the start of the program, its octets (without FCS), and its stamp's word."""
+
+    tick: int
+    octets: bytes
+    snap: int
+    stamp: int | None
+
+
+def decode(words: Sequence[int]) -> list[Record]:
+    """Return the frames of a whole trace.
+
+    Raises ValueError when a record is not one, or the last one doesn't end the trace.
+    """
+    found, at, tick = [], 0, 0
+    is_over = False
+    while at < len(words):
+        if is_over:
+            raise ValueError(f"word {at} follows the end")
+        ticks, shape = words[at], words[at + 1]
+        length, snap, flags = shape & 0x3FFF, shape >> 14 & 0x3FFF, shape >> 28
+        at += 2
+        tick += ticks
+        if flags & WAIT:
+            if length or snap or flags != WAIT:
+                raise ValueError(f"the record that waits before word {at} has more than a time")
+            continue
+        if not 60 <= length <= 9000 or snap > length:
+            raise ValueError(f"the record before word {at} has {length} octets and {snap} of them")
+        stamp = None
+        if flags & STAMP:
+            stamp = words[at]
+            at += 1
+            if (stamp & 0xFF) + (stamp >> 8 & 7) >= snap:
+                raise ValueError(f"the stamp of the record before word {at} is outside of its octets")
+        count = (snap + 3) // 4
+        octets = b"".join(struct.pack("<I", word) for word in words[at : at + count])
+        at += count
+        if len(octets) < snap or any(octets[snap:]):
+            raise ValueError(f"the octets before word {at} are cut, or what fills their last word isn't zero")
+        found.append(Record(tick, octets[:snap] + bytes(length - snap), snap, stamp))
+        is_over = bool(flags & END)
+    if not is_over:
+        raise ValueError("the last record doesn't end the trace")
+    return found
+
+
+# Frames --------------------------------------------------------------------------------------------
 
 AROUND = 24
 """Octets that a frame takes on the line beyond its own: preamble, SFD, FCS, interpacket gap."""
@@ -26,14 +80,10 @@ class StampPlace:
 
     Attributes
     ----------
-    offset, octets : int
-        First octet in the frame, and how many, the highest first.
-    shift : int
-        Nibbles by which the time (ns) is shifted right.
-    with_nibble : bool
-        The high nibble of the first octet stays.
-    mends : bool
-        It is the identification of an IPv4 header of 20 octets, 0 so far, whose checksum is made right.
+    offset, octets : first octet in the frame, and how many, the highest first.
+    shift : nibbles by which the time (ns) is shifted right.
+    with_nibble : the high nibble of the first octet stays.
+    mends : it is the identification of an IPv4 header of 20 octets, 0 so far, whose checksum is made right.
     """
 
     offset: int
@@ -49,13 +99,9 @@ class TraceFrame:
 
     Attributes
     ----------
-    gap : int
-        Ticks from the start that is due of the frame before, or from that of the program.
-    length : int
-        Octets on the wire, without FCS.
-    octets : bytes
-        The first of them; the others are 0.
-    stamp : StampPlace, or None
+    gap : ticks from the start that is due of the frame before, or from that of the program.
+    length : octets on the wire, without FCS.
+    octets : the first of them; the others are 0.
     """
 
     gap: int
@@ -105,11 +151,9 @@ class Verdict:
     ----------
     starts_off : int
         Frames that started in another tick than they must, or, of words that came late, too early or too long after them.
-    late : int
-        Frames that started after their tick, and that is right.
+    late : frames that started after their tick, and that is right.
     underruns, underruns_unsaid : int
         Frames that were due before their words came; frames where it is not said, within SOON.
-    first_underrun : int or None
     """
 
     starts_off: int
@@ -128,8 +172,7 @@ def judged(
     ----------
     due, length, came, start : arrays, shape (frames,)
         When each is due; octets without FCS; when its last word came into the ring; when it started. Ticks of the program.
-    most : int
-        Ticks that a frame takes at most from the ring to the line, if nothing is in its way.
+    most : ticks that a frame takes at most from the ring to the line, if nothing is in its way.
     """
     free = np.concatenate(([-(1 << 62)], start[:-1] + length[:-1] + AROUND))
     earliest = np.maximum(due, free)

@@ -9,25 +9,14 @@ from itertools import product
 import pytest
 
 from liteprobe.cores.formats import (
-    FILTER_CONDITIONS,
-    FILTER_MACS,
-    FILTER_PORTS,
-    FILTER_PROTOCOLS,
-    FILTER_ROW_WORDS,
-    FILTER_TERM_WORDS,
-    FILTER_VECTORS,
-    FILTER_VLANS,
-    NO_RULE,
-    TERM_RULES,
-    FilterCondition,
-    FilterControl,
-    Layer3,
+    FILTER_CONDITIONS, FILTER_MACS, FILTER_PORTS, FILTER_PROTOCOLS, FILTER_ROW_WORDS, FILTER_TERM_WORDS, FILTER_VECTORS,
+    FILTER_VLANS, NO_RULE, TERM_RULES, FilterCondition, FilterControl, Layer3,
 )
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.expression import parse
 from liteprobe.sim.drivers.filter.filter import compare
 from liteprobe.sim.drivers.filter.expressions import Frames, varied
-from liteprobe.sim.drivers.filter.rules import RandomRules, Row, mac_words, row_words
+from liteprobe.sim.drivers.filter.filter import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.drivers.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
