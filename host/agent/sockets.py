@@ -19,13 +19,7 @@ QUEUE = 10_000  # Messages to one peer that wait to be sent.
 
 
 class Sockets:
-    """Listens at an address, and at another port for pushes.
-
-    Parameters
-    ----------
-    clients : list of bytes
-        Public keys that may connect.
-    """
+    """Listens at an address, and at another port for pushes; ``clients``: public keys that may connect."""
 
     def __init__(self, address: str, keys: Keys | None, clients: list[bytes]) -> None:
         self._context = zmq.Context()

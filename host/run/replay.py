@@ -292,12 +292,8 @@ def replay(
 ) -> ReplayResult:
     """Replay traces by port, all from the same tick, and return what came of it.
 
-    Raises
-    ------
-    UsageError
-        When the probe, its link or a port can't, or a trace is wrong.
-    ProbeError, KeyboardInterrupt
-        As of `StreamedRun`.
+    Raises UsageError when the probe, its link or a port can't, or a trace is wrong; ProbeError, KeyboardInterrupt as of
+    `StreamedRun`.
     """
     probe.need(Part.REPLAY)
     if not traces:
@@ -313,10 +309,7 @@ def replay(
 class ReplaySchedule:
     """Knows when frames of a replay started: from a start at a time of the probe's clock, and looks at it while the ports send.
 
-    Parameters
-    ----------
-    increment : int
-        Nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
+    ``increment``: nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
     """
 
     def __init__(self, timebase: Timebase, increment: int) -> None:
@@ -418,12 +411,7 @@ def sent_frames(trace: Trace, increment: int, prefix: int, most: int) -> Unstamp
 class ArrivalSink:
     """Takes records of a capture, and keeps key and time of the frames that have no stamp.
 
-    Parameters
-    ----------
-    stamps : mapping of int to Stamp or None
-        By the port that frames come to.
-    prefix : int
-        Octets that the capture keeps of a frame.
+    ``stamps``: by the port that frames come to; ``prefix``: octets that the capture keeps of a frame.
     """
 
     def __init__(self, stamps: Mapping[int, Stamp | None], prefix: int) -> None:

@@ -275,6 +275,8 @@ def send_sets(
 ) -> SetsResult:
     """Send the frames that a probe makes of sets, and return what came of it.
 
+    Raises UsageError when the probe, its link or a port can't; ProbeError, KeyboardInterrupt as of `StreamedRun`.
+
     Parameters
     ----------
     sets : Sets or mapping of int to Sets
@@ -282,13 +284,6 @@ def send_sets(
         that puts functions or classes of its own into them begins with ``if __name__ == "__main__":``.
     show : callable or None
         Given a look, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the probe, its link or a port can't.
-    ProbeError, KeyboardInterrupt
-        As of `StreamedRun`.
     """
     options = options or SetsOptions()
     given = {sets.stream.port: sets} if isinstance(sets, Sets) else sets

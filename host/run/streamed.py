@@ -390,6 +390,8 @@ class StreamedPort(ABC, Generic[FiguresT]):
 class StreamedRun(PortRun, Generic[FiguresT]):
     """One start of one port or several, all in the same tick; a kind of program with more to do derives from it.
 
+    Raises UsageError when the probe's answers share a line that has no room for them.
+
     Parameters
     ----------
     jobs : sequence of StreamedPort
@@ -398,11 +400,6 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         Where words go to (``target_of``).
     show : callable or None
         Given a look, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the probe's answers share a line that has no room for them.
     """
 
     def __init__(
@@ -429,12 +426,8 @@ class StreamedRun(PortRun, Generic[FiguresT]):
     def run(self) -> StreamedResult[FiguresT]:
         """Send all, and return what came of it.
 
-        Raises
-        ------
-        ProbeError
-            When a link is down, nothing answers or what is streamed is wrong: all ports have stopped then.
-        KeyboardInterrupt
-            Passed on after the ports were stopped; Interrupted has the result until then.
+        Raises ProbeError when a link is down, nothing answers or what is streamed is wrong: all ports have stopped
+        then; KeyboardInterrupt passed on after the ports were stopped; Interrupted has the result until then.
         """
         with self.stopped_at_errors():
             self.prepare()
@@ -616,13 +609,7 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
 
 def target_of(probe: RunDevice, patience_s: float | None) -> Target:
-    """Return where words go to.
-
-    Raises
-    ------
-    UsageError
-        When the link has no way for them.
-    """
+    """Return where words go to; UsageError when the link has no way for them."""
     link = probe.link
     address, device = link.replay_address(), link.replay_device()
     if address is not None:

@@ -129,16 +129,14 @@ def _check_headers(headers: Headers) -> None:
 def schedule(program: TrainProgram, increment: int) -> Schedule:
     """Turn the times of ``program`` into ticks, exact to 2^-32 of a tick.
 
+    Raises UsageError when an interval is below the length plus 24 octets (a rate above the line) or above what the
+    registers hold.
+
     Parameters
     ----------
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
-
-    Raises
-    ------
-    UsageError
-        When an interval is below the length plus 24 octets (a rate above the line) or above what the registers hold.
     """
     interval, notes = _interval_ticks(program, increment)
     gap_ticks = round(_ticks("gap", program.gap_ns or 0.0, increment))

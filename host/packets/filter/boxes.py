@@ -222,10 +222,7 @@ def primitive(node: Node) -> Boxes:
 def boxes_of(node: Node) -> Boxes:
     """Return the union of boxes that an expression is.
 
-    Raises
-    ------
-    FilterDoesNotFit
-        When a part asks what no box can say, or too many are needed.
+    Raises FilterDoesNotFit when a part asks what no box can say, or too many are needed.
     """
     match node:
         case Not(part=part):
