@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import MAX_LENGTH, NO_SEQUENCE, OVERHEAD, RING_WORDS, TICK_NS, Part
+from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.capture.session import Sink
@@ -212,18 +212,10 @@ class ReplayedTrace(StreamedPort[PortReplay]):
         """Return what the port sent."""
         counters = self.port.transmit.counters()
         counts = self.ring.counts()
-        first_late = counters["first_late"]
         return PortReplay(
-            port=self.port.number,
-            asked=self.asked,
-            frames=counts.frames,
-            late=counters["late"],
-            first_late=None if first_late == NO_SEQUENCE else first_late,
+            **self.common_figures(counts.frames, counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
-            sent=self.sent,
-            receive=self.receive,
-            delays=delays,
             trace=self.trace,
             increment=self._increment,
             summary=self.summary,

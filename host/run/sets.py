@@ -243,18 +243,10 @@ class SentSets(StreamedPort[PortSets]):
         """Return what the port sent."""
         counters = self._transmit.counters()
         counts = self._transmit.sets_counts()
-        first_late = counters["first_late"]
         return PortSets(
-            port=self.port.number,
-            asked=self.asked,
-            frames=counters["sent"],
-            late=counters["late"],
-            first_late=None if first_late == NO_SEQUENCE else first_late,
+            **self.common_figures(counters["sent"], counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
-            sent=self.sent,
-            receive=self.receive,
-            delays=delays,
             counts=counts,
             summary=self._summary,
             is_counted=self._count is not None,
