@@ -10,7 +10,7 @@ import pytest
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.network import Network
 from liteprobe.sim.drivers.system.fake_link import fake_emulator
-from liteprobe.sim.models.emulator.way_back import Arrival, leaving
+from liteprobe.sim.models.emulator.direction import Arrival, leaving
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 
 LONGEST, INTERVAL = 1536, 1600

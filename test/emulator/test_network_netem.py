@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.traffic.network import (
-    Bernoulli,
-    Direction,
-    GilbertElliott,
-    Jitter,
-    Queue,
-    Reorder,
-    TrafficClass,
-)
+from liteprobe.host.traffic.network import Bernoulli, Direction, GilbertElliott, Jitter, Queue, Reorder, TrafficClass
 from liteprobe.host.traffic.network.document import read_network, write_network
 from liteprobe.host.traffic.network.netem import from_netem
 

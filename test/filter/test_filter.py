@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import (
-    FILTER_ENABLED_BIT,
-    FILTER_TERM_WORDS,
-    NO_RULE,
-    UnifiedFlag,
-)
+from liteprobe.cores.formats import FILTER_ENABLED_BIT, FILTER_TERM_WORDS, NO_RULE, UnifiedFlag
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, Numbers

@@ -14,7 +14,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets import window
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
-from liteprobe.sim.models.traffic.trace_words import Record, decode
+from liteprobe.sim.models.traffic.replay import Record, decode
 
 Write = Callable[[list[Packet]], bytes]
 KINDS: list[Write] = [pcap, pcapng]

@@ -15,7 +15,7 @@ from liteprobe.host.traffic.intervals import Burst, Interval
 from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.drivers.system.fake_traffic import DELAY_TICKS, ENDLESS, FIXED, MIXED, MakeProbe, maker, some
+from liteprobe.sim.drivers.system.fake_link import DELAY_TICKS, ENDLESS, FIXED, MIXED, MakeProbe, maker, some
 from liteprobe.sim.models.probe.streams import TrafficFrame
 from liteprobe.sim.models.probe.trains import ModelFrame, damaged
 from liteprobe.sim.models.traffic import streams as traffic

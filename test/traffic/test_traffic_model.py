@@ -9,24 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from liteprobe.host.traffic.stream import (
-    IMIX,
-    Burst,
-    Fixed,
-    Interval,
-    Lengths,
-    RandomLength,
-    Stepped,
-    Stream,
-)
-from liteprobe.sim.models.traffic.streams import (
-    Xorshift,
-    dues,
-    exponential,
-    logarithms,
-    schedule,
-    state_of,
-)
+from liteprobe.host.traffic.stream import IMIX, Burst, Fixed, Interval, Lengths, RandomLength, Stepped, Stream
+from liteprobe.sim.models.traffic.streams import Xorshift, dues, exponential, logarithms, schedule, state_of
 
 
 def rows(streams: list[Stream], count: int) -> list[tuple[int, int, int, int, bool, int]]:

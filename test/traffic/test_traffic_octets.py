@@ -31,12 +31,7 @@ from liteprobe.host.traffic.stream import (
 )
 from liteprobe.sim.drivers.frames.random_streams import StreamMaker
 from liteprobe.sim.drivers.frames.tshark import write_pcap
-from liteprobe.sim.models.traffic.streams import (
-    Xorshift,
-    octets,
-    schedule,
-    state_of,
-)
+from liteprobe.sim.models.traffic.streams import Xorshift, octets, schedule, state_of
 
 SEED = 1916
 NOW = 0x0123_4567_89AB_CDEF  # Far from 0 in all of its octets.
