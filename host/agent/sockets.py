@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Opens the sockets of an agent: for requests, for values that are pushed, and one that says whose keys are good."""
+"""Opens the sockets of an agent: for requests, for values that are pushed, and one that says whose keys are good.
+
+Stands alone: what an agent's end of ZeroMQ needs, as connection.py is that of a script; the agent knows neither.
+"""
 
 import os
 from collections.abc import Iterator
