@@ -1,12 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""docs/boards.md says what the reports of the builds say."""
+"""docs/boards.md, which tools/boards_page.py writes, says what the reports of the builds say."""
 
 import json
 
+from boards_page import main
+
 from liteprobe.boards import BOARDS
-from liteprobe.soc.build.boards_page import main
 
 
 def report(seed, fmax_mhz, **config):
