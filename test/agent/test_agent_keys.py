@@ -112,13 +112,9 @@ def test_nothing_passes_an_agent_with_keys_in_plain(curve: str) -> None:
 
 # Addresses ----------------------------------------------------------------------------------------
 
-REACHABLE = (
-    "tcp://0.0.0.0:0",
-    "tcp://[::]:0",
-    "tcp://192.0.2.1:5580",
-    "tcp://device.example:5580",
-    "tcp://128.0.0.1:0",
-)
+REACHABLE = [
+    f"tcp://{host}" for host in ("0.0.0.0:0", "[::]:0", "192.0.2.1:5580", "device.example:5580", "128.0.0.1:0")
+]
 
 
 @pytest.mark.parametrize("address", REACHABLE)
@@ -288,11 +284,11 @@ def test_files_that_are_not_keys_are_named(tmp_path: Path, pairs: Path) -> None:
 
 
 def test_keys_of_one_end_alone_are_refused(pairs: Path) -> None:
-    with pytest.raises(UsageError, match="belong together"):
-        Agent("x", "tcp://127.0.0.1:0", keys(pairs, "agent"))
-    with pytest.raises(UsageError, match="belong together"):
-        Agent("x", "tcp://127.0.0.1:0", clients=[pairs])
-    with pytest.raises(UsageError, match="belong together"):
-        AgentClient("tcp://127.0.0.1:1", keys(pairs, "known"))
-    with pytest.raises(UsageError, match="belong together"):
-        AgentClient("tcp://127.0.0.1:1", agent_key=pairs / "agent.key")
+    for make in (
+        lambda: Agent("x", "tcp://127.0.0.1:0", keys(pairs, "agent")),
+        lambda: Agent("x", "tcp://127.0.0.1:0", clients=[pairs]),
+        lambda: AgentClient("tcp://127.0.0.1:1", keys(pairs, "known")),
+        lambda: AgentClient("tcp://127.0.0.1:1", agent_key=pairs / "agent.key"),
+    ):
+        with pytest.raises(UsageError, match="belong together"):
+            make()

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Documents of networks: what is read, written, refused with its line, and shown on the page; presets; bandwidth traces."""
 
-import importlib.util
 import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import traffic_page
 import yaml
 
 from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
@@ -330,17 +329,9 @@ def test_forty_frames_of_the_incast_come_within_one_service() -> None:
     assert [CLASS_FIELDS[name].value(words) for name in names] == [3, 1, 40, 1_250_000, 1514]
 
 
-def load_tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("traffic_page", ROOT / "tools/traffic_page.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_has_the_keys_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
-    assert load_tool().current(PAGE) == PAGE
+    assert traffic_page.current(PAGE) == PAGE
     assert re.findall(r"^<!-- keys: (.*) -->$", PAGE, re.MULTILINE) == [section.title for section in SECTIONS]
 
 
