@@ -13,9 +13,10 @@ from liteprobe.host.analysis import truth
 from liteprobe.host.analysis.arrivals import packets
 from liteprobe.host.analysis.calibration import Calibration, calibrate, fit_line, load
 from liteprobe.host.analysis.summary import row
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.report.files import flat
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 SLOT_NS = 672  # Of a frame of 60 octets.
@@ -129,15 +130,13 @@ def test_calibration_takes_the_set_up_out(tmp_path):
 
 
 def test_calibration_needs_two_lengths():
-    with pytest.raises(UsageError, match="two lengths"):
-        calibrate(rows_of(8, 0)[:1])
+    assert "two lengths" in refusal(calibrate, rows_of(8, 0)[:1])
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"line": 1}', "[]"])
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(UsageError, match="is not a calibration"):
-        load(tmp_path / "x.json")
+    assert "is not a calibration" in refusal(load, tmp_path / "x.json")
 
 
 def test_correction_is_measured_less_theory():
@@ -185,20 +184,17 @@ def test_deviation_is_measured_less_true_delay_of_the_first_arrival():
 
 def test_a_packet_that_truth_does_not_know_is_an_error():
     first, _ = truth.programs(TABLE, 0, 1, [3, 2])
-    with pytest.raises(ProbeError, match="doesn't know"):
-        truth.deviations_ns(np.array([2]), np.array([400]), first)
+    assert "doesn't know" in refusal(truth.deviations_ns, np.array([2]), np.array([400]), first, error=ProbeError)
 
 
 def test_another_number_of_frames_than_sent_is_an_error():
-    with pytest.raises(ProbeError, match="holds 5 frames, but 6"):
-        truth.programs(TABLE, 0, 1, [3, 3])
+    assert "holds 5 frames, but 6" in refusal(truth.programs, TABLE, 0, 1, [3, 3], error=ProbeError)
 
 
 def test_truth_file_is_read_up_to_its_last_whole_row(tmp_path):
     (tmp_path / "t").write_bytes(TABLE.tobytes() + b"half")
     assert truth.read(tmp_path / "t").tolist() == TABLE.tolist()
-    with pytest.raises(ProbeError, match="can't be read"):
-        truth.read(tmp_path / "none")
+    assert "can't be read" in refusal(truth.read, tmp_path / "none", error=ProbeError)
 
 
 # Records that are missing -------------------------------------------------------------------------

@@ -14,13 +14,11 @@ import sys
 import time
 import zlib
 from calendar import timegm
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import cast
 
-import numpy as np
 import pytest
 
 from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
@@ -31,9 +29,10 @@ from liteprobe.host.cli.commands import firmware as command
 from liteprobe.host.device import firmware_build
 from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Console, Image, load, read_image
 from liteprobe.host.device.firmware_build import DAY_S, FIRMWARE, NOT_BEFORE, Tools, build, dated, find_tools, folder_of
-from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.traffic.headers import Headers
+from liteprobe.sim.drivers.system.fake_link import MemoryLink
 from liteprobe.soc.build.devicetree import write_formats
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,38 +45,23 @@ MAP = {
 CPU_RESET, ENTRY, STATE, _, RAM_READY = (0xF0000000 + 4 * n for n in range(5))
 
 
-class Processor(Link):
+class Processor(MemoryLink):
     """A bus with RAM, and what the program in ROM does when the processor's reset ends."""
 
     def __init__(self, starts: bool = True, ready_after: float = 0) -> None:
-        self.words: dict[int, int] = {RAM_READY: int(ready_after == 0)}
+        super().__init__()
+        self.words[RAM_READY] = int(ready_after == 0)
         self.starts = starts
         self.ready_after = ready_after  # Waits.
-        self.seen: list[tuple[int, int]] = []
         self.ran: dict[int, int] | None = None
 
-    def read(self, address: int, count: int = 1) -> Words:
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
-    def read_scattered(self, addresses: Sequence[int]) -> Words:
-        return np.array([self.words.get(address, 0) for address in addresses], dtype=np.uint32)
-
-    def write(self, address: int, words: Sequence[int]) -> Words:
-        for number, word in enumerate(words):
-            self._write(address + 4 * number, word)
-        return self.read(address, len(words))
-
-    def _write(self, address: int, word: int) -> None:
+    def put(self, address: int, word: int) -> None:
         held = self.words.get(CPU_RESET, 0)
         assert held == 2 or address == CPU_RESET, f"{address:#x} while the CPU runs"
-        self.seen.append((address, word))
-        self.words[address] = word
+        super().put(address, word)
         if address == CPU_RESET and word == 0 and held == 2 and self.words.get(ENTRY) and self.starts:
             self.ran = {a: w for a, w in self.words.items() if RAM <= a < RAM + RAM_BYTES}
             self.words |= {ENTRY: 0, STATE: 1}
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def wait(self, seconds: float) -> None:
         """The RAM becomes ready when its time has come."""
@@ -106,7 +90,7 @@ def test_image_is_in_the_ram_when_the_processor_starts_and_not_before(tmp_path: 
     assert octets[: len(image.octets)] == image.octets and not any(octets[len(image.octets) :])
     assert (image.version, link.words[CPU_RESET]) == ("1.2.3", 0)
     # Held first, let go last.
-    assert link.seen[0] == (CPU_RESET, 2) and link.seen[-1] == (CPU_RESET, 0) and link.seen[-2] == (ENTRY, RAM)
+    assert link.writes[0] == (CPU_RESET, 2) and link.writes[-1] == (CPU_RESET, 0) and link.writes[-2] == (ENTRY, RAM)
 
 
 def test_processor_that_does_not_start_is_held_and_told(tmp_path: Path) -> None:
@@ -125,7 +109,7 @@ def test_loader_waits_for_the_ram_before_it_touches_anything(tmp_path: Path) -> 
     link = Processor(ready_after=math.inf)
     with pytest.raises(ProbeError, match="the probe's RAM isn't ready 5 ms after .* switch the probe off and on"):
         load(registers(link), read_image(tmp_path / "image.bin"))
-    assert link.seen == []
+    assert link.writes == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +126,7 @@ def test_image_that_cannot_run_here_is_refused_untouched(changes: dict[str, int]
     path = write_image(tmp_path, changes.pop("map_hash", probe.map_hash), **changes)
     with pytest.raises(UsageError, match=text):
         load(probe, read_image(path))
-    assert link.seen == []
+    assert link.writes == []
 
 
 def test_probe_without_processor_or_ram_is_told_what_to_build(tmp_path: Path) -> None:
