@@ -213,8 +213,6 @@ class Probe:
 
         Parameters
         ----------
-        program : TrainProgram
-            What to send.
         transmit : int
             Port that sends.
         receive : int or None
@@ -290,6 +288,8 @@ class Probe:
     ) -> "ReplayResult":
         """Replay traces, all ports in the same tick, streamed from this host while they run; return what came of it.
 
+        ``show`` and what is raised are as of ``run.replay``; ``loops`` and ``capture`` stand above those of ``options``.
+
         Parameters
         ----------
         traces : Trace or mapping of int to Trace
@@ -298,7 +298,6 @@ class Probe:
             How often all is sent; None: until it is interrupted.
         capture : CaptureRequest, path or None
             What all ports see meanwhile: a path is that of a pcapng. With stamps, each frame's delay is in the result.
-        options, show : as of ``run.replay``, which raises the errors, too; ``loops`` and ``capture`` come from here.
         """
         from liteprobe.host.run.replay import ReplayOptions, replay  # Its files take a while to load.
 
@@ -366,7 +365,6 @@ class Probe:
 
         Parameters
         ----------
-        request : CaptureRequest
         progress : callable or None
             Called with the frames written so far, now and then.
         remark : callable or None

@@ -99,7 +99,6 @@ class Agent:
 
         Parameters
         ----------
-        name : str
         minimum, maximum : int or float or None
             Range of an int or float.
         initial : bool, int, float, str or bytes, or None
@@ -123,7 +122,6 @@ class Agent:
 
         Parameters
         ----------
-        name : str
         interval_s : float
             It is read so often (s) and pushed while somebody watches it; 0: it can't be watched.
 

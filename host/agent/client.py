@@ -29,41 +29,19 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 
 @dataclass(frozen=True)
 class Event:
-    """Records a setting that was set, a value that was read or pushed, or why not.
+    """Records a setting that was set, a value that was read or pushed, or why not."""
 
-    Attributes
-    ----------
-    action : str
-        "set", "get" or "push".
-    name : str
-    asked : bool, int, float, str or bytes, or None
-        What was asked for, of a set.
-    value : bool, int, float, str or bytes, or None
-        What the device took, or has; None: an error.
-    status : AgentStatus
-    why : str
-        The text of an error.
-    times : Times
-        Of the device, when its callback had ended; of an error that no callback made, when it was found.
-    sent_ns, received_ns : int or None
-        Time of this host (UTC, ns) just before the request was sent, and just after its answer came; None of a push.
-    number : int
-        Of the request, or of a push since the agent's start.
-    missed : int
-        Pushes of this value that are missing before this one.
-    """
-
-    action: str
+    action: str  # "set", "get" or "push".
     name: str
-    asked: Scalar | None
-    value: Scalar | None
+    asked: Scalar | None  # What was asked for, of a set.
+    value: Scalar | None  # What the device took, or has; None: an error.
     status: AgentStatus
-    why: str
-    times: Times
-    sent_ns: int | None
-    received_ns: int | None
-    number: int
-    missed: int = 0
+    why: str  # The text of an error.
+    times: Times  # Of the device, when its callback had ended; of an error that no callback made, when it was found.
+    sent_ns: int | None  # Time of this host (UTC, ns) just before the request was sent; None of a push.
+    received_ns: int | None  # And just after its answer came.
+    number: int  # Of the request, or of a push since the agent's start.
+    missed: int = 0  # Pushes of this value that are missing before this one.
 
     @property
     def offset_bounds_ns(self) -> tuple[int, int] | None:
@@ -106,12 +84,7 @@ SETTING, VALUE, WATCHED = 1, 2, 3
 
 
 class AgentError(ProbeError):
-    """The agent, or the device, refused a request.
-
-    Attributes
-    ----------
-    status : AgentStatus
-    """
+    """The agent, or the device, refused a request."""
 
     def __init__(self, why: str, status: AgentStatus) -> None:
         super().__init__(why)
@@ -120,26 +93,14 @@ class AgentError(ProbeError):
 
 @dataclass(frozen=True)
 class Description:
-    """Describes a device as its agent does.
-
-    Attributes
-    ----------
-    name : str
-    limit_s : float
-        Time limit of a callback (s).
-    settings, values : dict of str to Type
-    watchable : frozenset of str
-        Values that can be watched.
-    values_port : int
-        TCP port that pushes come from.
-    """
+    """Describes a device as its agent does."""
 
     name: str
-    limit_s: float
+    limit_s: float  # Time limit of a callback (s).
     settings: dict[str, Type]
     values: dict[str, Type]
-    watchable: frozenset[str]
-    values_port: int
+    watchable: frozenset[str]  # Values that can be watched.
+    values_port: int  # TCP port that pushes come from.
 
 
 class AgentClient:

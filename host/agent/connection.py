@@ -57,9 +57,6 @@ class Connection:
 
     Parameters
     ----------
-    address : str
-    keys : Keys or None
-        Of this end.
     agent_key : bytes or None
         Public key of the agent.
 

@@ -80,13 +80,7 @@ DOCUMENT = Section(
 
 @dataclass(frozen=True)
 class DeviceDocument:
-    """Holds the device of a document.
-
-    Attributes
-    ----------
-    name : str
-    items : list of Item
-    """
+    """Holds the device of a document."""
 
     name: str
     items: list[Item]
@@ -102,7 +96,6 @@ def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceD
 
     Parameters
     ----------
-    text : str
     limit_s : float
         A command that takes longer is ended (s).
     name : str

@@ -27,37 +27,20 @@ Callback = Callable[..., Any]
 
 @dataclass
 class Item:
-    """Describes a setting or a value.
-
-    Attributes
-    ----------
-    name : str
-    type : Type
-    is_setting : bool
-    call : callable
-        Of a setting: takes the value, and returns what the device took of it, or None: as it was asked. Of a value: returns it.
-    minimum, maximum : int or float or None
-        Range of an int or float; None: any.
-    interval_ns : int
-        A value is read and pushed so often where somebody watches it; 0: it can't be watched.
-    last : bool, int, float, str or bytes, or None
-        What a setting was set to last; None: nothing yet.
-    is_own : bool
-        A counter of the agent: read without a callback of the device.
-    hangs_since_ns : int or None
-        Monotonic time at which a callback that still runs went over its time limit.
-    """
+    """Describes a setting or a value."""
 
     name: str
     type: Type
     is_setting: bool
+    #: Of a setting: takes the value, and returns what the device took of it, or None: as it was asked. Of a value:
+    #: returns it.
     call: Callback
-    minimum: float | None = None
+    minimum: float | None = None  # Range of an int or float; None: any.
     maximum: float | None = None
-    interval_ns: int = 0
-    last: Scalar | None = None
-    is_own: bool = False
-    hangs_since_ns: int | None = None
+    interval_ns: int = 0  # A value is read and pushed so often where somebody watches it; 0: it can't be watched.
+    last: Scalar | None = None  # What a setting was set to last; None: nothing yet.
+    is_own: bool = False  # A counter of the agent: read without a callback of the device.
+    hangs_since_ns: int | None = None  # Monotonic time at which a callback that still runs went over its time limit.
 
     def __post_init__(self) -> None:
         """Refuse what no message could carry."""

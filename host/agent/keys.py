@@ -21,12 +21,7 @@ HOW = "make them with 'liteprobe agent keys NAME'"
 
 @dataclass(frozen=True)
 class Keys:
-    """A pair of CURVE keys, each 40 characters of Z85.
-
-    Attributes
-    ----------
-    public, secret : bytes
-    """
+    """A pair of CURVE keys, each 40 characters of Z85."""
 
     public: bytes
     secret: bytes

@@ -92,27 +92,13 @@ class MessageError(ProbeError):
 
 @dataclass(frozen=True)
 class AgentRequest:
-    """Holds what a controller asks for.
+    """Holds what a controller asks for."""
 
-    Attributes
-    ----------
-    kind : MessageKind
-        HELLO, SET or GET.
-    session : int
-        Number that a controller draws at its start, 1 to 2**64 - 1.
-    number : int
-        Of this request in its session, from 1, rising.
-    name : str
-        Of a setting or value; "" of a HELLO.
-    value : bool, int, float, str or bytes, or None
-        Of a SET.
-    """
-
-    kind: MessageKind
-    session: int
-    number: int
-    name: str = ""
-    value: Scalar | None = None
+    kind: MessageKind  # HELLO, SET or GET.
+    session: int  # Number that a controller draws at its start, 1 to 2**64 - 1.
+    number: int  # Of this request in its session, from 1, rising.
+    name: str = ""  # Of a setting or value; "" of a HELLO.
+    value: Scalar | None = None  # Of a SET.
 
 
 @dataclass(frozen=True)
@@ -126,26 +112,14 @@ class Times:
 
 @dataclass(frozen=True)
 class AgentAnswer:
-    """Holds what an agent answers, or pushes: a value, a description, or an error with its text.
+    """Holds what an agent answers, or pushes: a value, a description, or an error with its text."""
 
-    Attributes
-    ----------
-    kind : int
-        Of the request.
-    status : AgentStatus
-    session, number : int
-        Of the request; of a push: those of the agent, and of this value since its start.
-    times : Times
-    body : tuple of bytes
-        Frames that follow the header.
-    """
-
-    kind: int
+    kind: int  # Of the request.
     status: AgentStatus
-    session: int
-    number: int
+    session: int  # Of the request; of a push: that of the agent.
+    number: int  # Of the request; of a push: of this value since the agent's start.
     times: Times
-    body: tuple[bytes, ...] = ()
+    body: tuple[bytes, ...] = ()  # Frames that follow the header.
 
     @property
     def value(self) -> Scalar:

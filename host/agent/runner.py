@@ -20,38 +20,20 @@ SESSIONS_MOST = 64  # More than jobs, so one that waits for nothing can always b
 
 @dataclass
 class ControllerSession:
-    """Remembers the last request of a controller.
+    """Remembers the last request of a controller."""
 
-    Attributes
-    ----------
-    number : int
-        Of its last request.
-    frames : list of bytes
-        The last request.
-    identity : bytes
-        Where its answer goes.
-    answer : list of bytes
-        The answer; empty while it is under way.
-    """
-
-    number: int = 0
-    frames: list[bytes] = field(default_factory=list)
-    identity: bytes = b""
-    answer: list[bytes] = field(default_factory=list)
+    number: int = 0  # Of its last request.
+    frames: list[bytes] = field(default_factory=list)  # The last request.
+    identity: bytes = b""  # Where its answer goes.
+    answer: list[bytes] = field(default_factory=list)  # The answer; empty while it is under way.
 
 
 class Sessions:
-    """Remembers the last request of the controllers that asked last.
-
-    Attributes
-    ----------
-    duplicates : int
-        Requests that came again.
-    """
+    """Remembers the last request of the controllers that asked last."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[int, ControllerSession] = OrderedDict()
-        self.duplicates = 0
+        self.duplicates = 0  # Requests that came again.
 
     def take(self, request: AgentRequest, frames: Sequence[bytes], identity: bytes) -> list[bytes] | None:
         """Return None for a request that is new, else what is to be sent again: nothing while it is under way.
@@ -92,23 +74,12 @@ JOBS_MOST = 32
 
 @dataclass
 class CallbackJob:
-    """Holds a callback that is to be run.
-
-    Attributes
-    ----------
-    item : Item
-    request : AgentRequest or None
-        Who asks; None: it is read to be pushed.
-    deadline_ns : int
-        Monotonic time at which it is given up.
-    status, value, why, times
-        How it ended.
-    """
+    """Holds a callback that is to be run."""
 
     item: Item
-    request: AgentRequest | None
-    deadline_ns: int
-    status: AgentStatus = AgentStatus.OK
+    request: AgentRequest | None  # Who asks; None: it is read to be pushed.
+    deadline_ns: int  # Monotonic time at which it is given up.
+    status: AgentStatus = AgentStatus.OK  # How it ended.
     value: Scalar | None = None
     why: str = ""
     times: Times = field(default_factory=lambda: Times(0, 0))
@@ -138,13 +109,6 @@ class Runner:
     ----------
     answer : callable
         Gets each job once, when it is done or given up; called by the thread that calls the methods.
-
-    Attributes
-    ----------
-    fd, wake_fd : int
-        Readable when `collect` has something to do; what makes it so when it is written to.
-    timeouts, late : int
-        Jobs that were given up; callbacks that returned after that.
     """
 
     def __init__(self, answer: Callable[[CallbackJob], None]) -> None:
@@ -152,11 +116,12 @@ class Runner:
         self._waiting: deque[CallbackJob] = deque()
         self._running: CallbackJob | None = None
         self._done: SimpleQueue[CallbackJob] = SimpleQueue()
+        #: Readable when `collect` has something to do; what makes it so when it is written to.
         self.fd, self.wake_fd = os.pipe()
         os.set_blocking(self.wake_fd, False)
         self._pipe = threading.RLock()  # The handler of a signal may wake it, too.
         self._is_closed = False
-        self.timeouts = self.late = 0
+        self.timeouts = self.late = 0  # Jobs that were given up; callbacks that returned after that.
         self._jobs = self._thread()
 
     @property

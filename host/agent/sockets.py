@@ -23,24 +23,14 @@ class Sockets:
 
     Parameters
     ----------
-    address : str
-    keys : Keys or None
     clients : list of bytes
         Public keys that may connect.
-
-    Attributes
-    ----------
-    address : str
-    values_port : int
-    denied : int
-        Connections with a key that isn't in the list.
-    unsent : int
-        Answers whose controller had gone, or takes no more.
     """
 
     def __init__(self, address: str, keys: Keys | None, clients: list[bytes]) -> None:
         self._context = zmq.Context()
         self._clients = {z85.decode(key) for key in clients}
+        #: Connections with a key that isn't in the list. Answers whose controller had gone, or takes no more.
         self.denied = self.unsent = 0
         try:
             self._access = self._context.socket(zmq.REP)

@@ -161,7 +161,6 @@ def reader(
     ----------
     name : str
         For messages.
-    kind : Type
     read : callable
         Returns the octets that hold it.
     match : pattern or None

@@ -35,27 +35,13 @@ REMEMBERED = 4096  # Numbers of missing blocks, to tell a late block from a repe
 
 @dataclass
 class OrderCounters:
-    """Counts what became of blocks.
+    """Counts what became of blocks."""
 
-    Attributes
-    ----------
-    missing : int
-        Numbers that were passed over; late ones are among them.
-    repeated : int
-        Blocks that had come before: refused.
-    late : int
-        Blocks that came after their place was given up: refused.
-    out_of_order : int
-        Blocks that came after a later one, and could still be put into their place.
-    restarts : int
-        Times that the numbers began anew.
-    """
-
-    missing: int = 0
-    repeated: int = 0
-    late: int = 0
-    out_of_order: int = 0
-    restarts: int = 0
+    missing: int = 0  # Numbers that were passed over; late ones are among them.
+    repeated: int = 0  # Blocks that had come before: refused.
+    late: int = 0  # Blocks that came after their place was given up: refused.
+    out_of_order: int = 0  # Blocks that came after a later one, and could still be put into their place.
+    restarts: int = 0  # Times that the numbers began anew.
 
 
 @dataclass(frozen=True)
@@ -69,16 +55,10 @@ class Run:
 
 @dataclass
 class Order:
-    """Sorts the blocks of one channel into runs by their numbers.
-
-    Attributes
-    ----------
-    expected : int or None
-        Number of the next block; None before the first.
-    """
+    """Sorts the blocks of one channel into runs by their numbers."""
 
     counters: OrderCounters
-    expected: int | None = None
+    expected: int | None = None  # Number of the next block; None before the first.
     _missing: dict[int, None] = field(default_factory=dict)
 
     def runs(self, numbers: NDArray[np.uint32]) -> Iterator[Run]:
@@ -161,33 +141,16 @@ def no_blocks() -> Blocks:
 
 @dataclass
 class StreamCounters(OrderCounters):
-    """Counts what became of blocks, and of the records in them.
+    """Counts what became of blocks, and of the records in them."""
 
-    Attributes
-    ----------
-    blocks : int
-        Blocks that came, refused ones included.
-    damaged : int
-        Blocks that are none: magic, version, channel, lengths. Refused.
-    records : int
-        Records that were found, gaps included.
-    gaps, gap_frames : int, int
-        Gap records, and the frames that they stand for.
-    cut : int
-        Records that a missing block took a part of.
-    broken : int
-        Places where records don't end where the next begins, or that no record can have.
-    dropped : dict of int
-        Frames that the probe dropped for want of space, by channel, as the blocks say.
-    """
-
-    blocks: int = 0
-    damaged: int = 0
-    records: int = 0
-    gaps: int = 0
-    gap_frames: int = 0
-    cut: int = 0
-    broken: int = 0
+    blocks: int = 0  # Blocks that came, refused ones included.
+    damaged: int = 0  # Blocks that are none: magic, version, channel, lengths. Refused.
+    records: int = 0  # Records that were found, gaps included.
+    gaps: int = 0  # Gap records.
+    gap_frames: int = 0  # Frames that these stand for.
+    cut: int = 0  # Records that a missing block took a part of.
+    broken: int = 0  # Places where records don't end where the next begins, or that no record can have.
+    #: Frames that the probe dropped for want of space, by channel, as the blocks say.
     dropped: dict[int, int] = field(default_factory=dict)
 
 
@@ -206,7 +169,6 @@ def are_whole(headers: NDArray[np.void], lengths: NDArray[Any] | None = None) ->
 
     Parameters
     ----------
-    headers : of `block_headers`
     lengths : array or None
         Octets that came of each block; None: all.
     """
@@ -245,10 +207,6 @@ class BlockDecoder:
     ----------
     first_numbers : mapping or None
         Number of the first block to come, by channel, where it is known; else the first to come is the first.
-
-    Attributes
-    ----------
-    counters : StreamCounters
     """
 
     def __init__(self, first_numbers: Mapping[int, int] | None = None) -> None:
@@ -378,30 +336,19 @@ def _copy(blocks: Blocks, chosen: Index, counts: Index, target: NDArray[np.uint3
 
 
 class _Walks:
-    """Walks through blocks, side by side.
-
-    Attributes
-    ----------
-    begins, limits : array, shape (walks,)
-        Where a block's first record begins, and where the block ends: the next walk takes over.
-    run_ends : array, shape (walks,)
-        Where the words end that follow one another without a gap.
-    following : array, shape (walks,)
-        Where the next walk of the run begins; -1 for the last one.
-    heads_cut : array
-        Where the head of a record begins that goes beyond its run.
-    bad : int
-        Records that no frame can have.
-    """
+    """Walks through blocks, side by side."""
 
     def __init__(self, begins: Index, limits: Index, run_ends: Index, owners: Index, piece_ends: Index) -> None:
+        #: Shape (walks,). Where a block's first record begins, and where the block ends: the next walk takes over.
+        #: Shape (walks,). Where the words end that follow one another without a gap.
         self.begins, self.limits, self.run_ends, self.piece_ends = begins, limits, run_ends, piece_ends
         self._owners = owners
+        #: Shape (walks,). Where the next walk of the run begins; -1 for the last one.
         self.following = np.full(len(begins), -1)
         is_followed = owners[:-1] == owners[1:]
         self.following[:-1][is_followed] = begins[1:][is_followed]
-        self.heads_cut = np.empty(0, np.int64)
-        self.bad = 0
+        self.heads_cut = np.empty(0, np.int64)  # Where the head of a record begins that goes beyond its run.
+        self.bad = 0  # Records that no frame can have.
 
     def walk(self, words: NDArray[np.uint32]) -> tuple[Index, Index, Index]:
         """Return walk, begin and end of every record, ends beyond the run included."""

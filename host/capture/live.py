@@ -41,47 +41,23 @@ class CaptureDevice(Protocol):
 
 @dataclass(frozen=True)
 class OpenTransport:
-    """Holds a transport that is there, and ours.
+    """Holds a transport that is there, and ours."""
 
-    Parameters
-    ----------
-    kind : str
-        One of TRANSPORTS.
-    udp_port : int
-        0: a free one.
-    dma : DmaCapture or None
-        The rings of transport ``dma``, not started.
-    remark : str
-        Why it isn't the fastest one, where that is not a choice of the user's; else empty.
-    """
-
-    kind: str
-    udp_port: int = 0
-    dma: DmaCapture | None = None
-    remark: str = ""
+    kind: str  # One of TRANSPORTS.
+    udp_port: int = 0  # 0: a free one.
+    dma: DmaCapture | None = None  # The rings of transport ``dma``, not started.
+    remark: str = ""  # Why it isn't the fastest one, where that is not a choice of the user's; else empty.
 
 
 @dataclass(frozen=True)
 class RunningCapture:
-    """Holds a capture that runs.
-
-    Parameters
-    ----------
-    source : BlockSource
-    finish : callable
-        Ends it, and returns what the probe counted, by name.
-    ports : int
-    clock_s : callable
-        Time that durations are of.
-    remark : str
-        What makes it slower than it could be; else empty.
-    """
+    """Holds a capture that runs."""
 
     source: BlockSource
-    finish: Callable[[], dict[str, Any]]
+    finish: Callable[[], dict[str, Any]]  # Ends it, and returns what the probe counted, by name.
     ports: int
-    clock_s: Callable[[], float]
-    remark: str = ""
+    clock_s: Callable[[], float]  # Time that durations are of.
+    remark: str = ""  # What makes it slower than it could be; else empty.
 
 
 def clock_words(probe: CaptureDevice) -> str:

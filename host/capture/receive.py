@@ -52,14 +52,8 @@ class ManyReader:
     ----------
     address : int
         Of the first slot.
-    slots : int
     size : int
         Octets of a slot: what is longer is cut.
-
-    Attributes
-    ----------
-    lengths : array of uint32, shape (slots,)
-        Octets that came last into each slot.
     """
 
     def __init__(self, address: int, slots: int, size: int) -> None:
@@ -69,6 +63,7 @@ class ManyReader:
             place.base, place.size = address + slot * size, size
             message.places, message.place_count = ctypes.pointer(place), 1
         stride = ctypes.sizeof(_Message)
+        #: Shape (slots,). Octets that came last into each slot.
         self.lengths: NDArray[np.uint32] = np.ndarray(
             (slots,), np.uint32, memoryview(self._messages).cast("B"), _Message.length.offset, (stride,)
         )
@@ -176,14 +171,10 @@ class Receiver:
         Channel of each socket.
     slots : int
         Blocks that may wait.
-
-    Attributes
-    ----------
-    port : int
-        UDP port of channel 0, whether that is received or not.
     """
 
     def __init__(self, sockets: list[socket.socket], channels: Sequence[int] = (0,), slots: int = SLOTS) -> None:
+        #: UDP port of channel 0, whether that is received or not.
         self.port = int(sockets[0].getsockname()[1]) - channels[0]
         self._slots = slots
         self._memory = SharedMemory(LENGTHS_AT + slots * (4 + BLOCK_OCTETS))

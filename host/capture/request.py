@@ -36,21 +36,12 @@ class Keep(IntEnum):
 
 @dataclass(frozen=True)
 class Sampling:
-    """Chooses which of the frames that pass are recorded.
+    """Chooses which of the frames that pass are recorded."""
 
-    Parameters
-    ----------
-    shift : int
-        One of 2^shift.
-    by_hash : bool
-        By the packet's hash, so that probes with one seed choose the same packets; else every 2^shift-th.
-    seed : int
-        Of the hash, 32 bits.
-    """
-
-    shift: int = 0
+    shift: int = 0  # One of 2^shift.
+    #: By the packet's hash, so that probes with one seed choose the same packets; else every 2^shift-th.
     by_hash: bool = False
-    seed: int = 0
+    seed: int = 0  # Of the hash, 32 bits.
 
     @classmethod
     def of(cls, text: str) -> "Sampling":
@@ -80,29 +71,17 @@ class Sampling:
 class CaptureSettings:
     """Sets the probe up for a capture.
 
-    Parameters
-    ----------
-    channels : tuple of int
-        Which channels frames go to, by flow hash.
-    snap_length : int
-        Octets that a record has of a frame at the most.
-    keep : Keep or None
-        What a record has of a frame; None: packets, or what the files of a request take.
-    sampling : Sampling
-    with_damaged : bool
-        Record damaged frames too.
-
     Raises
     ------
     UsageError
         When no probe could do it.
     """
 
-    channels: tuple[int, ...] = (0,)
-    snap_length: int = SNAP_MOST
-    keep: Keep | None = None
+    channels: tuple[int, ...] = (0,)  # Which channels frames go to, by flow hash.
+    snap_length: int = SNAP_MOST  # Octets that a record has of a frame at the most.
+    keep: Keep | None = None  # What a record has of a frame; None: packets, or what the files of a request take.
     sampling: Sampling = Sampling()
-    with_damaged: bool = False
+    with_damaged: bool = False  # Record damaged frames too.
 
     def __post_init__(self) -> None:
         if not self.channels or not all(0 <= channel < CHANNELS for channel in self.channels):
@@ -162,46 +141,29 @@ class Transport:
 class CaptureRequest:
     """Asks for a capture: what of the frames, and into which files.
 
-    Parameters
-    ----------
-    write, headers, blocks : path or None
-        Frames as pcapng, unified headers as Parquet, blocks as they come; ``-``: stdout. At least one.
-    settings : CaptureSettings
-        Channels, lengths, sampling, what is recorded.
-    filter : str or None
-        An expression in tcpdump's syntax. The probe filters, or this host a recording, by headers; with ``host_filter`` it
-        is libpcap that filters whole frames on this host, and takes all that it knows.
-    trigger : str or None
-        Keep nothing until a frame matches this expression; then ``before_ns`` before it (default: 10 ms) and ``after_ns``
-        after it (None: all that follows), by stamps.
-    host_trigger : bool
-        Look for the trigger on this host, not in the probe.
-    count : int or None
-        Frames after which the capture ends.
-    duration_s : float or None
-        Of the probe's time, after which it ends.
-    tai_utc_s : int, "probe" or None
-        Write stamps in UTC, so many seconds behind TAI; "probe": as the probe knows it. None: the probe's time as it is.
-    transport : Transport
-
     Raises
     ------
     UsageError
         When nothing could do it.
     """
 
-    write: str | Path | None = None
-    headers: str | Path | None = None
-    blocks: str | Path | None = None
-    settings: CaptureSettings = CaptureSettings()
+    write: str | Path | None = None  # Frames as pcapng; of the three files at least one, ``-``: stdout.
+    headers: str | Path | None = None  # Unified headers as Parquet.
+    blocks: str | Path | None = None  # Blocks as they come.
+    settings: CaptureSettings = CaptureSettings()  # Channels, lengths, sampling, what is recorded.
+    #: An expression in tcpdump's syntax. The probe filters, or this host a recording, by headers; with ``host_filter``
+    #: it is libpcap that filters whole frames on this host, and takes all that it knows.
     filter: str | None = None
     host_filter: bool = False
+    #: Keep nothing until a frame matches this expression; then ``before_ns`` before it (default: 10 ms) and
+    #: ``after_ns`` after it (None: all that follows), by stamps.
     trigger: str | None = None
     before_ns: int | None = None
     after_ns: int | None = None
-    host_trigger: bool = False
-    count: int | None = None
-    duration_s: float | None = None
+    host_trigger: bool = False  # Look for the trigger on this host, not in the probe.
+    count: int | None = None  # Frames after which the capture ends.
+    duration_s: float | None = None  # Of the probe's time, after which it ends.
+    #: Write stamps in UTC, so many seconds behind TAI; "probe": as the probe knows it. None: the probe's time as it is.
     tai_utc_s: int | Literal["probe"] | None = None
     transport: Transport = Transport()
 
@@ -263,20 +225,11 @@ def _parsed(text: str | None, by_libpcap: bool = False) -> "Expression | None":
 
 @dataclass(frozen=True)
 class CaptureResult:
-    """Says what became of a capture.
+    """Says what became of a capture."""
 
-    Attributes
-    ----------
-    counts : dict of str to int, or to more of them
-        All counts, by name, as ``liteprobe capture --json`` writes them.
-    signal : int
-        The signal that ended it; 0: none did.
-    header_files : list of Path
-        Parquet files, more than one where a file would have more than 2^31 rows.
-    """
-
-    counts: dict[str, Any]
-    signal: int = 0
+    counts: dict[str, Any]  # All counts, by name, as ``liteprobe capture --json`` writes them.
+    signal: int = 0  # The signal that ended it; 0: none did.
+    #: Parquet files, more than one where a file would have more than 2^31 rows.
     header_files: list[Path] = field(default_factory=list)
 
     @property

@@ -26,18 +26,10 @@ FAR = 64  # Blocks beyond the window that show that the window is over; fewer ma
 
 @dataclass(frozen=True)
 class ResendPolicy:
-    """Says when to ask for a block again, and when to give it up.
+    """Says when to ask for a block again, and when to give it up."""
 
-    Parameters
-    ----------
-    wait_s : float
-        Time without the block after which it is asked for, and asked for again (s).
-    tries : int
-        Times that it is asked for, at least 1.
-    """
-
-    wait_s: float = 0.02
-    tries: int = 25
+    wait_s: float = 0.02  # Time without the block after which it is asked for, and asked for again (s).
+    tries: int = 25  # Times that it is asked for, at least 1.
 
 
 class _ChannelWindow:
@@ -108,20 +100,15 @@ class Resequencer:
     ----------
     first_numbers : mapping
         Number of the first block to come, by channel. Others are foreign.
-    patience : ResendPolicy
     ring : int
         Blocks of a channel that the probe's ring holds: the window is a power of two, as large as that where WINDOWS allows.
-
-    Attributes
-    ----------
-    asked, repeated, never_came, foreign : int
-        Times that blocks were asked for again; blocks that came again, or after they were given up; blocks that were given
-        up; what is not a block of a channel of this capture.
     """
 
     def __init__(self, first_numbers: Mapping[int, int], patience: ResendPolicy | None = None, ring: int = 0) -> None:
         self.patience = patience or ResendPolicy()
         self.window = min(max(1 << (ring - 1).bit_length(), WINDOWS[0]), WINDOWS[1])
+        #: Times that blocks were asked for again; blocks that came again, or after they were given up; blocks that were
+        #: given up; what is not a block of a channel of this capture.
         self.asked = self.repeated = self.never_came = self.foreign = 0
         self._channels = {number: _ChannelWindow(first, self.window) for number, first in first_numbers.items()}
 

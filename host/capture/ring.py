@@ -60,10 +60,6 @@ class ChannelState:
 class CaptureRing:
     """Controls the ring of a probe that captures.
 
-    Parameters
-    ----------
-    registers : Registers
-
     Raises
     ------
     UsageError

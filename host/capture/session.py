@@ -28,16 +28,11 @@ class Merger:
     ----------
     window_ns : int
         How much later than a record's stamp one with an earlier stamp may come.
-
-    Attributes
-    ----------
-    disordered : int
-        Records that came too late for their place: they are handed on behind it.
     """
 
     def __init__(self, window_ns: int = WINDOW_NS) -> None:
         self.window_ns = window_ns
-        self.disordered = 0
+        self.disordered = 0  # Records that came too late for their place: they are handed on behind it.
         self._held = empty_batch()
         self._last = 0
 
@@ -90,20 +85,11 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Selection:
-    """Says what of a capture is wanted.
+    """Says what of a capture is wanted."""
 
-    Parameters
-    ----------
-    passes : callable or None
-        Filter on the host, from records to which of them pass; None: all pass.
-    trigger : Trigger or None
-    count : int or None
-        Frames after which the capture ends.
-    """
-
-    passes: Passes | None = None
+    passes: Passes | None = None  # Filter on the host, from records to which of them pass; None: all pass.
     trigger: Trigger | None = None
-    count: int | None = None
+    count: int | None = None  # Frames after which the capture ends.
 
 
 class CaptureSession:
@@ -111,24 +97,10 @@ class CaptureSession:
 
     Parameters
     ----------
-    sinks : sequence of Sink
-    choice : Selection
-    decoder : BlockDecoder or None
     window_ns : int
         How far channels may be apart.
     progress : callable or None
         Called with the frames written so far.
-
-    Attributes
-    ----------
-    decoder : BlockDecoder
-    merger : Merger
-    frames, octets : int
-        Frames that were written, and their octets on the wire, without FCS.
-    filtered : int
-        Frames that the filter on the host took out.
-    is_done : bool
-        All that was wanted has come.
     """
 
     def __init__(
@@ -141,8 +113,9 @@ class CaptureSession:
     ) -> None:
         self.decoder = decoder or BlockDecoder()
         self.merger = Merger(window_ns)
+        #: Frames that were written, their octets on the wire without FCS, frames that the filter on the host took out.
         self.frames = self.octets = self.filtered = 0
-        self.is_done = False
+        self.is_done = False  # All that was wanted has come.
         self._sinks = sinks
         self._choice = choice or Selection()
         self._progress = progress

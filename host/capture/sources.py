@@ -98,19 +98,12 @@ class UdpSource:
     ----------
     ring : CaptureRing
         Started.
-    receiver : Receiver
     channels : sequence of int
         Channels that the capture uses.
-    patience : ResendPolicy or None
     idle : callable or None
         Called when no block has come: a simulated probe's time passes only then.
     first : mapping or None
         Number of the first block of each channel; 0 where nothing was freed before.
-
-    Attributes
-    ----------
-    order : Resequencer
-        Knows what was asked for, and what never came.
     """
 
     def __init__(
@@ -129,6 +122,7 @@ class UdpSource:
         begins = dict.fromkeys(channels, 0) | dict(first or {})
         states = ring.states()
         self._share = {channel: states[channel].taken for channel in channels}
+        #: Knows what was asked for, and what never came.
         self.order = Resequencer(begins, patience, ring=max(self._share.values(), default=0))
         self._freed = dict(begins)
         self._freed_at = self._looked_at = 0.0
@@ -197,7 +191,6 @@ class BusSource:
     ----------
     ring : CaptureRing
         Started.
-    channels : sequence of int
     wait : callable
         Lets so many seconds of the probe's time pass.
     first : mapping or None
@@ -254,11 +247,6 @@ class DmaSource:
         Of the channels wanted; started after ``ring``.
     wait : callable
         Lets so many seconds of the probe's time pass.
-
-    Attributes
-    ----------
-    stalls : int
-        Times that a ring was found full: this host was too slow.
     """
 
     def __init__(self, ring: CaptureRing, dma: DmaCapture, wait: Callable[[float], None]) -> None:
@@ -267,7 +255,7 @@ class DmaSource:
         self._wait = wait
         self._is_stopping = False
         self._copied = np.empty((DMA_SLOTS * len(dma.rings), BLOCK_WORDS), np.uint32)
-        self.stalls = 0
+        self.stalls = 0  # Times that a ring was found full: this host was too slow.
 
     def stop(self) -> None:
         """Take no more frames; `batches` ends when all that was taken has come."""

@@ -30,26 +30,15 @@ class Trigger:
         By stamps; ``after_ns`` None: to the end.
     held_octets : int
         Most that is held of what was before.
-
-    Attributes
-    ----------
-    stamp : int or None
-        Of the frame that matched.
-    reach_ns : int
-        How long before it the first record was that passed.
-    is_done : bool
-        All that is wanted has passed.
-    given_up : int
-        Records that were near enough to a match, and of which too many had to be held.
     """
 
     def __init__(
         self, matches: Matches, before_ns: int, after_ns: int | None = None, held_octets: int = HELD_OCTETS
     ) -> None:
-        self.stamp: int | None = None
-        self.reach_ns = 0
-        self.is_done = False
-        self.given_up = 0
+        self.stamp: int | None = None  # Of the frame that matched.
+        self.reach_ns = 0  # How long before it the first record was that passed.
+        self.is_done = False  # All that is wanted has passed.
+        self.given_up = 0  # Records that were near enough to a match, and of which too many had to be held.
         self._matches = matches
         self._before_ns, self._after_ns = before_ns, after_ns
         self._held_octets = held_octets
@@ -95,18 +84,10 @@ SILENT_S = 3.0  # Without a block, after which what the ring held is taken for c
 
 @dataclass(frozen=True)
 class ProbeTrigger:
-    """Says what fires.
+    """Says what fires."""
 
-    Parameters
-    ----------
-    channel : int
-        To which the filter sends frames that fire.
-    quarters : int
-        Of a channel's blocks that are for what came before, 1 to 4.
-    """
-
-    channel: int
-    quarters: int = QUARTERS
+    channel: int  # To which the filter sends frames that fire.
+    quarters: int = QUARTERS  # Of a channel's blocks that are for what came before, 1 to 4.
 
     @property
     def word(self) -> int:
@@ -142,11 +123,6 @@ class TriggeredSource:
         Lets so many seconds of the probe's time pass.
     open_source : callable
         From the number of the first block of each channel to where blocks come from.
-
-    Attributes
-    ----------
-    overwritten : dict of int
-        Blocks of each channel that gave way to newer ones before the trigger fired.
     """
 
     def __init__(
@@ -156,6 +132,7 @@ class TriggeredSource:
         wait: Callable[[float], None],
         open_source: Callable[[dict[int, int]], BlockSource],
     ) -> None:
+        #: Blocks of each channel that gave way to newer ones before the trigger fired.
         self.overwritten = dict.fromkeys(channels, 0)
         self._ring = ring
         self._wait = wait

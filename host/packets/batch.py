@@ -33,20 +33,11 @@ def record_words(snap_length: Index, flags: NDArray[Any]) -> Index:
 
 @dataclass(frozen=True)
 class Batch:
-    """Holds some records, in order.
+    """Holds some records, in order."""
 
-    Attributes
-    ----------
-    words : array of u4
-        Where the records lie, among others maybe.
-    at : array, shape (records,)
-        First word of each record.
-    heads : array of HEAD_DTYPE, shape (records,)
-    """
-
-    words: NDArray[np.uint32]
-    at: Index
-    heads: NDArray[np.void]
+    words: NDArray[np.uint32]  # Where the records lie, among others maybe.
+    at: Index  # Shape (records,). First word of each record.
+    heads: NDArray[np.void]  # Shape (records,), of HEAD_DTYPE.
 
     def __len__(self) -> int:
         return len(self.at)

@@ -46,21 +46,6 @@ class Where(NamedTuple):
 class FileSource:
     """The frames of a file.
 
-    Parameters
-    ----------
-    path : Path
-    repair : bool
-        Where the file is cut or corrupt, it ends before that, with a note; else that is an error.
-
-    Attributes
-    ----------
-    per_second : int
-        Units of a second that times of its packets are counted in.
-    ticks_per_unit : Fraction
-        Of the times of its frames.
-    notes : list of str
-        What was left out, of the last time that all was read.
-
     Raises
     ------
     UsageError
@@ -68,9 +53,10 @@ class FileSource:
     """
 
     path: Path
-    repair: bool = False
-    per_second: int = field(init=False)
-    ticks_per_unit: Fraction = field(init=False)
+    repair: bool = False  # Where the file is cut or corrupt, it ends before that, with a note; else that is an error.
+    per_second: int = field(init=False)  # Units of a second that times of its packets are counted in.
+    ticks_per_unit: Fraction = field(init=False)  # Of the times of its frames.
+    #: What was left out, of the last time that all was read.
     notes: list[str] = field(default_factory=list, init=False, compare=False)
 
     follows_line = is_endless = False

@@ -77,33 +77,15 @@ MASKS = np.array([0xFFFFFFFF, 0xFF, 0xFFFF, 0xFFFFFF], "<u4")
 
 @dataclass(frozen=True)
 class Frames:
-    """Some frames, in order.
+    """Some frames, in order."""
 
-    Attributes
-    ----------
-    octets : array of u1
-        Where the frames lie, and ``SLACK`` octets after the last one.
-    at : array, shape (frames,)
-        First octet of each.
-    kept : array, shape (frames,)
-        Octets of each that are there, from its destination MAC on.
-    length : array, shape (frames,)
-        Octets of each on the wire, without FCS: 60 to 9000.
-    time : array, shape (frames,)
-        When each starts, in units of its source.
-    number : int
-        Of the first packet, as in the file, from 1.
-    base : int
-        Where in the file ``octets`` begins.
-    """
-
-    octets: NDArray[np.uint8]
-    at: Index
-    kept: Index
-    length: Index
-    time: Index
-    number: int = 1
-    base: int = 0
+    octets: NDArray[np.uint8]  # Where the frames lie, and ``SLACK`` octets after the last one.
+    at: Index  # Shape (frames,). First octet of each.
+    kept: Index  # Shape (frames,). Octets of each that are there, from its destination MAC on.
+    length: Index  # Shape (frames,). Octets of each on the wire, without FCS: 60 to 9000.
+    time: Index  # Shape (frames,). When each starts, in units of its source.
+    number: int = 1  # Of the first packet, as in the file, from 1.
+    base: int = 0  # Where in the file ``octets`` begins.
 
     def __len__(self) -> int:
         return len(self.at)

@@ -24,28 +24,15 @@ HAS_FCS_BIT, FCS_BIT, LINK_MASK = 26, 28, 0xFFFF
 
 @dataclass(frozen=True)
 class Packets:
-    """Some packets of a file, as they stand there.
+    """Some packets of a file, as they stand there."""
 
-    Attributes
-    ----------
-    at, kept, length, time : array, shape (packets,)
-        First octet of each in the window, octets that are there and on the wire (both with the FCS, where there is one), and
-        time (parts of a second from the beginning of second ``origin`` of the file).
-    fcs : array, shape (packets,)
-        Octets of FCS at the end of each.
-    link : array, shape (packets,)
-        Link type.
-    wrong : array, shape (packets,)
-        Whether a packet can't be what it says.
-    """
-
-    at: Index
-    kept: Index
-    length: Index
-    time: Index
-    fcs: Index
-    link: Index
-    wrong: NDArray[np.bool_]
+    at: Index  # Shape (packets,), as all of these. First octet of each in the window.
+    kept: Index  # Octets that are there, with the FCS where there is one.
+    length: Index  # Octets on the wire, likewise.
+    time: Index  # Parts of a second from the beginning of second ``origin`` of the file.
+    fcs: Index  # Shape (packets,). Octets of FCS at the end of each.
+    link: Index  # Shape (packets,). Link type.
+    wrong: NDArray[np.bool_]  # Shape (packets,). Whether a packet can't be what it says.
 
 
 def fcs_octets(field: int) -> int:
@@ -60,11 +47,6 @@ class PcapReader:
     ----------
     window : Window
         With the file header at its beginning.
-
-    Attributes
-    ----------
-    per_second : int
-        Parts of a second that times are counted in.
     """
 
     def __init__(self, window: Window) -> None:
@@ -73,6 +55,7 @@ class PcapReader:
             raise CutError("it ends within its header")
         magic = bytes(window.octets[:4])
         self._order = "<" if int.from_bytes(magic, "little") in MAGICS else ">"
+        #: Parts of a second that times are counted in.
         self.per_second = MAGICS[int.from_bytes(magic, "little" if self._order == "<" else "big")]
         (field,) = struct.unpack_from(self._order + "I", window.octets.data, 20)
         self._link, self._fcs = field & LINK_MASK, fcs_octets(field)

@@ -41,11 +41,6 @@ class PcapngReader:
     ----------
     window : Window
         With the first section's header at its beginning.
-
-    Attributes
-    ----------
-    per_second : int
-        Units of a second that times are counted in.
     """
 
     def __init__(self, window: Window) -> None:
@@ -53,7 +48,7 @@ class PcapngReader:
         self._order = "<"
         self._interfaces: list[Interface] = []
         self._origin_s: int | None = None
-        self.per_second = UNITS_USUAL
+        self.per_second = UNITS_USUAL  # Units of a second that times are counted in.
         self.at = 0
         self._stuck = ""
         self._has_unit = False

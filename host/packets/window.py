@@ -21,18 +21,6 @@ class CutError(Exception):
 class Window:
     """The part of a file that is looked at.
 
-    Parameters
-    ----------
-    path : Path
-
-    Attributes
-    ----------
-    octets : array of u1
-        ``filled`` octets of the file, from octet ``base`` of it on, and free space after them, for what is copied.
-    filled, base : int
-    missing : int
-        Octets by which the file ends before what was to be read next.
-
     Raises
     ------
     UsageError
@@ -41,8 +29,9 @@ class Window:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: ``filled`` octets of the file, from octet ``base`` of it on, and free space after them, for what is copied.
         self.octets: NDArray[np.uint8] = np.zeros(SLACK, np.uint8)
-        self.filled = self.base = self.missing = 0
+        self.filled = self.base = self.missing = 0  # Octets by which the file ends before what was to be read next.
         try:
             if not path.is_file():
                 raise UsageError(

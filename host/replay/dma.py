@@ -62,12 +62,10 @@ class DmaFlow:
     ----------
     slots : Slots
         Of shape DMA_SLOT.
-    session : ReplaySession
     device : Device
         Of the port's channel, open.
     name : str
         Of the device, for errors.
-    at : PortAddresses
 
     Raises
     ------
@@ -170,19 +168,11 @@ def run(flows: Sequence[DmaFlow], is_wanted: Callable[[], bool] = lambda: True) 
 
 @dataclass(frozen=True)
 class DmaTarget:
-    """PCIe: the path of the probe's first device, and where the registers of each port are.
-
-    Parameters
-    ----------
-    path : str
-    ports : tuple of PortAddresses
-        By number.
-    open_device : callable
-        From a path to a device; it goes along to the process that sends.
-    """
+    """PCIe: the path of the probe's first device, and where the registers of each port are."""
 
     path: str
-    ports: tuple[PortAddresses, ...]
+    ports: tuple[PortAddresses, ...]  # By number.
+    #: From a path to a device; it goes along to the process that sends.
     open_device: Callable[[str], Device] = DeviceFile
     shape: ClassVar[Shape] = DMA_SLOT
     slots: ClassVar[int] = DMA_SLOTS_READY

@@ -64,50 +64,24 @@ SLOTS_AT = TEXT_AT + TEXT_OCTETS
 
 @dataclass(frozen=True)
 class ReplaySession:
-    """Identifies all datagrams of a port.
+    """Identifies all datagrams of a port."""
 
-    Parameters
-    ----------
-    port : int
-        Of the probe.
-    number : int
-        Of the session, 16 bits.
-    lease : int
-        Under which this host has the probe, 16 bits.
-    """
-
-    port: int
-    number: int
-    lease: int
+    port: int  # Of the probe.
+    number: int  # Of the session, 16 bits.
+    lease: int  # Under which this host has the probe, 16 bits.
 
 
 @dataclass(frozen=True)
 class ReplayStatus:
-    """An answer of the probe.
-
-    Attributes
-    ----------
-    session : ReplaySession
-    flags : StatusFlag
-    accepted : int
-        Position (words, modulo 2^32) up to which the probe has all words.
-    limit : int
-        Position up to which it has space.
-    refused : int
-        Datagrams that were not accepted; modulo 2^16.
-    underruns : int
-        Frames that came too late; modulo 2^16.
-    frames : int
-        Frames that were sent.
-    """
+    """An answer of the probe."""
 
     session: ReplaySession
     flags: StatusFlag
-    accepted: int
-    limit: int
-    refused: int
-    underruns: int
-    frames: int
+    accepted: int  # Position (words, modulo 2^32) up to which the probe has all words.
+    limit: int  # Position up to which it has space.
+    refused: int  # Datagrams that were not accepted; modulo 2^16.
+    underruns: int  # Frames that came too late; modulo 2^16.
+    frames: int  # Frames that were sent.
 
 
 Parts = Sequence[tuple[ReplaySession, SharedMemory]]  # Of each port its session, and the memory of its slots.
@@ -216,29 +190,20 @@ class Slots:
 
     Parameters
     ----------
-    count : int
     memory : SharedMemory or None
         Of another process, with its datagrams; None: it is made.
     shape : Shape
         Of a datagram.
-
-    Attributes
-    ----------
-    cells : memoryview of u8
-        By `Cell`.
-    octets : memoryview
-        All datagrams, one after the other.
-    words : array, shape (datagrams, words)
-        The same.
     """
 
     def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None, shape: Shape = DATAGRAM) -> None:
         self.memory = memory or SharedMemory(SLOTS_AT + count * shape.octets)
         self.count, self.shape = (len(self.memory.buffer) - SLOTS_AT) // shape.octets, shape
         shared = memoryview(self.memory.buffer)
-        self.cells = shared[:TEXT_AT].cast("Q")
+        self.cells = shared[:TEXT_AT].cast("Q")  # By `Cell`.
         self._text = shared[TEXT_AT:SLOTS_AT]
-        self.octets = shared[SLOTS_AT:]
+        self.octets = shared[SLOTS_AT:]  # All datagrams, one after the other.
+        #: Shape (datagrams, words). The same.
         self.words = np.frombuffer(self.octets, np.uint32).reshape(self.count, shape.header + shape.words)
         self._shared = shared
         self.urgency: Urgency | None = None  # Of the process that fills it.

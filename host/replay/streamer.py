@@ -60,47 +60,22 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class StreamState:
-    """The state of the stream of a port.
+    """The state of the stream of a port."""
 
-    Attributes
-    ----------
-    accepted : int
-        Words that the probe has taken.
-    words : int
-        Words that were prepared so far.
-    is_all : bool
-        The probe has all of them.
-    datagrams, resent : int
-        Datagrams, each as often as it was sent; those among them that had been sent before.
-    gaps, timeouts : int
-        Times that the probe missed one; that no answer came in time.
-    starved : int
-        Times that the probe had space, and nothing was ready.
-    refused : int
-        Datagrams that the probe did not take: it had them, had no space, or missed one before.
-    answers : int
-    is_running : bool
-        The program of the port has begun.
-    underruns, frames : int
-        Frames that came too late for their time; that were sent. As of the last answer.
-    round_trip_s : float
-        From a datagram to its answer, the last one that was measured.
-    """
-
-    accepted: int = 0
-    words: int = 0
-    is_all: bool = False
-    datagrams: int = 0
-    resent: int = 0
-    gaps: int = 0
-    timeouts: int = 0
-    starved: int = 0
-    refused: int = 0
+    accepted: int = 0  # Words that the probe has taken.
+    words: int = 0  # Words that were prepared so far.
+    is_all: bool = False  # The probe has all of them.
+    datagrams: int = 0  # Each as often as it was sent.
+    resent: int = 0  # Datagrams among them that had been sent before.
+    gaps: int = 0  # Times that the probe missed a datagram.
+    timeouts: int = 0  # Times that no answer came in time.
+    starved: int = 0  # Times that the probe had space, and nothing was ready.
+    refused: int = 0  # Datagrams that the probe did not take: it had them, had no space, or missed one before.
     answers: int = 0
-    is_running: bool = False
-    underruns: int = 0
-    frames: int = 0
-    round_trip_s: float = 0.0
+    is_running: bool = False  # The program of the port has begun.
+    underruns: int = 0  # Frames that came too late for their time, as of the last answer.
+    frames: int = 0  # That were sent, as of the last answer.
+    round_trip_s: float = 0.0  # From a datagram to its answer, the last one that was measured.
 
     @property
     def octets(self) -> int:
@@ -117,7 +92,6 @@ class Streamer:
 
     Parameters
     ----------
-    target : Target
     sources : mapping of ReplaySession to WordSource
         One a port. The sessions are open at the probe.
 

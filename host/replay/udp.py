@@ -45,26 +45,18 @@ COUNTS = 1 << 16  # Of the counts in an answer.
 UDP_SEGMENT = 103  # Of linux/udp.h: the kernel cuts what is sent at once into datagrams of so many octets.
 BUFFER_OCTETS = 4 << 20  # Asked of the kernel, for what it sends and receives.
 WAIT_S = 0.001
+LOOK_MOST_S = 0.1  # Of patience that one look may take: a host that stood still for longer has not listened meanwhile.
 ANSWERS_MOST = 64  # At once: then it is sent again.
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Limits how words are sent to a probe.
+    """Limits how words are sent to a probe."""
 
-    Parameters
-    ----------
-    patience_s : float
-        Without an answer for so long, the probe is gone.
-    flight : int
-        Datagrams of a port that may be on their way; 0: as many as there is space for.
-    timeout_s : float
-        For so long at least an answer is waited for before anything is sent again.
-    """
-
+    #: Without an answer for so long, the probe is gone: seconds in which this host ran and listened.
     patience_s: float = PATIENCE_S
-    flight: int = 0
-    timeout_s: float = TIMEOUT_LEAST_S
+    flight: int = 0  # Datagrams of a port that may be on their way; 0: as many as there is space for.
+    timeout_s: float = TIMEOUT_LEAST_S  # For so long at least an answer is waited for before anything is sent again.
 
 
 class Flow:
@@ -74,8 +66,6 @@ class Flow:
     ----------
     slots : Slots
         Where its datagrams are.
-    session : ReplaySession
-    pace : Pace
     """
 
     def __init__(self, slots: Slots, session: ReplaySession, pace: Pace | None = None) -> None:
@@ -92,7 +82,8 @@ class Flow:
         self._flight = float(self._most)  # Datagrams that may be on their way.
         self._timed: tuple[int, float] | None = None  # A datagram that was sent once, and when.
         self._went_back = (-1, 0.0)
-        self._moved_s = self._heard_s = self._asked_s = time.monotonic()
+        self._moved_s = self._heard_s = self._asked_s = self._looked_s = time.monotonic()
+        self._silent_s = 0.0  # Without an answer to what was sent.
         self._counts = (0, 0)  # Of the last answer.
         self._is_starved = False
         self._asked: int | None = None  # After a timeout, the datagram with which it is asked how far the probe is.
@@ -123,7 +114,7 @@ class Flow:
         now_s = time.monotonic()
         first, at = self._next, self._next % self.slots.count
         if first == self._accepted // DATAGRAM_WORDS:  # Nothing is outstanding: the clock starts now.
-            self._moved_s = now_s
+            self._moved_s, self._silent_s = now_s, 0.0
         self._cells[Cell.SENT] += count
         self._cells[Cell.RESENT] += max(min(self._furthest, first + count) - first, 0)
         if self._timed is None and first + count > self._furthest:
@@ -162,7 +153,9 @@ class Flow:
         first = self._accepted // DATAGRAM_WORDS
         if not self._furthest or self.is_done:
             return None
-        if now_s - self._heard_s > self._patience_s and now_s - self._moved_s > self._patience_s:
+        self._silent_s += min(now_s - self._looked_s, LOOK_MOST_S)
+        self._looked_s = now_s
+        if self._silent_s > self._patience_s:
             self.fail(Fault.GONE if self._cells[Cell.ANSWERS] else Fault.SILENT)
             return None
         is_outstanding = self._next > first
@@ -188,7 +181,7 @@ class Flow:
         now_s = time.monotonic()
         if self._is_strange(status):
             return
-        self._heard_s = now_s
+        self._heard_s, self._silent_s = now_s, 0.0
         self._cells[Cell.ANSWERS] += 1
         gain = (status.accepted - self._accepted) % POSITIONS
         space = (status.limit - status.accepted) % POSITIONS
@@ -274,11 +267,6 @@ class UdpSender:
         One a port.
     with_segments : bool
         Let the kernel cut large pieces into datagrams, where it can: a tenth of the work.
-
-    Attributes
-    ----------
-    has_segments : bool
-        Whether it does.
     """
 
     def __init__(self, sock: socket.socket, flows: Sequence[Flow], with_segments: bool = True) -> None:
@@ -288,7 +276,7 @@ class UdpSender:
         self._poll.register(sock, select.POLLIN)
         self._is_full = False  # The kernel takes no more for now.
         sock.setblocking(False)
-        self.has_segments = with_segments and self._cut(SLOT_OCTETS)
+        self.has_segments = with_segments and self._cut(SLOT_OCTETS)  # Whether it does.
 
     def run(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Send, until every flow is stopped or it is not wanted any more."""

@@ -54,39 +54,24 @@ DROPS = ("discarded", "lost", "full", "early", "no_store")
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Holds the counters of a class since the start.
+    """Holds the counters of a class since the start."""
 
-    Attributes
-    ----------
-    arrived, sent : int
-        Frames that came, and whose departure is settled, a duplicate too; what is neither waits or was dropped.
-    arrived_octets, sent_octets : int or None
-        Without FCS; None: too long a time passed without a look to be sure.
-    discarded, lost, full, early, no_store : int
-        Dropped: by the class, by loss, by its full queue, by RED, for want of the probe's memory.
-    duplicated, corrupted, held_back : int
-    background, background_dropped : int
-        Frames of the background.
-    late, waited : int
-        Left after their tick: because the probe wasn't ready; because the line was busy.
-    """
-
-    arrived: int
-    arrived_octets: int | None
-    sent: int
-    sent_octets: int | None
-    discarded: int
-    lost: int
-    full: int
-    early: int
-    no_store: int
+    arrived: int  # Frames that came.
+    arrived_octets: int | None  # Without FCS; None: too long a time passed without a look to be sure.
+    sent: int  # Those whose departure is settled, duplicates too; others wait or were dropped.
+    sent_octets: int | None  # Likewise.
+    discarded: int  # Dropped by the class.
+    lost: int  # By loss.
+    full: int  # By its full queue.
+    early: int  # By RED.
+    no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
     held_back: int
-    background: int
-    background_dropped: int
-    late: int
-    waited: int
+    background: int  # Frames of the background.
+    background_dropped: int  # Of these.
+    late: int  # Left after their tick, because the probe wasn't ready.
+    waited: int  # Left after their tick, because the line was busy.
 
     @property
     def dropped(self) -> int:
@@ -105,23 +90,12 @@ class ClassQueue:
 
 @dataclass(frozen=True)
 class ClassDelays:
-    """Delays from SFD to SFD as they were due, since the start.
+    """Delays from SFD to SFD as they were due, since the start."""
 
-    Attributes
-    ----------
-    least_ns, most_ns : float or None
-        None: no frame yet.
-    late_most_ns : float
-        By how much a frame left after its tick at most.
-    counts : tuple of int
-        Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
-    tick_ns : float
-    """
-
-    least_ns: float | None
-    most_ns: float | None
-    late_most_ns: float
-    counts: tuple[int, ...]
+    least_ns: float | None  # None: no frame yet.
+    most_ns: float | None  # Likewise.
+    late_most_ns: float  # By how much a frame left after its tick at most.
+    counts: tuple[int, ...]  # Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
     tick_ns: float
 
     @property
@@ -146,30 +120,16 @@ class ClassLook:
 
 @dataclass(frozen=True)
 class DirectionLook:
-    """A direction at a moment.
-
-    Attributes
-    ----------
-    way : str
-    seconds : float
-        Since the start.
-    state : int
-        How many changes have taken place.
-    is_running, is_link_up : bool
-        Of the port out.
-    damaged, overflows, management : int
-        Frames that no class has: with bad FCS, runts and giants; that found no space on their way in; for the probe itself.
-    classes : tuple of ClassLook
-    """
+    """A direction at a moment."""
 
     way: str
-    seconds: float
-    state: int
-    is_running: bool
-    is_link_up: bool
-    damaged: int
-    overflows: int
-    management: int
+    seconds: float  # Since the start.
+    state: int  # How many changes have taken place.
+    is_running: bool  # Of the port out.
+    is_link_up: bool  # Likewise.
+    damaged: int  # Frames that no class has: with bad FCS, runts and giants.
+    overflows: int  # That found no space on their way in.
+    management: int  # For the probe itself.
     classes: tuple[ClassLook, ...]
 
 
@@ -189,31 +149,15 @@ class EmulationLook:
 
 @dataclass(frozen=True)
 class EmulationResult:
-    """Holds the figures of a network that was emulated.
+    """Holds the figures of a network that was emulated."""
 
-    Attributes
-    ----------
-    network : Network or None
-        None: another host began it.
-    last : EmulationLook
-    samples : tuple of EmulationLook
-        Looks on the way, some hundred at most.
-    end : str
-        ``done``, ``finished`` (its stations had done all), ``stopped``, ``interrupted`` or ``detached``.
-    clock_state : str
-    notes : tuple of str
-        What the reader must know, a sentence each.
-    stations : StationsReport or None
-        What the stations at the ports of a simulated emulator saw.
-    """
-
-    network: Network | None
+    network: Network | None  # None: another host began it.
     last: EmulationLook
-    samples: tuple[EmulationLook, ...]
-    end: str
+    samples: tuple[EmulationLook, ...]  # Looks on the way, some hundred at most.
+    end: str  # ``done``, ``finished`` (its stations had done all), ``stopped``, ``interrupted`` or ``detached``.
     clock_state: str
-    notes: tuple[str, ...]
-    stations: StationsReport | None = None
+    notes: tuple[str, ...]  # What the reader must know, a sentence each.
+    stations: StationsReport | None = None  # What the stations at the ports of a simulated emulator saw.
 
     def document(self) -> dict[str, Any]:
         """Return the result as what JSON can hold."""
@@ -409,12 +353,6 @@ Show = Callable[[EmulationLook], None]
 class EmulatorDirection:
     """Holds the registers of a direction of the emulator: from the port of its number to the other one.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    number : int
-
     Raises
     ------
     UsageError
@@ -539,7 +477,6 @@ class Emulation(PortRun):
 
     Parameters
     ----------
-    probe : RunDevice
     network : Network or None
         None: the one that another host has started; its classes have numbers for names.
 
@@ -669,7 +606,6 @@ class Emulation(PortRun):
 
         Parameters
         ----------
-        seconds : float or None
         show : callable or None
             Given each look.
         look_s : float

@@ -60,27 +60,13 @@ class PortEnd(NamedTuple):
 
 @dataclass(frozen=True)
 class ErrorWording:
-    """Words of a kind of run in messages.
+    """Words of a kind of run in messages."""
 
-    Attributes
-    ----------
-    subject : str
-        As in "the probe did not start ...".
-    during : str
-        As in "the link of port 0 went down ...".
-    again : str
-        As in "plug in its cable, and ... again".
-    restart : str
-        As in "was a port stopped from its console? ...".
-    prepared : str
-        As in "the probe doesn't get ... ready".
-    """
-
-    subject: str
-    during: str
-    again: str
-    restart: str = "Run again"
-    prepared: str = "its first frames"
+    subject: str  # As in "the probe did not start ...".
+    during: str  # As in "the link of port 0 went down ...".
+    again: str  # As in "plug in its cable, and ... again".
+    restart: str = "Run again"  # As in "was a port stopped from its console? ...".
+    prepared: str = "its first frames"  # As in "the probe doesn't get ... ready".
 
 
 class PortRun:
@@ -90,34 +76,18 @@ class PortRun:
     ----------
     senders, receivers : sequence of PortEnd
         Ports that send; those that measure what comes.
-
-    Attributes
-    ----------
-    wording : ErrorWording
-        Of the kind of run.
-    probes : list of RunDevice
-    patience_s : float
-        Without a frame for so long, none comes any more.
-    end : str
-        Why it has ended; empty: it has not.
-    notes : list of str
-        What the reader of the figures must know, of what came before the start.
-    clocks : dict of int to ClockWatch
-        By the id of the probe, from the start on.
-    is_measured, is_started : bool
-        Its receivers measure it; it has been started.
     """
 
-    wording: ClassVar[ErrorWording]
+    wording: ClassVar[ErrorWording]  # Of the kind of run.
 
     def __init__(self, senders: Sequence[PortEnd], receivers: Sequence[PortEnd] = ()) -> None:
         self.senders, self.receivers = senders, receivers
         self.probes = list({id(end.probe): end.probe for end in (*senders, *receivers)}.values())
-        self.patience_s = self.probes[0].link.arrival_timeout_s
-        self.end = ""
-        self.notes: list[str] = []
-        self.clocks: Mapping[int, ClockWatch] = {}
-        self.is_measured, self.is_started = True, False
+        self.patience_s = self.probes[0].link.arrival_timeout_s  # Without a frame for so long, none comes any more.
+        self.end = ""  # Why it has ended; empty: it has not.
+        self.notes: list[str] = []  # What the reader of the figures must know, of what came before the start.
+        self.clocks: Mapping[int, ClockWatch] = {}  # By the id of the probe, from the start on.
+        self.is_measured, self.is_started = True, False  # Its receivers measure it; it has been started.
 
     # What a kind of run adds ----------------------------------------------------------------------
 

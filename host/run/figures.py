@@ -22,31 +22,18 @@ RATIO_CONFIDENCE = 3.0  # Bits without an error, times the ratio of errors, at w
 
 @dataclass(frozen=True)
 class Latency:
-    """Delays of a stream, arrival less departure.
-
-    Attributes
-    ----------
-    least_ns, most_ns : int
-    mean_ns : float
-    std_ns : float
-        Of the sample; NaN where a delay was beyond 2^32 - 1 ns.
-    p50, p99, p99_9 : Bounds or None
-        Percentiles (ns), known by the bins of a histogram; None where a bin was full, or the histogram is of other frames, too.
-    cells : Cells
-        The histogram.
-    outside : int
-        Delays outside of its bins.
-    """
+    """Delays of a stream, arrival less departure."""
 
     least_ns: int
     mean_ns: float
-    std_ns: float
+    std_ns: float  # Of the sample; NaN where a delay was beyond 2^32 - 1 ns.
     most_ns: int
+    #: Percentiles (ns), known by the bins; None where one was full, or they are of other frames, too.
     p50: Bounds | None
     p99: Bounds | None
     p99_9: Bounds | None
-    cells: Cells
-    outside: int
+    cells: Cells  # The histogram.
+    outside: int  # Delays outside of its bins.
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -65,56 +52,29 @@ class Latency:
 
 @dataclass(frozen=True)
 class StreamFigures:
-    """A stream, as far as it is known.
+    """A stream, as far as it is known."""
 
-    Attributes
-    ----------
-    stream : Stream
-        What was asked for.
-    receive : int or None
-        Port that measures it; None: none does.
-    is_active : bool
-        Whether it still has frames.
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    first_late : int or None
-        Number of the first late one.
-    received, octets : int or None
-        Frames that came, duplicates too; their octets without FCS. None: not measured.
-    lost : int or None
-        While it runs those that are missing before the last one that came; at the end all that were sent and didn't come.
-    duplicated, reordered, beyond_window : int or None
-        RFC 5560; RFC 4737, section 3; those that came so late that they may be either.
-    bit_errors, damaged_bit_errors : int or None
-        Bits of the fill that are wrong, in good frames and in those with a bad FCS; None where the fill is not PRBS.
-    checked_bits : int or None
-        Bits of the fill in good frames.
-    latency : Latency or None
-    sent_fps, received_fps : Bounds or None
-        Frames a second: since the look before while it runs, of all of them at the end.
-    received_bps : Bounds or None
-        Of the line, with overhead, likewise (b/s).
-    """
-
-    stream: Stream
-    receive: int | None
-    is_active: bool
-    sent: int
-    late: int
-    first_late: int | None
-    received: int | None = None
-    octets: int | None = None
+    stream: Stream  # What was asked for.
+    receive: int | None  # Port that measures it; None: none does.
+    is_active: bool  # Whether it still has frames.
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
+    first_late: int | None  # Number of the first late one.
+    received: int | None = None  # Frames that came, duplicates too; None: not measured.
+    octets: int | None = None  # Of these, without FCS.
+    #: While it runs those that are missing before the last one that came; at the end all that were sent and didn't
+    #: come.
     lost: int | None = None
-    duplicated: int | None = None
-    reordered: int | None = None
-    beyond_window: int | None = None
-    bit_errors: int | None = None
-    damaged_bit_errors: int | None = None
-    checked_bits: int | None = None
+    duplicated: int | None = None  # RFC 5560.
+    reordered: int | None = None  # RFC 4737, section 3.
+    beyond_window: int | None = None  # Those that came so late that they may be either.
+    bit_errors: int | None = None  # Bits of the fill that are wrong, in good frames; None where it is not PRBS.
+    damaged_bit_errors: int | None = None  # In frames with a bad FCS, likewise.
+    checked_bits: int | None = None  # Bits of the fill in good frames.
     latency: Latency | None = None
-    sent_fps: Bounds | None = None
-    received_fps: Bounds | None = None
-    received_bps: Bounds | None = None
+    sent_fps: Bounds | None = None  # Frames a second: since the look before while it runs, of all at the end.
+    received_fps: Bounds | None = None  # Likewise.
+    received_bps: Bounds | None = None  # Of the line, with overhead, likewise (b/s).
 
     @property
     def name(self) -> str:
@@ -157,61 +117,27 @@ class StreamFigures:
 
 @dataclass(frozen=True)
 class TrafficLook:
-    """All streams at one time, while they run.
+    """All streams at one time, while they run."""
 
-    Attributes
-    ----------
-    rows : tuple of StreamFigures
-        In the order in which they were given.
-    now_ns : int
-        Time of the probe's clock.
-    elapsed_s : float
-        Since the start.
-    is_running : bool
-        Whether a stream still has frames.
-    clock_state : str
-        ``free-running``, ``locked`` or ``holdover``.
-    uncertainty_ns : float
-        Bound of the error of one delay.
-    """
-
-    rows: tuple[StreamFigures, ...]
-    now_ns: int
-    elapsed_s: float
-    is_running: bool
-    clock_state: str
-    uncertainty_ns: float
+    rows: tuple[StreamFigures, ...]  # In the order in which they were given.
+    now_ns: int  # Time of the probe's clock.
+    elapsed_s: float  # Since the start.
+    is_running: bool  # Whether a stream still has frames.
+    clock_state: str  # ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns: float  # Bound of the error of one delay.
 
 
 @dataclass(frozen=True)
 class TrafficResult:
-    """Holds the figures of streams at their end.
+    """Holds the figures of streams at their end."""
 
-    Attributes
-    ----------
-    rows : tuple of StreamFigures
-        In the order in which they were given.
-    duration_s : float
-        From the start to the last look at what was sent.
-    end : str
-        Why it ended: ``sent`` (all streams had sent all of their frames), ``stopped`` or ``interrupted``.
-    is_complete : bool
-        Whether it ended as was asked for, and all that came was measured.
-    clock_state : str
-        ``free-running``, ``locked`` or ``holdover``.
-    uncertainty_ns : float
-        Bound of the error of one delay.
-    notes : tuple of str
-        What the reader of the figures must know, a sentence each.
-    """
-
-    rows: tuple[StreamFigures, ...]
-    duration_s: float
-    end: str
-    is_complete: bool
-    clock_state: str
-    uncertainty_ns: float
-    notes: tuple[str, ...]
+    rows: tuple[StreamFigures, ...]  # In the order in which they were given.
+    duration_s: float  # From the start to the last look at what was sent.
+    end: str  # Why it ended: ``sent`` (all streams had sent all of their frames), ``stopped`` or ``interrupted``.
+    is_complete: bool  # Whether it ended as was asked for, and all that came was measured.
+    clock_state: str  # ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns: float  # Bound of the error of one delay.
+    notes: tuple[str, ...]  # What the reader of the figures must know, a sentence each.
 
     def __getitem__(self, name: str) -> StreamFigures:
         """Return the row of a stream; KeyError where there is none."""

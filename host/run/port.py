@@ -25,15 +25,7 @@ HALT_TIMEOUT_NS = 20_000_000
 
 
 class TransmitPort:
-    """The transmit side of a port.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    number : int
-        Of the port.
-    """
+    """The transmit side of a port."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         self._registers = registers
@@ -105,26 +97,14 @@ class TransmitPort:
 
 
 class ProbePort:
-    """A test port.
-
-    Parameters
-    ----------
-    number : int
-    transmit : TransmitPort
-    receive : ReceivePort
-
-    Attributes
-    ----------
-    sends_for, measures_for : object or None
-        The run of this host that was the last to load its program; to set its meters.
-    """
+    """A test port."""
 
     def __init__(self, number: int, transmit: TransmitPort, receive: ReceivePort) -> None:
         self.number = number
         self.transmit = transmit
         self.receive = receive
-        self.sends_for: object | None = None
-        self.measures_for: object | None = None
+        self.sends_for: object | None = None  # The run of this host that was the last to load its program.
+        self.measures_for: object | None = None  # That was the last to set its meters.
 
     def halt(self, timebase: Timebase) -> bool:
         """Stop what the port sends, wait until its last frame has left, and return whether it sent anything.

@@ -59,22 +59,13 @@ class ReceivePort(ABC):
 
     Parameters
     ----------
-    registers : Registers
-        Of the probe.
-    number : int
-        Of the port.
     module : str
         Whose registers ``port<n>_<module>_*`` are the port's.
     depth : int, an attribute, too
         Records of the port that wait for the host at the most.
-
-    Attributes
-    ----------
-    keeps_records : bool
-        Each probe frame has a record.
     """
 
-    keeps_records = False
+    keeps_records = False  # Each probe frame has a record.
 
     def __init__(self, registers: Registers, number: int, module: str, depth: int = 0) -> None:
         self.depth = depth
@@ -151,7 +142,6 @@ class RingPort(ReceivePort):
 
     Parameters
     ----------
-    registers, number : as of `ReceivePort`
     depth : int
         Records that the ring holds.
     """
@@ -218,13 +208,7 @@ class RingPort(ReceivePort):
 
 
 class MeterPort(ReceivePort):
-    """A port that measures streams (part ``measure``): a stream of its meters measures the train, and no frame has a record.
-
-    Parameters
-    ----------
-    registers, number : as of `ReceivePort`
-    module, depth : as of `ReceivePort`, of a port that has records, too
-    """
+    """A port that measures streams (part ``measure``): a stream of its meters measures the train, and no frame has a record."""
 
     def __init__(self, registers: Registers, number: int, module: str = "rx", depth: int = 0) -> None:
         super().__init__(registers, number, module, depth)
@@ -257,12 +241,7 @@ class MeterPort(ReceivePort):
 
 
 class BlindPort(ReceivePort):
-    """The receive side of a port that forwards what comes, and measures nothing.
-
-    Parameters
-    ----------
-    registers, number : as of `ReceivePort`
-    """
+    """The receive side of a port that forwards what comes, and measures nothing."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         super().__init__(registers, number, "arrive")

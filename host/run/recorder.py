@@ -46,19 +46,10 @@ class Recorder:
 
     Parameters
     ----------
-    registers : Registers
-        Of a probe that monitors.
     ports : int
         Test ports of the probe.
     wait : callable
         Lets so many seconds of the probe's time pass.
-
-    Attributes
-    ----------
-    depth : int
-        Records of each port that wait at the most, when all ports record.
-    dropped : int
-        Frames that found the ring full, of all ports, as of the last look.
     """
 
     def __init__(self, registers: Registers, ports: int, wait: Callable[[float], None]) -> None:
@@ -67,8 +58,9 @@ class Recorder:
         self._wait = wait
         self._ring = CaptureRing(registers)
         blocks = 1 << self._ring.blocks.bit_length() - 1
+        #: Records of each port that wait at the most, when all ports record.
         self.depth = (blocks - 1) * PAYLOAD_WORDS // WORDS_MOST // ports  # A block is open.
-        self.dropped = 0
+        self.dropped = 0  # Frames that found the ring full, of all ports, as of the last look.
         self._is_running = False
         self._read = 0
         self._decoder = BlockDecoder()
@@ -162,7 +154,6 @@ class CapturePort(MeterPort):
 
     Parameters
     ----------
-    registers, number : as of `ReceivePort`
     recorder : Recorder
         Of the probe: all its ports share one.
     """

@@ -62,30 +62,15 @@ ROUNDING = 5e-6  # Of starts to ticks, in a short trace.
 
 @dataclass(frozen=True, kw_only=True)
 class PortReplay(PortFigures):
-    """Figures of what a port sent of a trace; the rest as of `PortFigures`.
-
-    Attributes
-    ----------
-    trace : Trace
-    increment : int
-        Nanoseconds a tick of the probe's clock, in 8.40 fixed point, by which its times became ticks.
-    summary : Summary or None
-        What the trace comes to, once; None: it has no end.
-    expected_late : int or None
-        Frames that the line can't start when they are due, by arithmetic; None: not known.
-    counts : ReplayCounts
-    fetched_late : int
-        Frames whose octets the probe did not have in time for its line.
-    scheduled : ScheduledDelays or None
-        Where frames had no stamp and were captured; None, too, where it isn't known when they started.
-    """
+    """Figures of what a port sent of a trace; the rest as of `PortFigures`."""
 
     trace: Trace
-    increment: int
-    summary: Summary | None
-    expected_late: int | None
+    increment: int  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point, by which its times became ticks.
+    summary: Summary | None  # What the trace comes to, once; None: it has no end.
+    expected_late: int | None  # Frames that the line can't start when they are due, by arithmetic; None: not known.
     counts: ReplayCounts
-    fetched_late: int = 0
+    fetched_late: int = 0  # Frames whose octets the probe did not have in time for its line.
+    #: Where frames had no stamp and were captured; None, too, where it isn't known when they started.
     scheduled: ScheduledDelays | None = None
 
     @property
@@ -183,29 +168,15 @@ def _planned(summary: Summary) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReplayOptions(StreamOptions):
-    """Options of a replay; the rest as of `StreamOptions`.
+    """Options of a replay; the rest as of `StreamOptions`."""
 
-    Parameters
-    ----------
-    loops : int or None
-        How often all is sent; None: until it is stopped.
-    with_summary : bool
-        Read each trace once before: what is wrong in it is said before anything is sent, and late frames are counted.
-    """
-
-    loops: int | None = 1
+    loops: int | None = 1  # How often all is sent; None: until it is stopped.
+    #: Read each trace once before: what is wrong in it is said before anything is sent, and late frames are counted.
     with_summary: bool = True
 
 
 class ReplayedTrace(StreamedPort[PortReplay]):
-    """A trace on its port: what finds space in the ring is repeated there.
-
-    Parameters
-    ----------
-    probe, number : as of `StreamedPort`
-    trace : Trace
-    options : ReplayOptions
-    """
+    """A trace on its port: what finds space in the ring is repeated there."""
 
     leaves, slower = "this trace leaves", "a lower --speed"
 
@@ -344,14 +315,8 @@ class ReplaySchedule:
 
     Parameters
     ----------
-    timebase : Timebase
     increment : int
         Nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
-
-    Attributes
-    ----------
-    start_ns : int
-        Time of the first SFD.
     """
 
     def __init__(self, timebase: Timebase, increment: int) -> None:
@@ -359,7 +324,7 @@ class ReplaySchedule:
         self._tick_ns = increment / INCREMENT_ONE
         self._looks: list[tuple[int, int, int]] = []
         self._is_in_time = False
-        self.start_ns = self.look() + MARGIN_NS
+        self.start_ns = self.look() + MARGIN_NS  # Time of the first SFD.
 
     def look(self) -> int:
         """Keep what the clock is now, and return it (ns)."""

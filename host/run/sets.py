@@ -45,27 +45,13 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class SetsCounts:
-    """Counts of a port that makes frames of sets.
+    """Counts of a port that makes frames of sets."""
 
-    Attributes
-    ----------
-    sets : int
-        Frames that were made of sets.
-    repeats : int
-        Frames that were the last one again, because no set was there in time.
-    underruns : int
-        Frames whose sets were waited for after they were due.
-    first_underrun : int or None
-        Number of the first of them, from 0.
-    error : SetError
-        Why the program ended before its sets did; the bad one is number ``sets``, from 0.
-    """
-
-    sets: int
-    repeats: int
-    underruns: int
-    first_underrun: int | None
-    error: SetError
+    sets: int  # Frames that were made of sets.
+    repeats: int  # Frames that were the last one again, because no set was there in time.
+    underruns: int  # Frames whose sets were waited for after they were due.
+    first_underrun: int | None  # Number of the first of them, from 0.
+    error: SetError  # Why the program ended before its sets did; the bad one is number ``sets``, from 0.
 
     @property
     def fault(self) -> str:
@@ -75,31 +61,16 @@ class SetsCounts:
 
 @dataclass(frozen=True)
 class SetsSummary:
-    """Figures of sets where frames have the length of the stream.
-
-    Attributes
-    ----------
-    fields : tuple of str
-    set_octets : int
-        Of a set with all fields, its control octet included.
-    entries : int
-        Of the table.
-    repeats : int
-        That are allowed in a row at first.
-    frames_per_s, rate_bps, share : float
-        Of the frames: how many, on the wire (frame + 24 octets), and which part of the line that is.
-    stream_bps : float
-        That the sets take on the way to the probe, in runs, IP.
-    """
+    """Figures of sets where frames have the length of the stream."""
 
     fields: tuple[str, ...]
-    set_octets: int
-    entries: int
-    repeats: int
-    frames_per_s: float
-    rate_bps: float
-    share: float
-    stream_bps: float
+    set_octets: int  # Of a set with all fields, its control octet included.
+    entries: int  # Of the table.
+    repeats: int  # That are allowed in a row at first.
+    frames_per_s: float  # Of the frames.
+    rate_bps: float  # On the wire (frame + 24 octets).
+    share: float  # Which part of the line that is.
+    stream_bps: float  # That the sets take on the way to the probe, in runs, IP.
 
     @classmethod
     def of(cls, sets: Sets, increment: int = NOMINAL) -> "SetsSummary":
@@ -121,19 +92,11 @@ class SetsSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class PortSets(PortFigures):
-    """Figures of what a port sent of sets; the rest as of `PortFigures`.
-
-    Attributes
-    ----------
-    counts : SetsCounts
-    summary : SetsSummary
-    is_counted : bool
-        No more than so many frames were asked for, so sets may be left over.
-    """
+    """Figures of what a port sent of sets; the rest as of `PortFigures`."""
 
     counts: SetsCounts
     summary: SetsSummary
-    is_counted: bool
+    is_counted: bool  # No more than so many frames were asked for, so sets may be left over.
 
     @property
     def is_whole(self) -> bool:
@@ -186,12 +149,7 @@ PLANNED = Columns(
 
 
 class SetsPort(TransmitPort):
-    """The transmit side of a port that makes frames of configuration sets.
-
-    Parameters
-    ----------
-    registers, number : as of `TransmitPort`
-    """
+    """The transmit side of a port that makes frames of configuration sets."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         super().__init__(registers, number)
@@ -204,7 +162,6 @@ class SetsPort(TransmitPort):
 
         Parameters
         ----------
-        sets : Sets
         increment : int
             Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
         count : int or None
@@ -248,26 +205,13 @@ class SetsPort(TransmitPort):
 
 @dataclass(frozen=True)
 class SetsOptions(StreamOptions):
-    """Options of sending sets; the rest as of `StreamOptions`.
+    """Options of sending sets; the rest as of `StreamOptions`."""
 
-    Parameters
-    ----------
-    count : int or None
-        Frames at most, repeated ones included; None: until the sets end.
-    """
-
-    count: int | None = None
+    count: int | None = None  # Frames at most, repeated ones included; None: until the sets end.
 
 
 class SentSets(StreamedPort[PortSets]):
-    """Sets on their port.
-
-    Parameters
-    ----------
-    probe, number : as of `StreamedPort`
-    sets : Sets
-    options : SetsOptions
-    """
+    """Sets on their port."""
 
     leaves, slower = "these sets leave", "a lower --rate"
 
@@ -333,11 +277,9 @@ def send_sets(
 
     Parameters
     ----------
-    probe : RunDevice
     sets : Sets or mapping of int to Sets
         By port, all from the same tick; one alone is sent from the port of its stream. Other processes go through them: a script
         that puts functions or classes of its own into them begins with ``if __name__ == "__main__":``.
-    options : SetsOptions or None
     show : callable or None
         Given a look, now and then.
 

@@ -51,55 +51,27 @@ SENT = ("datagrams", "resent", "starved", "accepted", "is_all")  # What files ha
 
 @dataclass(frozen=True)
 class ReplayCounts:
-    """Counts of a port that replays.
+    """Counts of a port that replays."""
 
-    Attributes
-    ----------
-    frames : int
-        That were sent.
-    underruns : int
-        Frames whose last word came into the ring after they were due.
-    first_underrun : int or None
-        Number of the first of them, from 0.
-    errors : int
-        Records that no frame can be made of; the program ends there.
-    accepted : int
-        Position (words, modulo 2^32) up to which words are in the ring.
-    datagrams, repeated, early, full : int
-        Datagrams that were taken; that were there already; that were ahead of a missing one; that found no space.
-    strange : int
-        Of another session, lease, port or length.
-    """
-
-    frames: int
-    underruns: int
-    first_underrun: int | None
-    errors: int
-    accepted: int
-    datagrams: int
-    repeated: int
-    early: int
-    full: int
-    strange: int
+    frames: int  # That were sent.
+    underruns: int  # Frames whose last word came into the ring after they were due.
+    first_underrun: int | None  # Number of the first of them, from 0.
+    errors: int  # Records that no frame can be made of; the program ends there.
+    accepted: int  # Position (words, modulo 2^32) up to which words are in the ring.
+    datagrams: int  # Datagrams that were taken.
+    repeated: int  # That were there already.
+    early: int  # That were ahead of a missing one.
+    full: int  # That found no space.
+    strange: int  # Of another session, lease, port or length.
 
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays of captured frames, from their stamps to their reception (ns).
+    """Delays of captured frames, from their stamps to their reception (ns)."""
 
-    Attributes
-    ----------
-    frames : int
-        That have one.
-    without : int
-        Frames that came to the port without a stamp.
-    values : array, shape (frames,)
-        In the order in which they came; the first 20 million.
-    """
-
-    frames: int
-    without: int
-    values: NDArray[np.int64]
+    frames: int  # That have one.
+    without: int  # Frames that came to the port without a stamp.
+    values: NDArray[np.int64]  # Shape (frames,). In the order in which they came; the first 20 million.
 
     @cached_property
     def figures(self) -> dict[str, float | None]:
@@ -136,26 +108,13 @@ class Delays:
 
 @dataclass(frozen=True)
 class ScheduledDelays:
-    """Delays of captured frames without a stamp, from when the trace had them start to their reception.
-
-    Attributes
-    ----------
-    delays : Delays
-    missing : int
-        Frames of the trace that did not come, or are not in the capture with as many octets as it keeps.
-    repeated : int
-        Captured frames that the trace has less often.
-    strange : int
-        Those that it hasn't: the device under test has changed or made them.
-    ambiguous : int
-        Those of which it can't be said which of several equal frames they are, or when that one started.
-    """
+    """Delays of captured frames without a stamp, from when the trace had them start to their reception."""
 
     delays: Delays
-    missing: int
-    repeated: int
-    strange: int
-    ambiguous: int
+    missing: int  # Frames of the trace that did not come, or are not in the capture with as many octets as it keeps.
+    repeated: int  # Captured frames that the trace has less often.
+    strange: int  # Those that it hasn't: the device under test has changed or made them.
+    ambiguous: int  # Those of which it can't be said which of several equal frames they are, or when that one started.
 
     def document(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
@@ -165,40 +124,18 @@ class ScheduledDelays:
 
 @dataclass(frozen=True, kw_only=True)
 class PortFigures(ABC):
-    """Figures of what a port sent.
-
-    Attributes
-    ----------
-    port : int
-    asked : int or None
-        Frames that were to be sent; None: without an end, or not known.
-    frames : int
-        That were sent.
-    late : int
-        Frames that started after their tick.
-    first_late : int or None
-        Number of the first one.
-    underruns : int
-        Frames whose words came too late from this host.
-    first_underrun : int or None
-    sent : StreamState
-        How the stream to the port went.
-    receive : int
-        Port that the wire leads to.
-    delays : Delays or None
-        Where frames had stamps and were captured.
-    """
+    """Figures of what a port sent."""
 
     port: int
-    asked: int | None
-    frames: int
-    late: int
-    first_late: int | None
-    underruns: int
+    asked: int | None  # Frames that were to be sent; None: without an end, or not known.
+    frames: int  # That were sent.
+    late: int  # Frames that started after their tick.
+    first_late: int | None  # Number of the first one.
+    underruns: int  # Frames whose words came too late from this host.
     first_underrun: int | None
-    sent: StreamState
-    receive: int
-    delays: Delays | None = None
+    sent: StreamState  # How the stream to the port went.
+    receive: int  # Port that the wire leads to.
+    delays: Delays | None = None  # Where frames had stamps and were captured.
 
     @property
     def known_delays(self) -> Delays | None:
@@ -264,34 +201,16 @@ FiguresT = TypeVar("FiguresT", bound=PortFigures)
 
 @dataclass(frozen=True)
 class StreamedResult(Generic[FiguresT]):
-    """Result of a streamed run.
-
-    Attributes
-    ----------
-    ports : tuple of PortReplay, or of PortSets
-    duration_s : float
-        From the start to the look that saw the end (s of the probe's clock).
-    end : str
-        ``sent``, ``stopped`` or ``interrupted``; empty: it did not start.
-    is_complete : bool
-        Each port sent all as it was to be, and all was captured that was to be.
-    clock_state : str
-        ``free-running``, ``locked`` or ``holdover``.
-    uncertainty_ns : float
-        Bound of the error of one delay.
-    capture : CaptureResult or None
-    notes : tuple of str
-        What the reader must know, a sentence each.
-    """
+    """Result of a streamed run."""
 
     ports: tuple[FiguresT, ...]
-    duration_s: float
-    end: str
-    is_complete: bool
-    clock_state: str
-    uncertainty_ns: float
+    duration_s: float  # From the start to the look that saw the end (s of the probe's clock).
+    end: str  # ``sent``, ``stopped`` or ``interrupted``; empty: it did not start.
+    is_complete: bool  # Each port sent all as it was to be, and all was captured that was to be.
+    clock_state: str  # ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns: float  # Bound of the error of one delay.
     capture: CaptureResult | None
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # What the reader must know, a sentence each.
 
     def __getitem__(self, port: int) -> FiguresT:
         """Return what a port sent; KeyError where it sent nothing."""
@@ -312,15 +231,7 @@ class StreamedResult(Generic[FiguresT]):
 
 
 class ReplayRing:
-    """The ring of a port that takes what the host streams to it.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    number : int
-        Of the port.
-    """
+    """The ring of a port that takes what the host streams to it."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         self._registers = registers
@@ -431,71 +342,33 @@ Show = Callable[[StreamLook], None]
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """Options of streaming to ports.
+    """Options of streaming to ports."""
 
-    Parameters
-    ----------
-    capture : CaptureRequest or None
-        What to capture meanwhile, on all ports.
-    prime_words : int
-        Words that are in the ring before it starts, or all.
-    patience_s : float or None
-        Without an answer for so long, the probe is gone; None: as the link says.
-    remark : callable or None
-        Called with a line on what isn't as fast as it could be.
-    """
-
-    capture: CaptureRequest | None = None
-    prime_words: int = PRIME_WORDS
-    patience_s: float | None = None
-    remark: Callable[[str], None] | None = None
+    capture: CaptureRequest | None = None  # What to capture meanwhile, on all ports.
+    prime_words: int = PRIME_WORDS  # Words that are in the ring before it starts, or all.
+    patience_s: float | None = None  # Without an answer for so long, the probe is gone; None: as the link says.
+    remark: Callable[[str], None] | None = None  # Called with a line on what isn't as fast as it could be.
 
 
 class StreamedPort(ABC, Generic[FiguresT]):
-    """A port and what this host streams to it, and how far it is; a subclass is a kind of program.
+    """A port and what this host streams to it, and how far it is; a subclass is a kind of program."""
 
-    Parameters
-    ----------
-    probe : RunDevice
-    number : int
-        Of the port.
-
-    Attributes
-    ----------
-    leaves, slower : str
-        What messages say of the kind of program, as in "... no room" and "use another port, or ...".
-    receive : int
-        Port that the wire leads to.
-    loops : int
-        How often what is in the ring is sent; 0: without an end.
-    prime : int
-        Words that must be in the ring before it starts; fewer where there are no more.
-    asked : int or None
-        Frames that are to be sent.
-    load : float
-        Share of the line, 0 to 1.
-    stamp : Stamp or None
-        Where frames have the time of their start.
-    signature : int or None
-        Octet of the signature in frames that have one: others have no stamp.
-    state, frames, sent : TransmitState, int, StreamState
-        As of the last look.
-    """
-
+    #: What messages say of the kind of program, as in "... no room" and "use another port, or ...".
     leaves: ClassVar[str]
     slower: ClassVar[str]
 
     def __init__(self, probe: RunDevice, number: int) -> None:
         self.port = probe.ports[number]
         self.ring = ReplayRing(probe.registers, number)
-        self.receive = probe.link.receive_port(number, len(probe.ports))
+        self.receive = probe.link.receive_port(number, len(probe.ports))  # Port that the wire leads to.
         self.session = ReplaySession(number, secrets.randbelow(0xFFFF) + 1, 0)
+        #: How often what is in the ring is sent (0: without an end); words in it before it starts, fewer if there are no more.
         self.loops, self.prime = 1, PRIME_WORDS
-        self.asked: int | None = None
-        self.load = 1.0
-        self.stamp: Stamp | None = None
-        self.signature: int | None = None
-        self.state, self.frames, self.sent = TransmitState.IDLE, 0, StreamState()
+        self.asked: int | None = None  # Frames that are to be sent.
+        self.load = 1.0  # Share of the line, 0 to 1.
+        self.stamp: Stamp | None = None  # Where frames have the time of their start.
+        self.signature: int | None = None  # Octet of the signature in frames that have one: others have no stamp.
+        self.state, self.frames, self.sent = TransmitState.IDLE, 0, StreamState()  # As of the last look.
 
     @property
     @abstractmethod
@@ -519,12 +392,10 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
     Parameters
     ----------
-    probe : RunDevice
     jobs : sequence of StreamedPort
         In the order of their ports.
     target : Target
         Where words go to (``target_of``).
-    options : StreamOptions
     show : callable or None
         Given a look, now and then.
 

@@ -73,57 +73,29 @@ BARE_SLOT = 0  # Of frames without a probe header.
 
 @dataclass(frozen=True)
 class StreamCounts:
-    """Counts of what was sent of a stream.
+    """Counts of what was sent of a stream."""
 
-    Attributes
-    ----------
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    first_late : int or None
-        Number of the first late one.
-    """
-
-    sent: int
-    late: int
-    first_late: int | None
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
+    first_late: int | None  # Number of the first late one.
 
 
 @dataclass(frozen=True)
 class RunningStream:
-    """A stream as a port has it, whoever loaded it.
-
-    Attributes
-    ----------
-    port, number : int
-        Its port, and its place there.
-    stream_id : int or None
-        That its frames carry; None: they have no probe header.
-    is_active : bool
-        Whether it still has frames.
-    is_endless : bool
-    is_attached : bool
-        Whether it ends with the host that started it.
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    """
+    """A stream as a port has it, whoever loaded it."""
 
     port: int
-    number: int
-    stream_id: int | None
-    is_active: bool
+    number: int  # Its place at its port.
+    stream_id: int | None  # That its frames carry; None: they have no probe header.
+    is_active: bool  # Whether it still has frames.
     is_endless: bool
-    is_attached: bool
-    sent: int
-    late: int
+    is_attached: bool  # Whether it ends with the host that started it.
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
 
 
 class StreamsPort(TransmitPort):
-    """The transmit side of a port with streams.
-
-    Parameters
-    ----------
-    registers, number : as of `TransmitPort`
-    """
+    """The transmit side of a port with streams."""
 
     def __init__(self, registers: Registers, number: int) -> None:
         super().__init__(registers, number)
@@ -247,20 +219,11 @@ class StreamsPort(TransmitPort):
 
 @dataclass(frozen=True)
 class StreamReading:
-    """A reading of what a port has measured of a stream.
+    """A reading of what a port has measured of a stream."""
 
-    Attributes
-    ----------
-    stream : ReceivedStream
-        Its accumulators.
-    delays : Cells
-    outside : int
-        Delays outside of the bins, since these were moved.
-    """
-
-    stream: ReceivedStream
+    stream: ReceivedStream  # Its accumulators.
     delays: Cells
-    outside: int
+    outside: int  # Delays outside of the bins, since these were moved.
 
 
 class StreamMeters:
@@ -268,21 +231,10 @@ class StreamMeters:
 
     Parameters
     ----------
-    registers : Registers
-        Of the probe.
-    port : int
     streams : sequence of Stream
         That come to it.
     latency_range_ns : (int, int) or None
         Between what delays the histograms are; None: they follow what comes.
-
-    Attributes
-    ----------
-    slots : dict of str to int
-        Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
-        several none is.
-    is_saturated : bool
-        A bin was full at the last look.
 
     Raises
     ------
@@ -302,6 +254,8 @@ class StreamMeters:
         self._monitor = Monitor(Meters(registers, port + 1), port)
         self._base = _base(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
+        #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
+        #: several none is.
         self.slots = {one.name: one.stream_id - self._base + 1 for one in streams if one.probe}
         bare = [one for one in streams if not one.probe]
         if len(bare) == 1 and bare[0].used_stamp is not None:
@@ -311,7 +265,7 @@ class StreamMeters:
         setting = fitting(*latency_range_ns) if latency_range_ns else FIRST_SETTING
         self._bins = DelayBins(registers, port, sorted(self.slots.values()), setting)
         self._before: dict[str, int] = {}
-        self.is_saturated = False
+        self.is_saturated = False  # A bin was full at the last look.
 
     def begin(self) -> None:
         """Set the meters, and clear them."""
@@ -394,69 +348,36 @@ def _base(streams: Sequence[Stream], slots: int) -> int:
 
 @dataclass(frozen=True)
 class SendOptions:
-    """Options of sending and measuring streams.
+    """Options of sending and measuring streams."""
 
-    Attributes
-    ----------
-    receive : int, mapping of int to int, or None
-        Port that measures: all streams, or those that each port sends; None: the one that the wire leads to.
-    seconds : float or None
-        Of the probe's time, after which they are stopped; None: when they have sent all their frames.
-    is_detached : bool
-        They go on when this host lets go of the probe, or is gone.
-    latency_range_ns : (int, int) or None
-        Between what delays the histograms are; None: they follow the delays that come.
-    """
-
+    #: Port that measures: all streams, or those that each port sends; None: the one that the wire leads to.
     receive: int | Mapping[int, int] | None = None
+    #: Of the probe's time, after which they are stopped; None: when they have sent all their frames.
     seconds: float | None = None
-    is_detached: bool = False
+    is_detached: bool = False  # They go on when this host lets go of the probe, or is gone.
+    #: Between what delays the histograms are; None: they follow the delays that come.
     latency_range_ns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class SendingPort:
-    """A port that sends streams.
-
-    Attributes
-    ----------
-    port : ProbePort
-    transmit : StreamsPort
-        Its transmit side.
-    streams : tuple of Stream
-        By their numbers at the port.
-    words : PortWords
-        What its memories hold.
-    receive : int
-        Port that measures them.
-    """
+    """A port that sends streams."""
 
     port: ProbePort
-    transmit: StreamsPort
-    streams: tuple[Stream, ...]
-    words: PortWords
-    receive: int
+    transmit: StreamsPort  # Its transmit side.
+    streams: tuple[Stream, ...]  # By their numbers at the port.
+    words: PortWords  # What its memories hold.
+    receive: int  # Port that measures them.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Streams on their way from ports to ports of a probe.
+    """Streams on their way from ports to ports of a probe."""
 
-    Attributes
-    ----------
-    streams : tuple of Stream
-        In the order in which they were given.
-    senders : tuple of SendingPort
-        By port.
-    meters : dict of int to StreamMeters
-        By port.
-    is_quiet : bool
-        The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
-    """
-
-    streams: tuple[Stream, ...]
-    senders: tuple[SendingPort, ...]
-    meters: dict[int, StreamMeters]
+    streams: tuple[Stream, ...]  # In the order in which they were given.
+    senders: tuple[SendingPort, ...]  # By port.
+    meters: dict[int, StreamMeters]  # By port.
+    #: The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
     is_quiet: bool
 
     @classmethod
@@ -575,12 +496,6 @@ class StreamSample:
 
 class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
-
-    Parameters
-    ----------
-    probe : RunDevice
-    streams : sequence of Stream
-    options : SendOptions
 
     Raises
     ------

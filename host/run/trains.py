@@ -35,25 +35,14 @@ FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 
 @dataclass(frozen=True)
 class Route:
-    """A program on its way from a port of a probe to a port of the same one, or of another.
-
-    Attributes
-    ----------
-    program : TrainProgram
-    sender, receiver : RunDevice
-        Probes.
-    transmit, receive : int
-        Ports.
-    is_recorded : bool
-        Each frame has a record; else it is measured by accumulators alone.
-    """
+    """A program on its way from a port of a probe to a port of the same one, or of another."""
 
     program: TrainProgram
     sender: RunDevice
     receiver: RunDevice
-    transmit: int = 0
-    receive: int = 0
-    is_recorded: bool = True
+    transmit: int = 0  # Port of the sender.
+    receive: int = 0  # Port of the receiver.
+    is_recorded: bool = True  # Each frame has a record; else it is measured by accumulators alone.
 
     def end(self, probe: RunDevice, number: int) -> PortEnd:
         """Return a port of it; messages name its probe, too, where there are two."""
@@ -118,7 +107,6 @@ class TrainRun(PortRun):
 
     Parameters
     ----------
-    routes : sequence of Route
     progress : callable or None
         Called with the frames sent and the frames to send, now and then.
 

@@ -52,45 +52,24 @@ class Wrong(ProbeError):
 
 @dataclass(frozen=True)
 class BringUpCheck:
-    """One part of a probe, as it was found.
-
-    Parameters
-    ----------
-    name : str
-    verdict : Verdict
-    seen : str
-        What was seen, or what is wrong and what to do, in words.
-    figures : dict
-        The same, in figures.
-    """
+    """One part of a probe, as it was found."""
 
     name: str
     verdict: Verdict
-    seen: str
-    figures: dict[str, Any] = field(default_factory=dict)
+    seen: str  # What was seen, or what is wrong and what to do, in words.
+    figures: dict[str, Any] = field(default_factory=dict)  # The same, in figures.
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Extent of what is tried.
+    """Extent of what is tried."""
 
-    Parameters
-    ----------
-    frames : int
-        Each way, of both lengths together; 0: none.
-    ram_bytes : int or None
-        Of the SDRAM; None: all; 0: none.
-    seconds : float
-        How long to look at the PPS and at the oscillator (probe time); and the SDRAM keeps what it is given as long, up
-        to 0.2 s.
-    with_eye : bool
-        Find the eye of each port that can be swept. The port keeps the middle.
-    """
-
-    frames: int = 1_000_000
-    ram_bytes: int | None = None
+    frames: int = 1_000_000  # Each way, of both lengths together; 0: none.
+    ram_bytes: int | None = None  # Of the SDRAM; None: all; 0: none.
+    #: How long to look at the PPS and at the oscillator (probe time); and the SDRAM keeps what it is given as long, up
+    #: to 0.2 s.
     seconds: float = 5.0
-    with_eye: bool = False
+    with_eye: bool = False  # Find the eye of each port that can be swept. The port keeps the middle.
 
 
 Seen = tuple[str, dict[str, Any]]
@@ -102,8 +81,6 @@ class BringUp:
 
     Parameters
     ----------
-    probe : Probe
-    extent : Extent
     progress : callable or None
         Called with the name of each check before it is made.
     """

@@ -18,28 +18,14 @@ MANAGEMENT_PORT = 0  # In band.
 
 
 class Eye(NamedTuple):
-    """Result of a sweep.
+    """Result of a sweep."""
 
-    Attributes
-    ----------
-    whole : list of int
-        Frames that came whole at each delay, from tap 0 on.
-    sent : int
-        Frames sent at each.
-    first, last : int
-        The longest run of taps at which all came.
-    middle : int
-        Of the eye (taps): of that run, or from its one edge half of the width that data sheets give.
-    clipped : str
-        Which edge lies beyond the reach of the delay: ``first``, ``last``, ``both``, or empty.
-    """
-
-    whole: list[int]
-    sent: int
-    first: int
-    last: int
-    middle: int
-    clipped: str
+    whole: list[int]  # Frames that came whole at each delay, from tap 0 on.
+    sent: int  # Frames sent at each.
+    first: int  # First tap of the longest run at which all came.
+    last: int  # Last tap of it.
+    middle: int  # Of the eye (taps): of that run, or from its one edge half of the width that data sheets give.
+    clipped: str  # Which edge lies beyond the reach of the delay: ``first``, ``last``, ``both``, or empty.
 
     @property
     def width_ns(self) -> float:
@@ -59,7 +45,6 @@ def sweep(
 
     Parameters
     ----------
-    probe : Probe
     port, transmit : int
         Where the delay is changed, and from where frames come: join both by a cable.
     count : int

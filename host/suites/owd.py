@@ -35,31 +35,17 @@ TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
 
 @dataclass(frozen=True)
 class OneWayResult:
-    """Result of a direction.
+    """Result of a direction."""
 
-    Attributes
-    ----------
-    train : TrainResult
-        Records of the receiver, counters of both; the clock state is the worse one, the uncertainty of both clocks.
-    arrived : ArrivedPackets
-        Packets that count, each once; their stamps are raw.
-    owd_ns : array, shape (packets,)
-        One-way delay of each, the tick of the receive stamp resolved by the line's clock.
-    line : LineClock or None
-        Clock of the receiver's line; None: the gateware has no latch for it.
-    start_time_ns : int
-        When the first frame was to leave: a whole period of the PPS.
-    sender, receiver : ClockReport
-        At the end.
-    """
-
+    #: Records of the receiver, counters of both; the clock state is the worse one, the uncertainty of both clocks.
     train: TrainResult
-    arrived: ArrivedPackets
+    arrived: ArrivedPackets  # Packets that count, each once; their stamps are raw.
+    #: Shape (packets,). One-way delay of each, the tick of the receive stamp resolved by the line's clock.
     owd_ns: NDArray[np.float64]
-    line: LineClock | None
-    start_time_ns: int
-    sender: ClockReport
-    receiver: ClockReport
+    line: LineClock | None  # Clock of the receiver's line; None: the gateware has no latch for it.
+    start_time_ns: int  # When the first frame was to leave: a whole period of the PPS.
+    sender: ClockReport  # At the end.
+    receiver: ClockReport  # At the end.
 
 
 class _EndClocks(NamedTuple):

@@ -32,67 +32,34 @@ Take = Callable[["Sweep"], None]
 
 @dataclass(frozen=True)
 class Sweep:
-    """Measurements of one probe.
+    """Measurements of one probe."""
 
-    Attributes
-    ----------
-    name, url : str
-        What was measured, for headings; the probe.
-    probe : dict
-        What the probe said of itself.
-    results : list of TrainResult
-        In the order of the programs.
-    rows : list of Row
-        Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
-    """
-
-    name: str
-    url: str
-    probe: dict[str, int | float | str | bool]
-    results: list[TrainResult]
-    rows: list[Row]
+    name: str  # What was measured, for headings.
+    url: str  # The probe.
+    probe: dict[str, int | float | str | bool]  # What the probe said of itself.
+    results: list[TrainResult]  # In the order of the programs.
+    rows: list[Row]  # Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
 
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A sweep that is still to be run.
+    """A sweep that is still to be run."""
 
-    Attributes
-    ----------
-    name, url : str
-        What is measured, for headings; the probe.
-    programs : tuple of TrainProgram
-        What to send, one after the other.
-    map : Path or None
-        Register map; None: the one at hand whose hash the probe confirms.
-    transmit, receive : int or None
-        Ports; receive None: the one that the wire leads to.
-    steal : bool
-        Take the probe from another host that has it.
-    waiting_time_ns : int or None
-        T_max of RFC 7680: how long the probe listens after the last frame was due, and the greatest delay that
-        counts; None: as long as its link listens by itself.
-    truth : Path or None
-        Where the simulation writes its truth; also an option of ``url``.
-    theory_bps : float or None
-        Rate at which theory says that the trains arrive; None: as they were sent.
-    theory_delay : (float, float) or None
-        Slope (ns/B) and intercept (ns) that theory says of the delay; None: it says nothing.
-    wire_bps : float or None
-        What the narrowest link of the simulated wire carries (b/s), for what ``truth`` tells; None: not known.
-    """
-
-    name: str
-    url: str
-    programs: tuple[TrainProgram, ...]
-    map: Path | None = None
-    transmit: int = 0
-    receive: int | None = None
-    steal: bool = False
+    name: str  # What is measured, for headings.
+    url: str  # The probe.
+    programs: tuple[TrainProgram, ...]  # What to send, one after the other.
+    map: Path | None = None  # Register map; None: the one at hand whose hash the probe confirms.
+    transmit: int = 0  # Port that sends.
+    receive: int | None = None  # Port that measures; None: the one that the wire leads to.
+    steal: bool = False  # Take the probe from another host that has it.
+    #: T_max of RFC 7680: how long the probe listens after the last frame was due, and the greatest delay that counts;
+    #: None: as long as its link listens by itself.
     waiting_time_ns: int | None = None
-    truth: Path | None = None
-    theory_bps: float | None = None
+    truth: Path | None = None  # Where the simulation writes its truth; also an option of ``url``.
+    theory_bps: float | None = None  # Rate at which theory says that the trains arrive; None: as they were sent.
+    #: Slope (ns/B) and intercept (ns) that theory says of the delay; None: it says nothing.
     theory_delay: tuple[float, float] | None = None
+    #: What the narrowest link of the simulated wire carries (b/s), for what ``truth`` tells; None: not known.
     wire_bps: float | None = None
 
     @property
@@ -186,8 +153,6 @@ def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int,
 
     Parameters
     ----------
-    requests : sequence of SweepRequest
-        What to run.
     progress : callable
         Called with the number of the request, the frames sent and the frames to send.
 

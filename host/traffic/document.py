@@ -60,7 +60,6 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
 
     Parameters
     ----------
-    text : str
     name : str
         Of the file, for messages.
 
@@ -177,7 +176,6 @@ def read_sets(
 
     Parameters
     ----------
-    text : str
     name : str
         Of the file, for messages.
     interval, repeats, port : or None

@@ -216,58 +216,30 @@ class Headers:
 
     Addresses default to locally administered MACs and to the network of benchmarks (RFC 2544, C.2.2; IPv6: RFC 5180).
 
-    Parameters
-    ----------
-    destination_mac, source_mac : str
-        MAC addresses, ``02:4c:50:54:00:02``.
-    source_ip, destination_ip : str
-        IPv4 or IPv6 addresses, both of one family; the family decides the layout.
-    source_port, destination_port : int
-        UDP or TCP ports, 0 to 65535.
-    vlan_tags : tuple of int
-        Up to four tags, outer first, each the whole 16-bit TCI (priority, drop eligible, VLAN id; see ``vlan_tag``).
-        The outermost of several is a service tag (0x88a8), all others are customer tags (0x8100).
-    ttl : int
-        TTL (IPv4) or hop limit (IPv6), 0 to 255.
-    traffic_class : int
-        TOS (IPv4) or traffic class (IPv6), 0 to 255.
-    mpls_labels : tuple of MplsLabel
-        Up to four labels between the VLAN tags and the IP header, outer first.
-    ethertype : int or None
-        The payload follows this type (0x0600 to 0xffff), without IP; None: IP.
-    transport : str
-        ``udp``, ``tcp`` or ``none``: what follows the IP header.
-    protocol : int
-        Protocol of IP where the transport is ``none``, 0 to 255.
-    identification : int
-        Of IPv4, 0 to 65535.
-    flow_label : int
-        Of IPv6, 0 to 1048575.
-    tcp_flags : int
-        The octet of flags, 0 to 255 (0x10: ACK, 0x02: SYN).
-
     Raises
     ------
     UsageError
         When an address can't be read, the families differ, or a number is out of range.
     """
 
-    destination_mac: str = DESTINATION_MAC
+    destination_mac: str = DESTINATION_MAC  # Like ``02:4c:50:54:00:02``.
     source_mac: str = SOURCE_MAC
-    source_ip: str = SOURCE_IP
-    destination_ip: str = DESTINATION_IP
-    source_port: int = SOURCE_PORT
-    destination_port: int = DESTINATION_PORT
+    source_ip: str = SOURCE_IP  # IPv4 or IPv6; the family decides the layout.
+    destination_ip: str = DESTINATION_IP  # Of the same family.
+    source_port: int = SOURCE_PORT  # Of UDP or TCP, 0 to 65535.
+    destination_port: int = DESTINATION_PORT  # Likewise.
+    #: Up to four tags, outer first, each the whole 16-bit TCI (priority, drop eligible, VLAN id; see ``vlan_tag``). The
+    #: outermost of several is a service tag (0x88a8), all others are customer tags (0x8100).
     vlan_tags: tuple[int, ...] = ()
-    ttl: int = TTL
-    traffic_class: int = TRAFFIC_CLASS
-    mpls_labels: tuple[MplsLabel, ...] = ()
-    ethertype: int | None = None
-    transport: str = "udp"
-    protocol: int = PROTOCOL_EXPERIMENT
-    identification: int = 0
-    flow_label: int = 0
-    tcp_flags: int = TCP_ACK
+    ttl: int = TTL  # TTL (IPv4) or hop limit (IPv6), 0 to 255.
+    traffic_class: int = TRAFFIC_CLASS  # TOS (IPv4) or traffic class (IPv6), 0 to 255.
+    mpls_labels: tuple[MplsLabel, ...] = ()  # Up to four labels between the VLAN tags and the IP header, outer first.
+    ethertype: int | None = None  # The payload follows this type (0x0600 to 0xffff), without IP; None: IP.
+    transport: str = "udp"  # ``udp``, ``tcp`` or ``none``: what follows the IP header.
+    protocol: int = PROTOCOL_EXPERIMENT  # Protocol of IP where the transport is ``none``, 0 to 255.
+    identification: int = 0  # Of IPv4, 0 to 65535.
+    flow_label: int = 0  # Of IPv6, 0 to 1048575.
+    tcp_flags: int = TCP_ACK  # The octet of flags, 0 to 255 (0x10: ACK, 0x02: SYN).
 
     #: Keys of a stream.
     KEYS: ClassVar[Keys] = {

@@ -43,49 +43,25 @@ LENGTH_SEED, INTERVAL_SEED, MODIFIER_SEED = 0, 1, 2  # What a random state is fo
 
 @dataclass(frozen=True)
 class PortWords:
-    """Words of a port's memories, each from its word 0, as far as these streams need.
+    """Words of a port's memories, each from its word 0, as far as these streams need."""
 
-    Attributes
-    ----------
-    schedule, modifiers, lists, headers : tuple of int
-        Words of ``port<n>_schedule``, ``port<n>_modifiers``, ``port<n>_lists`` and ``port<n>_header``.
-    mask : int
-        Of the streams: register ``streams_mask``.
-    notes : tuple of str
-        What the reader of the figures must know, a sentence each.
-    """
-
-    schedule: tuple[int, ...]
-    modifiers: tuple[int, ...]
-    lists: tuple[int, ...]
-    headers: tuple[int, ...]
-    mask: int
-    notes: tuple[str, ...] = ()
+    schedule: tuple[int, ...]  # Words of ``port<n>_schedule``.
+    modifiers: tuple[int, ...]  # Of ``port<n>_modifiers``.
+    lists: tuple[int, ...]  # Of ``port<n>_lists``.
+    headers: tuple[int, ...]  # Of ``port<n>_header``.
+    mask: int  # Of the streams: register ``streams_mask``.
+    notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Times of a stream in ticks, as the memories take them.
+    """Times of a stream in ticks, as the memories take them."""
 
-    Attributes
-    ----------
-    interval : int
-        From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
-    fraction : int
-        2^-32 ticks more; 0 of exponential intervals.
-    burst : int
-        Frames of a burst; 0: none.
-    inner : int
-        From start to start within a burst (ticks); 0: back to back.
-    phase : int
-        From the start of the program to the first frame (ticks).
-    """
-
-    interval: int
-    fraction: int
-    burst: int
-    inner: int
-    phase: int
+    interval: int  # From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
+    fraction: int  # 2^-32 ticks more; 0 of exponential intervals.
+    burst: int  # Frames of a burst; 0: none.
+    inner: int  # From start to start within a burst (ticks); 0: back to back.
+    phase: int  # From the start of the program to the first frame (ticks).
 
 
 def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords:

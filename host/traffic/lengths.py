@@ -148,18 +148,11 @@ class RandomLength:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Frames have the lengths of a table, from its first to its last and again, or drawn at random.
+    """Frames have the lengths of a table, from its first to its last and again, or drawn at random."""
 
-    Parameters
-    ----------
-    entries : tuple of int
-        1 to 64 lengths, 60 to 9000 each; one that comes n times is n times as frequent. See ``weighted``.
-    random : bool
-        Each frame draws an entry.
-    """
-
+    #: 1 to 64 lengths, 60 to 9000 each; one that comes n times is n times as frequent. See ``weighted``.
     entries: tuple[int, ...]
-    random: bool = False
+    random: bool = False  # Each frame draws an entry.
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.entries) <= LIST_ENTRIES_MAX:

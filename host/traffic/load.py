@@ -132,18 +132,10 @@ STREAM_IDS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class ReceiverSettings:
-    """Settings of the meters of a receiving port, as `Monitor.watch` takes it.
+    """Settings of the meters of a receiving port, as `Monitor.watch` takes it."""
 
-    Attributes
-    ----------
-    prbs : frozenset of int
-        Slots of streams whose fill is checked.
-    places : dict of int to StampPlace
-        By slot: where its frames have their stamp; others have it in the probe header.
-    """
-
-    prbs: frozenset[int]
-    places: dict[int, StampPlace]
+    prbs: frozenset[int]  # Slots of streams whose fill is checked.
+    places: dict[int, StampPlace]  # By slot: where its frames have their stamp; others have it in the probe header.
 
 
 def receiver_settings(streams: Iterable[Stream], stream_base: int, slots: int = STREAM_SLOTS_MAX) -> ReceiverSettings:

@@ -46,15 +46,9 @@ Values = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Repeat:
-    """Says among sets how often in a row the last frame may be repeated, from here on, when no set is there in time.
+    """Says among sets how often in a row the last frame may be repeated, from here on, when no set is there in time."""
 
-    Parameters
-    ----------
-    count : int
-        0 to 65535.
-    """
-
-    count: int
+    count: int  # 0 to 65535.
 
     def __post_init__(self) -> None:
         if not 0 <= self.count <= REPEATS_MAX:
@@ -188,34 +182,16 @@ WORD = 4
 
 @dataclass(frozen=True)
 class SetSettings:
-    """Settings that a probe needs before the first set, as its registers take it.
+    """Settings that a probe needs before the first set, as its registers take it."""
 
-    Attributes
-    ----------
-    template : tuple of int
-        The first four words of a stream.
-    header : tuple of int
-        Words of the header memory, those of stream 0.
-    length : int
-        Octets of a frame without FCS where sets have no length.
-    fields : SetField
-        What sets may have.
-    places : int
-        Register ``places``: SET_PLACES and SET_SUMMED.
-    repeats : int
-        Repeats in a row until the stream of sets says another number.
-    interval, fraction : int
-        From start to start, in ticks and 2^-32 ticks; both 0: back to back.
-    """
-
-    template: tuple[int, ...]
-    header: tuple[int, ...]
-    length: int
-    fields: SetField
-    places: int
-    repeats: int
-    interval: int
-    fraction: int
+    template: tuple[int, ...]  # The first four words of a stream.
+    header: tuple[int, ...]  # Words of the header memory, those of stream 0.
+    length: int  # Octets of a frame without FCS where sets have no length.
+    fields: SetField  # What sets may have.
+    places: int  # Register ``places``: SET_PLACES and SET_SUMMED.
+    repeats: int  # Repeats in a row until the stream of sets says another number.
+    interval: int  # From start to start, in ticks.
+    fraction: int  # And in 2^-32 ticks; both 0: back to back.
 
 
 class Sets:

@@ -26,40 +26,19 @@ RATE_TOLERANCE = Fraction(200, 10**6)
 
 @dataclass(frozen=True)
 class TrainProgram:
-    """A program makes one port send ``repeats`` trains of ``count`` frames.
+    """A program makes one port send ``repeats`` trains of ``count`` frames."""
 
-    Parameters
-    ----------
-    length : int
-        Length of a frame without FCS (octets), 60 to 9000.
-    count : int
-        Frames in a train, 1 to 2^32-1.
-    repeats : int
-        Trains; count x repeats is 2^32-1 at most, because every frame has its own sequence number.
-    interval_ns : float or None
-        SFD to SFD within a train (ns of the probe's clock); None: back to back.
-    gap_ns : float or None
-        Extra time between the slot of a train's last frame and the next head (ns); None: as long as it takes to
-        fetch the records of a train, so that its successor finds the ring empty.
-    start_time_ns : int or None
-        Time of the first SFD on the probe's clock (ns); None: at once.
-    stream_id : int
-        Number that the frames carry, 0 to 65535.
-    fill : str
-        Payload after the probe fields: ``zero``, ``counting`` or ``prbs``.
-    headers : Headers
-        Addresses, VLAN tags, TTL.
-    """
-
-    length: int
-    count: int
-    repeats: int = 1
-    interval_ns: float | None = None
+    length: int  # Length of a frame without FCS (octets), 60 to 9000.
+    count: int  # Frames in a train, 1 to 2^32-1.
+    repeats: int = 1  # Trains; count x repeats is 2^32-1 at most, because every frame has its own sequence number.
+    interval_ns: float | None = None  # SFD to SFD within a train (ns of the probe's clock); None: back to back.
+    #: Extra time between the slot of a train's last frame and the next head (ns); None: as long as it takes to fetch
+    #: the records of a train, so that its successor finds the ring empty.
     gap_ns: float | None = None
-    start_time_ns: int | None = None
-    stream_id: int = 1
-    fill: str = "zero"
-    headers: Headers = field(default_factory=Headers)
+    start_time_ns: int | None = None  # Time of the first SFD on the probe's clock (ns); None: at once.
+    stream_id: int = 1  # Number that the frames carry, 0 to 65535.
+    fill: str = "zero"  # Payload after the probe fields: ``zero``, ``counting`` or ``prbs``.
+    headers: Headers = field(default_factory=Headers)  # Addresses, VLAN tags, TTL.
 
     @property
     def total(self) -> int:
@@ -74,62 +53,32 @@ class TrainProgram:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """Holds what came of a train.
+    """Holds what came of a train."""
 
-    Attributes
-    ----------
-    program : TrainProgram
-        What was sent.
-    records : array, shape (frames received and recorded,)
-        One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns. Flags of order (duplicate, reordered,
-        beyond the window) come from probes with the part ``record`` alone.
-    counters : dict
-        Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``);
-        where both have one, the transmit port's begins with ``transmit_``.
-    sent, late : int
-        Frames that left; those among them that started after their tick.
-    clock_state : str
-        ``free-running``, ``locked`` or ``holdover``.
-    uncertainty_ns : float
-        Bound of the error of one delay (ns).
-    complete : bool
-        Whether every frame was sent and every frame that arrived is in ``records``.
-    notes : tuple of str
-        What the reader of the figures must know, a sentence each.
-    """
-
-    program: TrainProgram
+    program: TrainProgram  # What was sent.
+    #: Shape (frames received and recorded,). One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns.
+    #: Flags of order (duplicate, reordered, beyond the window) come from probes with the part ``record`` alone.
     records: NDArray[np.void]
+    #: Transmit and receive counters of the two ports, by register name without the port (``sent``, ``delay_sum``);
+    #: where both have one, the transmit port's begins with ``transmit_``.
     counters: dict[str, int]
-    sent: int
-    late: int
-    clock_state: str
-    uncertainty_ns: float
-    complete: bool
-    notes: tuple[str, ...]
+    sent: int  # Frames that left.
+    late: int  # Those among them that started after their tick.
+    clock_state: str  # ``free-running``, ``locked`` or ``holdover``.
+    uncertainty_ns: float  # Bound of the error of one delay (ns).
+    complete: bool  # Whether every frame was sent and every frame that arrived is in ``records``.
+    notes: tuple[str, ...]  # What the reader of the figures must know, a sentence each.
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A program's times in ticks, as the registers take them, and what had to be said about them.
+    """A program's times in ticks, as the registers take them, and what had to be said about them."""
 
-    Attributes
-    ----------
-    interval_ticks, interval_fraction : int
-        Start to start, in ticks and 2^-32 ticks; both 0: back to back.
-    gap_ticks : int
-        Extra ticks between trains.
-    duration_ns : Fraction
-        First SFD to the end of the last slot (ns).
-    notes : tuple of str
-        Sentences for the result.
-    """
-
-    interval_ticks: int
-    interval_fraction: int
-    gap_ticks: int
-    duration_ns: Fraction
-    notes: tuple[str, ...] = ()
+    interval_ticks: int  # Start to start, in ticks.
+    interval_fraction: int  # And in 2^-32 ticks; both 0: back to back.
+    gap_ticks: int  # Extra ticks between trains.
+    duration_ns: Fraction  # First SFD to the end of the last slot (ns).
+    notes: tuple[str, ...] = ()  # Sentences for the result.
 
 
 def interval_ns_for_rate(length: int, rate_bps: float) -> float:
@@ -182,8 +131,6 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
 
     Parameters
     ----------
-    program : TrainProgram
-        What to send.
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
@@ -209,8 +156,6 @@ def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band:
 
     Parameters
     ----------
-    program : TrainProgram
-        What is sent.
     record_ns, look_ns : float
         Time that the host takes for a record, and from one look at the probe to the next (ns).
     is_in_band : bool

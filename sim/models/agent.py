@@ -65,9 +65,7 @@ class Expected:
 
     Attributes
     ----------
-    kind, status, session, number : int
-    values : tuple
-        One of these is the value; empty: the model does not know it.
+    values : one of these is the value; empty: the model does not know it.
     """
 
     kind: int
@@ -83,12 +81,9 @@ class AgentModel:
 
     Attributes
     ----------
-    last : dict of bytes to list
-        What each setting may have been set to since the last `settle`.
-    sets : int
-        Settings that were taken.
-    requests, malformed : int
-        As the agent counts them.
+    last : what each setting may have been set to since the last `settle`.
+    sets : settings that were taken.
+    requests, malformed : as the agent counts them.
     """
 
     last: dict[bytes, list[Value]] = field(default_factory=dict)

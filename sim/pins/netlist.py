@@ -34,10 +34,8 @@ class NetlistWriter:
 
     Parameters
     ----------
-    module : dict
-        As in Yosys' JSON, flat.
-    name : str
-        Of the module that is written.
+    module : as in Yosys' JSON, flat.
+    name : of the module that is written.
     """
 
     def __init__(self, module: dict[str, Any], name: str) -> None:

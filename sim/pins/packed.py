@@ -32,8 +32,7 @@ class Unpacker:
 
     Parameters
     ----------
-    module : dict
-        As nextpnr writes it after ``--pack-only``.
+    module : as nextpnr writes it after ``--pack-only``.
     """
 
     def __init__(self, module: dict[str, Any]) -> None:

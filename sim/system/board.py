@@ -100,7 +100,6 @@ class Platform(GenericPlatform):
 
 # CRG ----------------------------------------------------------------------------------------------
 
-
 class SimulatedClocks(LiteXModule):
     """Takes ``sys`` and ``timebase`` from the pins; ``memory``, once it is asked for, has all ticks of ``timebase`` or some.
 
@@ -163,7 +162,6 @@ class SimulatedClocks(LiteXModule):
 
 # PHY ----------------------------------------------------------------------------------------------
 
-
 class SimulatedPhy(LiteXModule):
     """A PHY as a port sees it, with no register of its own: the pins are the timestamp points.
 
@@ -209,7 +207,6 @@ class SimulatedPhy(LiteXModule):
 
 # PPS ----------------------------------------------------------------------------------------------
 
-
 class SimulatedSamples(LiteXModule):
     """Takes the samples of the PPS input from the pins, as late as a board's.
 
@@ -227,7 +224,6 @@ class SimulatedSamples(LiteXModule):
 
 
 # Board --------------------------------------------------------------------------------------------
-
 
 class Board:
     """Gives a SoC what it may ask of the simulated board; the same as of a real one.

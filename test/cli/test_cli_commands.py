@@ -95,6 +95,21 @@ def test_calibrate_finds_the_wire_and_train_takes_it_out(run: Run, model: ModelP
     assert json.loads(out)["rows"][0]["owd_ns"]["mean"] == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("lengths", "measured"), [("600,60,64", 0), ("60,600,64", 1), ("60,64,600", 2)])
+def test_calibrate_that_ends_early_shows_the_line_of_two_lengths_or_more_and_leaves_the_file(
+    run: Run, model: ModelProbe, tmp_path: Path, lengths: str, measured: int
+) -> None:
+    model.wire = lambda frame: [(1, DELAY_TICKS, frame)] if frame.length < 600 else []
+    file = tmp_path / "calibration.json"
+    file.write_text("an earlier one")
+    code, out, err = run("calibrate", "--length", lengths, "--count", "5", "--repeat", "2", "--json", str(file))
+    assert (code, file.read_text(), len(err.splitlines())) == (1, "an earlier one", 1)
+    assert "nothing came back: 10 frames left port 0" in err
+    shown = [line.split()[1] for line in out.splitlines() if "intercept" in line or "slope" in line]
+    assert shown == (["0.0000", "296.0000"] if measured > 1 else [])
+    assert ("what is shown is of 2 lengths of 3, and no file has it" in err) == (measured > 1)
+
+
 def test_info_says_what_the_probe_is(run: Run, model: ModelProbe) -> None:
     code, out, _ = run("info", "--json")
     found = json.loads(out)

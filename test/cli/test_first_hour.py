@@ -3,8 +3,10 @@
 """The first hour of a stranger: modules that lie around, folders that can't be used, programs that fail, inputs of one's own."""
 
 import errno
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -15,7 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 from migen import Module
 
-from liteprobe.host.base import doctor, extras, folders
+from liteprobe.host.base import doctor, extras, folders, programs
 from liteprobe.host.base.doctor import Finding, State
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device import discover
@@ -114,6 +116,24 @@ def test_where_no_python_has_the_package_the_launcher_says_so(tmp_path: Path) ->
 def test_a_program_that_was_run_leaves_no_pipe_open() -> None:
     script = "from liteprobe.host.base import programs; print(programs.run(['echo', 'x'], keep_output=True).output)"
     assert said([sys.executable, "-X", "dev", "-c", script]) == (0, "x\n\n", "")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_what_a_long_program_says_is_followed_by_how_long_it_takes_which_a_terminal_alone_erases(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(programs, "LOOK_S", 0.02)
+    monkeypatch.setattr(programs, "REMINDER_S", 0.04)
+    monkeypatch.setattr(sys, "stderr", shown)
+    programs.run(["sh", "-c", "exit"])
+    assert shown.getvalue() == ""
+    programs.run(["sh", "-c", "echo a >&2; sleep 0.3; echo b >&2"])
+    erased, waited = r"\r\x1b\[K", r"  \d+ s"
+    on_terminal = f"a\n(?:{erased}{waited})+{erased}b\n(?:{erased}{waited})*{erased}"
+    expected = on_terminal if is_terminal else rf"a\n(?:{waited}: a\n)+b\n(?:{waited}: b\n)*"
+    assert re.fullmatch(expected, shown.getvalue()), repr(shown.getvalue())
 
 
 def test_a_terminal_that_lacks_a_character_is_shown_its_number(tmp_path: Path) -> None:

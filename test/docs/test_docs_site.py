@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import griffe
 import markdown
 import pytest
 import yaml
@@ -134,6 +135,19 @@ def test_links_of_a_lab_hold_in_the_repository(tools: Any) -> None:
     own = {name for lab in check.labs() for name in (lab.name, f"{lab.stem}.ipynb")}
     faults = [(lab.name, target, links.fault(lab, target)) for lab, target in found if target not in own]
     assert [fault for fault in faults if fault[2]] == []
+
+
+def test_a_field_has_the_comments_above_and_beside_it_for_its_text(tools: Any, tmp_path: Path) -> None:
+    fields = "    #: Octets,\n    #: without FCS.\n    length: int\n    count: int = 1  # Frames.\n    bare: int = 0\n"
+    (tmp_path / "liteprobe_fields.py").write_text(
+        f"from dataclasses import dataclass\n\n\n@dataclass\nclass Frames:\n{fields}"
+    )
+    extensions = griffe.load_extensions(str(ROOT / "tools" / "site_api.py"))
+    frames = griffe.load("liteprobe_fields", search_paths=[tmp_path], extensions=extensions, allow_inspection=False)[
+        "Frames"
+    ]
+    texts = {name: one.docstring and one.docstring.value for name, one in frames.attributes.items()}
+    assert texts == {"length": "Octets, without FCS.", "count": "Frames.", "bare": None}
 
 
 def test_each_public_module_of_the_library_has_a_page(tools: Any) -> None:

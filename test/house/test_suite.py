@@ -1,15 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The suite itself: what waits for ``--full``, CPU time over plan, areas; and faults that are put into the product to try it."""
+"""The suite itself: what waits for ``--full``, and a folder that takes more CPU time than planned."""
 
-import ast
 import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
-import faults
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -99,48 +97,3 @@ def test_help_names_each_area() -> None:
 def test_an_area_is_its_folders_and_files_for_pytest() -> None:
     chosen = runpy.run_path(str(ROOT / "tools" / "areas.py"))["chosen"]
     assert chosen(["clock", "-k", "step"]) == ["test/clock", "sim/unit/timebase", "sim/system/clock", "-k", "step"]
-
-
-# Faults -------------------------------------------------------------------------------------------
-
-
-def test_faults_repeat_with_a_seed_and_each_is_another_line_that_can_still_be_read() -> None:
-    some = faults.chosen(40, 7)
-    assert some == faults.chosen(40, 7) != faults.chosen(40, 8)
-    assert [fault.path.split("/")[0] for fault in some].count("firmware") == 8
-    for fault in some:
-        lines = (faults.ROOT / fault.path).read_text(encoding="utf-8").splitlines()
-        assert lines[fault.line - 1] != fault.instead
-        lines[fault.line - 1] = fault.instead
-        if fault.path.endswith(".py"):
-            ast.parse("\n".join(lines))
-
-
-@pytest.mark.parametrize(
-    ("path", "test"),
-    [
-        ("cores/emulate/engine.py", "sim/unit/emulator/test_emulator_engine.py"),
-        ("host/analysis/beta.py", "test/analysis/test_analysis_regression.py"),
-        ("firmware/lib/servo/servo.c", "test/clock/test_servo.py"),
-    ],
-)
-def test_tests_of_a_module_are_found_through_its_drivers(path: str, test: str) -> None:
-    assert test in faults.tests_of(path)
-
-
-def test_a_fault_is_seen_or_not_and_taken_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a tree of its own: others read this one meanwhile."""
-    (tmp_path / "host").mkdir()
-    (tmp_path / "test").mkdir()
-    sound = "def least(a, b):\n    return a if a < b else b\n\ndef unused(a):\n    return a < 1\n"
-    (tmp_path / "host" / "x.py").write_text(sound)
-    test = "import runpy\nleast = runpy.run_path('host/x.py')['least']  # from liteprobe.host.x import least\n"
-    (tmp_path / "test" / "test_x.py").write_text(f"{test}def test_least():\n    assert least(1, 2) == 1\n")
-    for command in (["git", "init", "-q"], ["git", "add", "-A"]):
-        subprocess.run(command, cwd=tmp_path, check=True)
-    monkeypatch.setattr(faults, "ROOT", tmp_path)
-    first, second = faults.faults_of_python("host/x.py")
-    assert first == faults.Fault("host/x.py", 2, "    return a if a >= b else b")
-    assert faults.is_seen(first, 1) == "test/test_x.py::test_least"
-    assert faults.is_seen(second, 1) == ""
-    assert (tmp_path / "host" / "x.py").read_text() == sound

@@ -34,7 +34,7 @@ from liteprobe.host.replay.slots import (
     Urgency,
 )
 from liteprobe.host.replay.streamer import Streamer
-from liteprobe.host.replay.udp import SILENCE_S, Flow, Pace, UdpSender, UdpTarget
+from liteprobe.host.replay.udp import LOOK_MOST_S, PATIENCE_S, SILENCE_S, Flow, Pace, UdpSender, UdpTarget
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
@@ -469,6 +469,23 @@ def test_where_nothing_is_on_its_way_and_no_answer_comes_the_probe_is_asked_agai
         assert sent(flow) == []
     answer(flow, 1, 2)
     assert sent(flow) == [(1, 1, False)]
+
+
+def test_a_host_that_stood_still_asks_again_and_does_not_say_that_the_probe_is_gone(clock: Clock, flow: Flow) -> None:
+    """A machine that slept, or had no processor for its programs: what was answered meanwhile waits in the socket."""
+    sent(flow)
+    answer(flow, 1, 4)
+    assert len(sent(flow)) == 3
+    clock.now_s += 100 * PATIENCE_S
+    assert sent(flow) == [(1, 1, True)] and flow.fault == Fault.NONE
+    answer(flow, 4, 4)
+    assert flow.slots.cells[Cell.ACCEPTED] == 4 * DATAGRAM_WORDS
+    heard_s = clock.now_s
+    while flow.fault == Fault.NONE and clock.now_s < heard_s + 2 * PATIENCE_S:
+        clock.now_s += LOOK_MOST_S / 4
+        sent(flow)
+    assert flow.fault == Fault.GONE
+    assert clock.now_s == pytest.approx(heard_s + PATIENCE_S, abs=LOOK_MOST_S)
 
 
 # Who goes first ------------------------------------------------------------------------------------

@@ -23,16 +23,11 @@ class Output:
     ----------
     path : Path
         A file, made anew; ``-`` is stdout.
-
-    Attributes
-    ----------
-    octets : int
-        Octets that were written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.octets = 0
+        self.octets = 0  # Octets that were written.
         self.is_stdout = str(path) == "-"
         self._file = (
             sys.stdout.fileno() if self.is_stdout else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)

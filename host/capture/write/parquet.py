@@ -97,16 +97,10 @@ Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 class RowGroup:
-    """Collects the columns of a row group, part by part.
-
-    Attributes
-    ----------
-    rows : int
-        Rows that are in it.
-    """
+    """Collects the columns of a row group, part by part."""
 
     def __init__(self, size: int) -> None:
-        self.rows = 0
+        self.rows = 0  # Rows that are in it.
         self._size = size
         self._values: dict[str, NDArray[Any]] = {}
         self._masks: dict[str, NDArray[np.bool_]] = {}
@@ -261,17 +255,13 @@ class HeaderWriter:
     ----------
     path : Path
         Of the file that is being written.
-    paths : list of Path
-        All files.
-    written : int
-        Rows in all of them.
     """
 
     def __init__(
         self, path: Path, metadata: dict[str, str] | None = None, shift_ns: int = 0, row_group: int = ROW_GROUP
     ) -> None:
-        self.paths: list[Path] = []
-        self.written = 0
+        self.paths: list[Path] = []  # All files.
+        self.written = 0  # Rows in all of them.
         self._shift_ns = shift_ns
         # One group is written while the next one fills: writing needs no Python.
         self._group, self._other = RowGroup(row_group), RowGroup(row_group)

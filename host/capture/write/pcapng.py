@@ -46,50 +46,23 @@ HASH_WORD = UNIFIED_PLACES["hash"][0]
 
 @dataclass(frozen=True)
 class PortInterface:
-    """A port of the probe, as the file names it.
+    """A port of the probe, as the file names it."""
 
-    Parameters
-    ----------
-    name : str
-        Like ``port0``.
-    description : str
-        What probe it belongs to.
-    filter : str
-        Expression that its frames passed; empty: none.
-    comment : str
-        What must be known of its stamps.
-    snap_length : int
-        Octets kept of a frame at the most; 0: all.
-    """
-
-    name: str
-    description: str = ""
-    filter: str = ""
-    comment: str = ""
-    snap_length: int = 0
+    name: str  # Like ``port0``.
+    description: str = ""  # What probe it belongs to.
+    filter: str = ""  # Expression that its frames passed; empty: none.
+    comment: str = ""  # What must be known of its stamps.
+    snap_length: int = 0  # Octets kept of a frame at the most; 0: all.
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts what became of the frames of a port; None: not known.
+    """Counts what became of the frames of a port; None: not known."""
 
-    Parameters
-    ----------
-    received : int or None
-        Frames that the port saw.
-    accepted : int or None
-        Frames that passed the filter.
-    dropped : int or None
-        Frames that were dropped for want of space.
-    delivered : int or None
-        Frames in this file; None: those that were written.
-    comment : str
-    """
-
-    received: int | None = None
-    accepted: int | None = None
-    dropped: int | None = None
-    delivered: int | None = None
+    received: int | None = None  # Frames that the port saw.
+    accepted: int | None = None  # Frames that passed the filter.
+    dropped: int | None = None  # Frames that were dropped for want of space.
+    delivered: int | None = None  # Frames in this file; None: those that were written.
     comment: str = ""
 
 
@@ -145,20 +118,12 @@ class PcapngWriter:
 
     Parameters
     ----------
-    output : Output
     ports : sequence of PortInterface
         PortInterface k is port k; a port that isn't named gets its interface when its first frame comes.
     hardware, comment : str
         What the section says of the probe and of the capture.
     shift_ns : int
         Added to every stamp: less 37 s, TAI becomes UTC.
-
-    Attributes
-    ----------
-    written : array of int, shape (16,)
-        Packets of each port.
-    dropped : array of int, shape (16,)
-        Frames that gaps of the stream stand for, at the port whose packet comes next.
     """
 
     def __init__(
@@ -166,7 +131,8 @@ class PcapngWriter:
     ) -> None:
         self._output = output
         self._shift = np.uint64(shift_ns % 2**64)
-        self.written = np.zeros(PORTS, np.int64)
+        self.written = np.zeros(PORTS, np.int64)  # Shape (16,). Packets of each port.
+        #: Shape (16,). Frames that gaps of the stream stand for, at the port whose packet comes next.
         self.dropped = np.zeros(PORTS, np.int64)
         self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each channel.
         self._span = [0, 0]

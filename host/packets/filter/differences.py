@@ -41,24 +41,12 @@ SAID = {1: "also holds for", -1: "doesn't hold for", 0: "may differ for"}
 
 @dataclass(frozen=True)
 class Difference:
-    """Frames for which an expression may not be what it is in tcpdump.
+    """Frames for which an expression may not be what it is in tcpdump."""
 
-    Parameters
-    ----------
-    text : str
-        Which frames.
-    sign : int
-        1: it may hold, where tcpdump's doesn't; -1: the other way round; 0: either.
-    where : callable
-        From unified headers to those that are such frames.
-    is_of_broken : bool
-        They are cut, malformed, or of more than the probe looks through.
-    """
-
-    text: str
-    sign: int
-    where: Callable[[Headers], Truth]
-    is_of_broken: bool = False
+    text: str  # Which frames.
+    sign: int  # 1: it may hold, where tcpdump's doesn't; -1: the other way round; 0: either.
+    where: Callable[[Headers], Truth]  # From unified headers to those that are such frames.
+    is_of_broken: bool = False  # They are cut, malformed, or of more than the probe looks through.
 
     def explains(self, headers: Headers, here: Truth, there: Truth) -> Truth:
         """Return for which headers this says that the answer ``here`` may not be the one ``there``."""

@@ -46,19 +46,11 @@ def matching(batch: Batch, matches: Matches) -> Truth:
 
 @dataclass(frozen=True)
 class Expression:
-    """Knows what a filter expression means: in the probe's tables, for unified headers, for records on this host.
+    """Knows what a filter expression means: in the probe's tables, for unified headers, for records on this host."""
 
-    Parameters
-    ----------
-    text : str
-        As it was written.
-    tree : Node
-    instructions : bytes or None
-        What libpcap made of it, where this host is to filter whole frames by it; None: headers and tables do.
-    """
-
-    text: str
+    text: str  # As it was written.
     tree: Node
+    #: What libpcap made of it, where this host is to filter whole frames by it; None: headers and tables do.
     instructions: bytes | None = None
 
     def matches(self, headers: Headers) -> Truth:
@@ -119,7 +111,6 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
 
     Parameters
     ----------
-    text : str
     by_libpcap : bool
         Have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that libpcap knows.
 
@@ -165,19 +156,11 @@ def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter
 
 @dataclass(frozen=True)
 class Rule:
-    """Names the channel that frames go to which an expression holds for.
-
-    Parameters
-    ----------
-    match : Expression
-    channel : int
-    probe_ports : int
-        Bit n: frames of port n may match.
-    """
+    """Names the channel that frames go to which an expression holds for."""
 
     match: Expression
     channel: int
-    probe_ports: int
+    probe_ports: int  # Bit n: frames of port n may match.
 
 
 def fit_rules(rules: Sequence[Rule]) -> Filter:

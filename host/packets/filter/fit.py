@@ -61,21 +61,14 @@ HIT_BLOCK = (FILTER_ROW_HITS[0], FILTER_TERM_HITS + FILTER_TERMS - FILTER_ROW_HI
 
 @dataclass
 class Tables:
-    """Describes what the tables of the probe hold.
+    """Describes what the tables of the probe hold."""
 
-    Attributes
-    ----------
-    terms : for each term, condition of each field; ``kinds`` by `Layer3`.
-    rows : source and destination: networks, and a bit for each term that asks for them.
-    shared : sets that all terms share.
-    protocols : for each term, its set.
-    """
-
-    conditions: list[dict[str, FilterCondition]] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
+    conditions: list[dict[str, FilterCondition]] = field(default_factory=list)  # Of each term, of each field.
+    kinds: list[int] = field(default_factory=list)  # Of each term, by `Layer3`.
+    #: Networks of source and destination, each with a bit for each term that asks for it.
     rows: tuple[dict[Network, int], dict[Network, int]] = field(default_factory=lambda: ({}, {}))
-    shared: dict[str, Numbers] = field(default_factory=dict)
-    protocols: list[Numbers] = field(default_factory=list)
+    shared: dict[str, Numbers] = field(default_factory=dict)  # Sets that all terms share.
+    protocols: list[Numbers] = field(default_factory=list)  # Of each term.
 
 
 def asked(name: str, numbers: Numbers) -> tuple[FilterCondition, Numbers]:
@@ -238,23 +231,13 @@ def sorted_rows(rows: dict[Network, int]) -> list[tuple[Network, int]]:
 
 @dataclass(frozen=True)
 class Filter:
-    """Holds what the tables of a probe are for one expression or several.
+    """Holds what the tables of a probe are for one expression or several."""
 
-    Parameters
-    ----------
-    text : str
-        The expression.
-    tables : Tables
-    marks : sequence of tuple
-        Of each term the channel that it names (None: none), and bit n: frames of port n may match.
-    drop : bool
-        What matches is dropped; else what doesn't.
-    """
-
-    text: str
+    text: str  # The expression.
     tables: Tables
+    #: Of each term the channel that it names (None: none), and bit n: frames of port n may match.
     marks: Sequence[tuple[int | None, int]]
-    drop: bool = False
+    drop: bool = False  # What matches is dropped; else what doesn't.
 
     def words(self) -> dict[int, int]:
         """Return the words of the filter's memory that are not 0, by address."""

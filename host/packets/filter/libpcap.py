@@ -102,15 +102,11 @@ class FrameFilter:
     ----------
     instructions : bytes
         Of `compiled`.
-
-    Attributes
-    ----------
-    cut : int
-        Frames of batches that were shorter than on the wire (a snap length) when libpcap looked at them.
     """
 
     def __init__(self, instructions: bytes) -> None:
         self._instructions = ctypes.create_string_buffer(instructions)
+        #: Frames of batches that were shorter than on the wire (a snap length) when libpcap looked at them.
         self.cut = 0
 
     def __call__(self, batch: Batch) -> NDArray[np.bool_]:

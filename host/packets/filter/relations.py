@@ -119,25 +119,12 @@ def tcp(headers: Headers) -> dict[int, Column]:
 
 @dataclass(frozen=True)
 class Accessed:
-    """Lists what can be asked of one protocol.
+    """Lists what can be asked of one protocol."""
 
-    Attributes
-    ----------
-    offsets : set of int
-        Places that unified headers have.
-    octets : callable
-        From headers to those octets, by place, shape (headers,) each.
-    names : dict of int to str
-        What begins at a place.
-    kind, protocol : Layer3, int or None
-        What the frame must be.
-    depth : Depth
-    """
-
-    offsets: frozenset[int]
-    octets: Callable[[Headers], dict[int, Column]]
-    names: Mapping[int, str]
-    kind: Layer3 = Layer3.NONE
+    offsets: frozenset[int]  # Places that unified headers have.
+    octets: Callable[[Headers], dict[int, Column]]  # From headers to those octets, by place, shape (headers,) each.
+    names: Mapping[int, str]  # What begins at a place.
+    kind: Layer3 = Layer3.NONE  # What the frame must be.
     protocol: int | None = None
     depth: Depth = Depth.LINK
 

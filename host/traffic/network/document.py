@@ -99,7 +99,6 @@ def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -
 
     Parameters
     ----------
-    text : str
     name : str
         Of the file, for messages.
     folder : Path

@@ -414,21 +414,11 @@ OPPORTUNITY_MAX = 2**32 - 1
 
 @dataclass(frozen=True)
 class BandwidthTrace:
-    """Opportunities to deliver octets, as Mahimahi has them; what isn't used of one is lost, and the trace repeats after its last.
+    """Opportunities to deliver octets, as Mahimahi has them; what isn't used of one is lost, and it repeats after its last."""
 
-    Parameters
-    ----------
-    stamps_ms : tuple of int
-        Of the opportunities, ascending.
-    octets : tuple of int
-        Of each.
-    name : str
-        Of the file.
-    """
-
-    stamps_ms: tuple[int, ...]
-    octets: tuple[int, ...]
-    name: str = "trace"
+    stamps_ms: tuple[int, ...]  # Of the opportunities, ascending.
+    octets: tuple[int, ...]  # Of each.
+    name: str = "trace"  # Of the file.
 
     def __post_init__(self) -> None:
         if len(self.stamps_ms) != len(self.octets) or not self.stamps_ms:

@@ -23,30 +23,14 @@ SHARE_FACTOR = 2  # Of what is drawn, so much more than its mean may come at onc
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a direction of a probe, as it was built.
+    """Limits of a direction of a probe, as it was built."""
 
-    Parameters
-    ----------
-    store_words : int
-        Of 32 bits, for octets of frames.
-    entries : int
-        Frames that wait or are under way, at most.
-    longest : int
-        Octets of the longest frame, without FCS.
-    least_delay : int
-        Ticks.
-    trace_words : int
-        For a bandwidth trace; 0: none.
-    waiting : int
-        Frames that wait for the link, at most, background too; 0: as many as ``entries``.
-    """
-
-    store_words: int
-    entries: int
-    longest: int
-    least_delay: int
-    trace_words: int = 0
-    waiting: int = 0
+    store_words: int  # Of 32 bits, for octets of frames.
+    entries: int  # Frames that wait or are under way, at most.
+    longest: int  # Octets of the longest frame, without FCS.
+    least_delay: int  # Ticks.
+    trace_words: int = 0  # For a bandwidth trace; 0: none.
+    waiting: int = 0  # Frames that wait for the link, at most, background too; 0: as many as ``entries``.
 
     @property
     def most_waiting(self) -> int:
@@ -74,22 +58,12 @@ class Ring:
 
 @dataclass(frozen=True)
 class Path:
-    """A class in one state of its direction, with its times in ticks.
-
-    Parameters
-    ----------
-    direction : Direction
-    one : TrafficClass
-    delay : int
-        The longest.
-    held : int
-        How long frames are held back on top.
-    """
+    """A class in one state of its direction, with its times in ticks."""
 
     direction: Direction
     one: TrafficClass
-    delay: int
-    held: int
+    delay: int  # The longest.
+    held: int  # How long frames are held back on top.
 
     @property
     def waits(self) -> bool:
@@ -146,19 +120,10 @@ LINE = (Fraction(LINE_RATE_BPS), OVERHEAD)
 
 @dataclass(frozen=True)
 class BufferAllocation:
-    """A store is divided into rings.
+    """A store is divided into rings."""
 
-    Attributes
-    ----------
-    rings : dict of int to Ring
-        By lane, those that are used.
-    queue_frames : dict of int to int
-        By class: the limit of a queue whose length isn't given.
-    notes : tuple of str
-    """
-
-    rings: dict[int, Ring]
-    queue_frames: dict[int, int]
+    rings: dict[int, Ring]  # By lane, those that are used.
+    queue_frames: dict[int, int]  # By class: the limit of a queue whose length isn't given.
     notes: tuple[str, ...]
 
 
@@ -169,7 +134,6 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllo
     ----------
     paths : dict of int to list of Path
         By class: its path in each state of the direction.
-    limits : Limits
     way : str
         Name of the direction, for messages.
 

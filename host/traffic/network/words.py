@@ -91,30 +91,14 @@ NOWHERE = Ring(0, RING_BITS_MIN)  # Of lanes to which no frame comes.
 
 @dataclass(frozen=True)
 class DirectionWords:
-    """A direction in the words of a probe.
+    """A direction in the words of a probe."""
 
-    Attributes
-    ----------
-    banks : tuple of tuple of int
-        Settings, at the start and from each change on.
-    delays : tuple of int
-        The table of delays (ticks).
-    patterns : tuple of int
-        The pattern memory.
-    trace : tuple of int
-        Entries of two words; none: the link has a rate.
-    division : BufferAllocation
-        Of the store.
-    notes : tuple of str
-        What the reader must know of it.
-    """
-
-    banks: tuple[tuple[int, ...], ...]
-    delays: tuple[int, ...]
-    patterns: tuple[int, ...]
-    trace: tuple[int, ...]
-    division: BufferAllocation
-    notes: tuple[str, ...]
+    banks: tuple[tuple[int, ...], ...]  # Settings, at the start and from each change on.
+    delays: tuple[int, ...]  # The table of delays (ticks).
+    patterns: tuple[int, ...]  # The pattern memory.
+    trace: tuple[int, ...]  # Entries of two words; none: the link has a rate.
+    division: BufferAllocation  # Of the store.
+    notes: tuple[str, ...]  # What the reader must know of it.
 
 
 def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINAL) -> tuple[DirectionWords, ...]:
@@ -122,7 +106,6 @@ def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINA
 
     Parameters
     ----------
-    network : Network
     limits : sequence of Limits
         Of the directions of the probe: there, and back where it has that.
     increment : int

@@ -57,7 +57,6 @@ def stamp_offsets(stamp: Stamp, octets: NDArray[np.uint8], at: Index, kept: Inde
 
     Parameters
     ----------
-    stamp : Stamp
     octets : array of u1
         Where frames lie.
     at, kept : array, shape (frames,)
@@ -144,7 +143,6 @@ def records(chunks: Iterator[tuple[Frames, Index]], stamp: Stamp | None, first_t
     ----------
     chunks : iterator of (Frames, array)
         Frames, and the tick at which each is due, from the first one on.
-    stamp : Stamp or None
     first_ticks : int
         From the start of the program to the first frame.
 
@@ -229,42 +227,19 @@ def _put_waits(words: Words, at: Index, waits: Index) -> None:
 
 @dataclass(frozen=True)
 class Summary:
-    """Sums up a trace.
-
-    Attributes
-    ----------
-    frames, octets : int
-        Frames, and their octets on the wire without FCS.
-    words : int
-        Words of its records, without those of long waits.
-    kept : int
-        Octets that are sent of the frames; the rest is zero.
-    last_due, last_start : int
-        Ticks from the first start to when the last frame is due, and starts.
-    line_ticks : int
-        Ticks that the line is taken.
-    expected_late : int
-        Frames that can't start when they are due, because the line is taken.
-    first_late : int or None
-        Number of the first of them, from 0.
-    cut : int
-        Frames of which the file, or the snap length, has not all octets.
-    stamped : int or None
-        Frames that have a place for the stamp; None: none is asked for.
-    notes : tuple of str
-    """
+    """Sums up a trace."""
 
     frames: int = 0
-    octets: int = 0
-    words: int = 0
-    kept: int = 0
-    last_due: int = 0
-    last_start: int = 0
-    line_ticks: int = 0
-    expected_late: int = 0
-    first_late: int | None = None
-    cut: int = 0
-    stamped: int | None = None
+    octets: int = 0  # Of the frames on the wire, without FCS.
+    words: int = 0  # Words of its records, without those of long waits.
+    kept: int = 0  # Octets that are sent of the frames; the rest is zero.
+    last_due: int = 0  # Ticks from the first start to when the last frame is due.
+    last_start: int = 0  # To when it starts.
+    line_ticks: int = 0  # Ticks that the line is taken.
+    expected_late: int = 0  # Frames that can't start when they are due, because the line is taken.
+    first_late: int | None = None  # Number of the first of them, from 0.
+    cut: int = 0  # Frames of which the file, or the snap length, has not all octets.
+    stamped: int | None = None  # Frames that have a place for the stamp; None: none is asked for.
     notes: tuple[str, ...] = ()
 
     @property

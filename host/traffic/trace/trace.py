@@ -115,41 +115,20 @@ SEQUENCE_OCTETS = 4
 class MadeSource:
     """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
 
-    Parameters
-    ----------
-    interval : Interval
-        From start to start; bursts are not made.
-    length : Length
-    count : int or None
-        Frames; None: without an end.
-    headers : Headers
-        Of IPv4.
-    stream_id : int
-    seed : int
-        Of what is random.
-
-    Attributes
-    ----------
-    ticks_per_unit : Fraction
-        Of the times of its frames, by a clock without an error.
-    follows_line : bool
-        Its times are shares of the line, whatever the probe's clock does.
-    notes : list of str
-
     Raises
     ------
     UsageError
         When it can't be made.
     """
 
-    interval: Interval
+    interval: Interval  # From start to start; bursts are not made.
     length: Length
-    count: int | None
-    headers: Headers = field(default_factory=Headers)
+    count: int | None  # Frames; None: without an end.
+    headers: Headers = field(default_factory=Headers)  # Of IPv4.
     stream_id: int = 1
-    seed: int = 1
-    ticks_per_unit: Fraction = field(init=False)
-    follows_line: bool = field(init=False)
+    seed: int = 1  # Of what is random.
+    ticks_per_unit: Fraction = field(init=False)  # Of the times of its frames, by a clock without an error.
+    follows_line: bool = field(init=False)  # Its times are shares of the line, whatever the probe's clock does.
     notes: list[str] = field(default_factory=list, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -271,34 +250,17 @@ class Trace:
 
     Nothing is read or made before it is needed, and nothing is kept: a trace may be longer than any memory. Each start is
     rounded to a tick (8 ns) by itself, counted from the first frame, so that nothing drifts.
-
-    Parameters
-    ----------
-    source : TraceSource
-    factor : Fraction
-        By which all times are stretched.
-    rate_bps : number or None
-        In the place of the times of the source: each frame is due when the one before has ended on a line of this rate.
-    is_top : bool
-        Likewise, on the line as it is: back to back.
-    repeats : int or None
-        How often all is sent; None: without an end.
-    snap_length : int
-        Octets that are sent of each frame at most; the rest is zero.
-    stamp : Stamp or None
-        Where frames get the time of their start.
-    is_sorted : bool
-        Frames whose times go back are brought into order; else that is an error.
     """
 
     source: TraceSource
-    factor: Fraction = Fraction(1)
+    factor: Fraction = Fraction(1)  # By which all times are stretched.
+    #: In the place of the times of the source: each frame is due when the one before has ended on a line of this rate.
     rate_bps: Number | None = None
-    is_top: bool = False
-    repeats: int | None = 1
-    snap_length: int = MAX_LENGTH
-    stamp: Stamp | None = None
-    is_sorted: bool = False
+    is_top: bool = False  # Likewise, on the line as it is: back to back.
+    repeats: int | None = 1  # How often all is sent; None: without an end.
+    snap_length: int = MAX_LENGTH  # Octets that are sent of each frame at most; the rest is zero.
+    stamp: Stamp | None = None  # Where frames get the time of their start.
+    is_sorted: bool = False  # Frames whose times go back are brought into order; else that is an error.
 
     # Made from -------------------------------------------------------------------------------
 
@@ -308,7 +270,6 @@ class Trace:
 
         Parameters
         ----------
-        path : path
         sort : bool
             Bring packets into order whose times go back, over 4096 packets at most; else that is an error.
         repair : bool
@@ -343,7 +304,6 @@ class Trace:
             Frames; None: without an end.
         headers : Headers or None
             Of IPv4.
-        stream_id, seed : int
         """
         fixed = Fixed(length) if isinstance(length, int) else length
         return cls(MadeSource(interval, fixed, count, headers or Headers(), stream_id, seed))
@@ -527,20 +487,11 @@ class Trace:
 
 @dataclass(frozen=True)
 class TraceWords:
-    """The words of a trace, as they go along to the process that prepares them.
-
-    Parameters
-    ----------
-    trace : Trace
-    increment : int
-        Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
-    first_ticks : int
-        From the start of the program to the first frame.
-    """
+    """The words of a trace, as they go along to the process that prepares them."""
 
     trace: Trace
-    increment: int = NOMINAL
-    first_ticks: int = 0
+    increment: int = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    first_ticks: int = 0  # From the start of the program to the first frame.
 
     def chunks(self) -> Iterator[Words]:
         """Yield all words, some at once."""

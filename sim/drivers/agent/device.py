@@ -25,8 +25,7 @@ class Device:
 
     Parameters
     ----------
-    agent : Agent
-        Gets them.
+    agent : gets them.
     """
 
     def __init__(self, agent: Agent) -> None:

@@ -26,12 +26,9 @@ class Tally:
 
     Attributes
     ----------
-    messages : int
-        That were sent, those that only set up and end batches left out.
-    accepted, refused, ignored : int
-        By what the grammar says of them.
-    wrong : list of str
-        Answers that are not what the model expects, and answers that are missing.
+    messages : that were sent, those that only set up and end batches left out.
+    accepted, refused, ignored : by what the grammar says of them.
+    wrong : answers that are not what the model expects, and answers that are missing.
     """
 
     messages: int = 0
@@ -42,12 +39,7 @@ class Tally:
 
 
 class Fuzzer:
-    """Makes messages.
-
-    Parameters
-    ----------
-    seed : int
-    """
+    """Makes messages."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -140,11 +132,8 @@ def run(address: str, count: int, seed: int) -> Tally:
 
     Parameters
     ----------
-    address : str
-        Of an example device that nobody else talks to, just started.
-    count : int
-        Messages.
-    seed : int
+    address : of an example device that nobody else talks to, just started.
+    count : messages.
     """
     tally, model, fuzzer = Tally(), AgentModel(), Fuzzer(seed)
     with Controller(address, session=2**64 - 1 - seed) as controller:

@@ -57,13 +57,7 @@ def c_device() -> Path:
 
 @dataclass
 class Running:
-    """A device that runs.
-
-    Attributes
-    ----------
-    address : str
-    process : Popen
-    """
+    """A device that runs."""
 
     address: str
     process: "subprocess.Popen[bytes]"

@@ -38,10 +38,7 @@ class Reply:
 
     Attributes
     ----------
-    kind, status, session, number, monotonic_ns, utc_ns, duration_ns : int
-    body : list of bytes
-    octets : bytes
-        All of it.
+    octets : all of it.
     """
 
     kind: int
@@ -83,9 +80,7 @@ class Controller:
 
     Parameters
     ----------
-    address : str
-    session : int
-        Of requests that are made by `ask`.
+    session : of requests that are made by `ask`.
     """
 
     def __init__(self, address: str, session: int = 1) -> None:

@@ -13,14 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
-    BLOCK_DTYPE,
-    BLOCK_MAGIC,
-    BLOCK_VERSION,
-    BLOCK_WORDS,
-    NO_RECORD,
-    NO_RULE,
-    UNIFIED_DTYPE,
-    UnifiedFlag,
+    BLOCK_DTYPE, BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS, NO_RECORD, NO_RULE, UNIFIED_DTYPE, UnifiedFlag,
 )
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import unified_header

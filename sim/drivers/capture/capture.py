@@ -172,7 +172,6 @@ BENCH = CompiledBench(CaptureBench, Path(__file__).with_name("capture.cpp"))
 
 # Runs ---------------------------------------------------------------------------------------------
 
-
 @dataclass(frozen=True)
 class Sent:
     """A record of a port at a cycle; ``is_lost``: its octets found no free space before."""

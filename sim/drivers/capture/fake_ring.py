@@ -25,14 +25,11 @@ class FakeRing:
     Parameters
     ----------
     blocks : array, shape (blocks, 368)
-    loses : callable
-    size : int
-        Blocks of a channel that may be sent and not freed.
+    size : blocks of a channel that may be sent and not freed.
 
     Attributes
     ----------
-    sends, resends : dict
-        Times that each (channel, number) was sent; the numbers that were asked for.
+    sends, resends : times that each (channel, number) was sent; the numbers that were asked for.
     """
 
     def __init__(self, blocks: Blocks, loses: Loses = lambda *_: False, size: int = 64) -> None:

@@ -21,7 +21,6 @@ from liteprobe.sim.models.clock.receiver import IDEAL, PLAIN, TIMING, TIMING_QER
 
 # The servo in virtual time ------------------------------------------------------------------------
 
-
 HOUR_S = 3600
 SETTLED_S = 600
 # Neither a whole number of ticks a second, nor a round number of anything.
@@ -128,7 +127,6 @@ def outages(
 
 
 # The second of a receiver -------------------------------------------------------------------------
-
 
 NO_PPS, NO_NMEA, WRONG, NO_FIX, UNKNOWN, LEAP, UNSURE = (1 << bit for bit in range(7))
 

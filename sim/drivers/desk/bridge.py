@@ -25,7 +25,6 @@ class Bridge:
     commands : list of (command, byte address, words), all that came.
     lost : int, octets of the next reply that get lost.
     is_mute : bool, whether nothing is answered.
-    is_closed : bool
     """
 
     def __init__(self) -> None:
@@ -136,10 +135,6 @@ class ProbeBridge(Bridge):
 
 class SerialPort:
     """A serial port of this machine (a pseudo-terminal) with a bridge at its other end.
-
-    Parameters
-    ----------
-    bridge : Bridge
 
     Attributes
     ----------

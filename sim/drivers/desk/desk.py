@@ -87,12 +87,7 @@ class Setting:
 
 
 class Desk:
-    """A desk in a folder of its own; commands run in ``work`` one after the other, as a reader types them.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """A desk in a folder of its own; commands run in ``work`` one after the other, as a reader types them."""
 
     def __init__(self, folder: Path) -> None:
         self.work = folder / "work"

@@ -39,10 +39,8 @@ class Line:
 
     Attributes
     ----------
-    octet, delay : int
-        Ticks of an octet on the link; from its end on.
-    queue : int
-        Frames.
+    octet, delay : ticks of an octet on the link; from its end on.
+    queue : frames.
     """
 
     octet: int = 100  # 10 Mb/s.
@@ -67,15 +65,10 @@ class Transfer:
 
     Attributes
     ----------
-    seconds : float
-        Until the client had the last file; of one that isn't complete, how long it was given.
-    is_complete : bool
-    wrong : int
-        Octets that weren't those of the site.
-    connections, repeats : int
-        Opened; fetches begun anew.
-    frames, lost : int
-        Of the stations, both directions; those that found the queue full.
+    seconds : until the client had the last file; of one that isn't complete, how long it was given.
+    wrong : octets that weren't those of the site.
+    connections, repeats : opened; fetches begun anew.
+    frames, lost : of the stations, both directions; those that found the queue full.
     """
 
     seconds: float

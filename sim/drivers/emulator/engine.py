@@ -78,11 +78,9 @@ class Plan:
 
     Attributes
     ----------
-    settings : Settings
     switches : list of (tick, words of a bank)
     arrivals : list of (tick, length, class)
-    end : int
-        Tick up to which it is run.
+    end : tick up to which it is run.
     step_ticks, lag_ticks, stall_256, rate_256 : int
         Ticks that time goes on at once, at most; and that a frame comes after its SFD. How often of 256 cycles nobody takes what
         the emulation says. Ticks of 256 cycles; 0: as fast as the emulation can.
@@ -327,14 +325,10 @@ class Compared:
 
     Attributes
     ----------
-    frames, sent, switches : int
-        That came; that left; of the settings.
+    frames, sent, switches : that came; that left; of the settings.
     outcomes : how many frames had each outcome.
-    off : int
-        Frames, departures and counters that are not as they should be.
-    found : list of str
-        The first of them.
-    cycles : int
+    off : frames, departures and counters that are not as they should be.
+    found : the first of them.
     """
     frames: int
     sent: int

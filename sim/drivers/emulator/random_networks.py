@@ -7,21 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from liteprobe.host.traffic.network import (
-    Background,
-    BandwidthTrace,
-    Bernoulli,
-    Bucket,
-    Change,
-    Direction,
-    GilbertElliott,
-    Jitter,
-    LossList,
-    LossPattern,
-    Network,
-    Queue,
-    Red,
-    Reorder,
-    TrafficClass,
+    Background, BandwidthTrace, Bernoulli, Bucket, Change, Direction, GilbertElliott, Jitter, LossList, LossPattern,
+    Network, Queue, Red, Reorder, TrafficClass,
 )
 
 LEAST_NS = 40_000
@@ -30,12 +17,7 @@ MATCHES = ("udp", "tcp", "icmp", "arp", "ip6", "vlan 7")
 
 
 class NetworkMaker:
-    """Makes networks, all from one seed.
-
-    Parameters
-    ----------
-    seed : int
-    """
+    """Makes networks, all from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -21,7 +21,6 @@ from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 # Queues -------------------------------------------------------------------------------------------
 
-
 Floats = NDArray[np.float64]
 Ticks = NDArray[np.int64]
 
@@ -44,12 +43,8 @@ class Claim:
 
     Attributes
     ----------
-    name : str
-    expected : float
-    found : float
-        The mean of ``samples`` values.
-    reach : float
-        How far the two are from each other, in halves of the interval of CONFIDENCE: at most 1.
+    found : the mean of ``samples`` values.
+    reach : how far the two are from each other, in halves of the interval of CONFIDENCE: at most 1.
     """
 
     name: str
@@ -68,7 +63,6 @@ def claim(name: str, expected: float, values: Floats) -> Claim:
 
 
 # Runs ---------------------------------------------------------------------------------------------------
-
 
 def poisson(random: np.random.Generator, mean_ticks: float, count: int) -> Ticks:
     """Return the ticks of random arrivals, no two of them in one."""
@@ -98,7 +92,6 @@ def frames_of(ticks: Ticks, klass: int = 0, length: int = LENGTH) -> list[tuple[
 
 
 # Queues -------------------------------------------------------------------------------------------------
-
 
 def random_arrivals(count: int, loads: Sequence[float] = LOADS) -> Iterator[Claim]:
     """M/D/1: mean and second moment of the wait."""
@@ -204,7 +197,6 @@ QUEUE_EXPERIMENTS: tuple[Experiment, ...] = (
 
 # Models of loss, delays, buckets and traces -------------------------------------------------------
 
-
 SEED = {"frame_seed_low": 0x9E3779B9, "frame_seed_high": 0x7F4A7C15}
 LAGS = (1, 2, 5, 10)
 MILLISECOND = 125_000  # Ticks.
@@ -244,7 +236,6 @@ def products(values: Floats, lag: int) -> Floats:
 
 
 # Loss ---------------------------------------------------------------------------------------------------
-
 
 def bursty_loss(count: int, enter: float = 0.02, leave: float = 0.25) -> Iterator[Claim]:
     """Gilbert: share of loss, length of bursts and of what is between them, correlation."""
@@ -294,7 +285,6 @@ def delay_table(count: int, repeat: float = 0.8) -> Iterator[Claim]:
 
 
 # Shapers ------------------------------------------------------------------------------------------------
-
 
 def bucket(count: int, load: float = 0.7, burst: int = 3) -> Iterator[Claim]:
     """A bucket before a link that takes no time: the wait of M/D/1, less the burst; and its rate, exactly."""

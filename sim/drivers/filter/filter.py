@@ -201,7 +201,6 @@ assert FILTER_ROW_HITS[1] - FILTER_ROW_HITS[0] == DESTINATION_RULES
 
 # Comparison ---------------------------------------------------------------------------------------
 
-
 HOLD_CYCLES = 60  # Until no frame is under way that began before.
 
 

@@ -8,19 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from liteprobe.cores.formats import (
-    FILTER_CONDITIONS,
-    FILTER_MACS,
-    FILTER_PORTS,
-    FILTER_PROTOCOLS,
-    FILTER_ROW_IPV4_BIT,
-    FILTER_ROW_NAMES_BIT,
-    FILTER_ROW_WORDS,
-    FILTER_ROWS,
-    FILTER_TERM_WORDS,
-    FILTER_TERMS,
-    FILTER_VECTORS,
-    FILTER_VLANS,
-    Layer3,
+    FILTER_CONDITIONS, FILTER_MACS, FILTER_PORTS, FILTER_PROTOCOLS, FILTER_ROW_IPV4_BIT, FILTER_ROW_NAMES_BIT,
+    FILTER_ROW_WORDS, FILTER_ROWS, FILTER_TERM_WORDS, FILTER_TERMS, FILTER_VECTORS, FILTER_VLANS, Layer3,
 )
 from liteprobe.sim.models.receive.filter import FilterKey
 

@@ -29,8 +29,7 @@ class Witness:
 
     Parameters
     ----------
-    frames : sequence of bytes
-        Without FCS.
+    frames : without FCS.
     """
 
     def __init__(self, frames: Sequence[bytes]) -> None:

@@ -20,7 +20,6 @@ from liteprobe.sim.models.receive.port import Symbol
 
 # Source -------------------------------------------------------------------------------------------
 
-
 def with_fcs(data: bytes) -> bytes:
     """Return a frame with its FCS."""
     return data + zlib.crc32(data).to_bytes(4, "little")
@@ -53,15 +52,12 @@ class GmiiSource:
     ----------
     clock, valid, data, error : cocotb handles
         Pins; they change right after a rising edge, like registers.
-    now : function
-        Called while an SFD octet stands on the pins: what ``sfd_now`` keeps.
+    now : called while an SFD octet stands on the pins: what ``sfd_now`` keeps.
 
     Attributes
     ----------
-    symbols : list of Symbol
-        All that was sent, from the first call on.
-    sfd_now : dict of int to Any
-        ``now()`` by the place of each octet 0xD5 in ``symbols``.
+    symbols : all that was sent, from the first call on.
+    sfd_now : ``now()`` by the place of each octet 0xD5 in ``symbols``.
     """
 
     def __init__(self, clock: Any, valid: Any, data: Any, error: Any, now: Callable[[], Any]) -> None:
@@ -89,7 +85,6 @@ class GmiiSource:
 
 # Sink ---------------------------------------------------------------------------------------------
 
-
 PREAMBLE_AND_SFD = 8
 
 
@@ -99,14 +94,10 @@ class WireFrame:
 
     Attributes
     ----------
-    start : int
-        Tick of the first preamble octet.
-    ticks : int
-        Octets from there to the end of the FCS.
-    octets : bytes
-        All of them, where the sink was asked to look; else empty.
-    sfd_now : int
-        ``now`` (ns) in the tick of the eighth octet, likewise.
+    start : tick of the first preamble octet.
+    ticks : octets from there to the end of the FCS.
+    octets : all of them, where the sink was asked to look; else empty.
+    sfd_now : ``now`` (ns) in the tick of the eighth octet, likewise.
     """
 
     start: int
@@ -174,7 +165,6 @@ class GmiiSink:
 
 
 # Probe frames -------------------------------------------------------------------------------------
-
 
 def headers_length(tags: int = 0, version: int = 4) -> int:
     """Return the octets before the UDP payload."""

@@ -9,24 +9,8 @@ from fractions import Fraction
 
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.stream import (
-    IMIX,
-    Burst,
-    Decrement,
-    Field,
-    Fixed,
-    Increment,
-    Interval,
-    Length,
-    Lengths,
-    Modifier,
-    MplsLabel,
-    Random,
-    RandomLength,
-    Stamp,
-    Stepped,
-    Stream,
-    StreamError,
-    Values,
+    IMIX, Burst, Decrement, Field, Fixed, Increment, Interval, Length, Lengths, Modifier, MplsLabel, Random,
+    RandomLength, Stamp, Stepped, Stream, StreamError, Values,
 )
 
 TRIES = 200
@@ -44,11 +28,8 @@ class StreamMaker:
 
     Parameters
     ----------
-    seed : int
-    longest : int
-        Longest frame, in octets without FCS.
-    any_bits : float
-        How many of the modifiers are of any bits: they may turn one header into another.
+    longest : longest frame, in octets without FCS.
+    any_bits : how many of the modifiers are of any bits: they may turn one header into another.
     """
 
     def __init__(self, seed: int, longest: int = 1514, any_bits: float = 0.2) -> None:

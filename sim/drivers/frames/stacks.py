@@ -12,13 +12,7 @@ from typing import Any
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP
 from scapy.layers.inet6 import (
-    ICMPv6EchoRequest,
-    IPv6,
-    IPv6ExtHdrDestOpt,
-    IPv6ExtHdrFragment,
-    IPv6ExtHdrHopByHop,
-    IPv6ExtHdrRouting,
-    PadN,
+    ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, PadN,
 )
 from scapy.layers.ipsec import AH
 from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether

@@ -24,22 +24,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from liteprobe.cores.formats import (
-    EXTENSION,
-    GIANT_LENGTH,
-    LABELS_MAX,
-    MIN_LENGTH,
-    SIGNATURE,
-    TAG_KINDS,
-    TAGS_MAX,
-    Layer3,
-    UnifiedFlag,
+    EXTENSION, GIANT_LENGTH, LABELS_MAX, MIN_LENGTH, SIGNATURE, TAG_KINDS, TAGS_MAX, Layer3, UnifiedFlag,
 )
 from liteprobe.host.packets import unified as fields
 from liteprobe.host.packets.unified import unified_headers
 from liteprobe.sim.models.receive import unified
 
 # Causes of differences ----------------------------------------------------------------------------
-
 
 Values = dict[str, object]
 Row = dict[str, list[str]]
@@ -191,7 +182,6 @@ CAUSES: tuple[Cause, ...] = (
 
 
 # tshark -------------------------------------------------------------------------------------------
-
 
 #: Dissectors that stay on, apart from those of IPv6's extension headers.
 ON = "frame eth ethertype llc vlan ieee8021ad mpls arp ip ipv6 ah tcp udp sctp icmp icmpv6"
@@ -422,7 +412,6 @@ class Reading:
 
 
 # What we read, in the same words -------------------------------------------------------------------
-
 
 def values(octets: bytes) -> list[Values]:
     """Return what unified headers say, in the words of `Reading`."""

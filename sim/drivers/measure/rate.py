@@ -24,7 +24,6 @@ PORTS = 2
 
 # Rate Bench ---------------------------------------------------------------------------------------
 
-
 class RateBench(PinnedBench):
     """A clock that is set and adjusted, and a rate meter, on pins of their names."""
 

@@ -202,9 +202,7 @@ class Traffic:
 
     Parameters
     ----------
-    seed : int
-    bin_limit : int
-        A bin stays there.
+    bin_limit : a bin stays there.
     slots, window, with_fields : int, int, bool
         Of the meters.
     """

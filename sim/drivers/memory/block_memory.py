@@ -21,8 +21,7 @@ class BlockMemory(LiteXModule):
 
     Attributes
     ----------
-    burst : BurstPort
-        n words take n cycles to write, n + 2 to read, and one more from request to request.
+    burst : n words take n cycles to write, n + 2 to read, and one more from request to request.
     """
     def __init__(self, words):
         self.burst = burst = BurstPort()

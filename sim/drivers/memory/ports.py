@@ -163,7 +163,6 @@ class Arithmetic:
 
 # Runs ---------------------------------------------------------------------------------------------
 
-
 @dataclass(frozen=True)
 class Setting:
     """Clocks of a run.

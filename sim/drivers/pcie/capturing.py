@@ -23,7 +23,6 @@ from liteprobe.sim.models.receive.capture import Gap, decode
 
 # Device files -------------------------------------------------------------------------------------
 
-
 PATH = "/dev/litepcie"
 RING_BYTES = DMA_SLOT_BYTES * DMA_SLOTS
 LOOK_CYCLES = 1000 # That pass where the library waits.
@@ -33,9 +32,7 @@ class DriverFile:
 
     Parameters
     ----------
-    host : Host
-        Booted.
-    path : str
+    host : booted.
     """
 
     def __init__(self, host: Host, path: str) -> None:
@@ -91,7 +88,6 @@ class BenchLink(PcieLink):
 
 
 # Host ---------------------------------------------------------------------------------------------
-
 
 CHANNELS = 2 * LINES
 SLOTS = 64 # Of a ring in the host's memory: the bench needs no more, and each is three writes.

@@ -14,16 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from liteprobe.cores.formats import (
-    BAR0_SEGMENT_BYTES,
-    BAR0_SEGMENTS,
-    BLOCK_WORDS,
-    CHANNEL_WORDS,
-    CHANNELS,
-    DMA_BLOCK_BYTES,
-    DMA_SLOT_BYTES,
-    DMA_SLOTS,
-    ChannelWord,
-    map_hash,
+    BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS,
+    ChannelWord, map_hash,
 )
 from liteprobe.host.capture.decode import Blocks, block_headers, channels_of
 from liteprobe.host.base.errors import NoProbeError
@@ -48,8 +40,7 @@ class CardProbe(MonitorProbe):
 
     Attributes
     ----------
-    writes : list of str
-        Registers that were written, in order.
+    writes : registers that were written, in order.
     """
 
     def __init__(self, ring_blocks: int, rings: int, with_hash: bool) -> None:
@@ -109,28 +100,18 @@ class FakeCard:
     ----------
     blocks : array, shape (blocks, 368)
         Numbers of each channel from 0.
-    folder : Path
-        Where the register map is written to.
-    pace : int
-        Blocks of a channel that the DMA writes in a step, at the most.
-    ring_blocks, rings : int
-        Blocks of the probe's ring; channels that have a ring in the host's memory.
-    with_hash : bool
-        Ports hash frames.
+    folder : where the register map is written to.
+    pace : blocks of a channel that the DMA writes in a step, at the most.
+    ring_blocks, rings : blocks of the probe's ring; channels that have a ring in the host's memory.
+    with_hash : ports hash frames.
 
     Attributes
     ----------
-    probe : CardProbe
-    files : list of CardFile
-        All that were opened.
-    absent : set of str
-        Paths that can't be opened.
-    locked : set of int
-        Channels whose ring a program has.
-    taken : list of int
-        Blocks of each channel that the host has given back.
-    is_gone, is_stuck : bool
-        Whether the card was pulled out; whether its DMA writes no more.
+    files : all that were opened.
+    absent : paths that can't be opened.
+    locked : channels whose ring a program has.
+    taken : blocks of each channel that the host has given back.
+    is_gone, is_stuck : whether the card was pulled out; whether its DMA writes no more.
     """
 
     def __init__(

@@ -20,12 +20,7 @@ from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 
 from liteprobe.cores.formats import (
-    BAR0_SEGMENT_BYTES,
-    BAR0_SEGMENTS,
-    DMA_BLOCK_BYTES,
-    DMA_SLOT_BYTES,
-    DMA_SLOTS,
-    map_hash,
+    BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS, map_hash,
 )
 
 VENDOR, DEVICE = 0x10EE, 0x7021 # Of Xilinx, and one lane: what the driver looks for.

@@ -67,7 +67,6 @@ def record(line: int, number: int, length: int, channel: int) -> CaptureRecord:
 
 # Line ---------------------------------------------------------------------------------------------
 
-
 class Line(LiteXModule):
     """Stands in for a port's path up to its staging: frames at an even pace, each with a record.
 
@@ -134,7 +133,6 @@ class Line(LiteXModule):
 
 
 # Capture Probe --------------------------------------------------------------------------------------------
-
 
 class PcieCapture(ProbeSoC):
     """A probe of one port, without processor, with two `Line` in front of its capture, or blocks from pins."""

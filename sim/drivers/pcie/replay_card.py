@@ -32,7 +32,6 @@ from liteprobe.sim.models.probe.replay import ReplayModel
 
 # Card ---------------------------------------------------------------------------------------------
 
-
 PATH = "/dev/litepcie"
 PORTS = 2
 RING_BYTES = DMA_SLOTS * DMA_SLOT_BYTES
@@ -74,15 +73,10 @@ class ReplayCard:
 
     Attributes
     ----------
-    probe : ReplayCardProbe
-    rings : dict of int to Ring
-        Of the sessions that were opened.
-    memory : list of mmap
-        Rings in the host's memory.
-    locked : set of int
-        Channels whose reader a program has.
-    is_gone : bool
-        The card was pulled out.
+    rings : of the sessions that were opened.
+    memory : rings in the host's memory.
+    locked : channels whose reader a program has.
+    is_gone : the card was pulled out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -206,7 +200,6 @@ class ReplayCardFile:
 
 # Server -------------------------------------------------------------------------------------------
 
-
 REQUEST = struct.Struct("<I")
 MAP = 0  # In the place of an ioctl's number.
 MOST = 256  # Octets of a message.
@@ -249,8 +242,7 @@ class CardServer:
 
     Attributes
     ----------
-    open_device : callable
-        From a path to a device, in any process.
+    open_device : from a path to a device, in any process.
     """
 
     def __init__(self, card: ReplayCard, folder: Path) -> None:

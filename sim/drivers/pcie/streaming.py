@@ -32,9 +32,7 @@ class Drain:
 
     Attributes
     ----------
-    found : list of int
-    part : float
-        Of all cycles, in which it takes a word.
+    part : of all cycles, in which it takes a word.
     """
 
     def __init__(self, dut: Any, ring: int, seed: int) -> None:

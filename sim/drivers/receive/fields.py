@@ -43,7 +43,6 @@ def measured(sent: Sequence[Sent], settings: Mapping[str, int] | None = None) ->
 
 # Bit errors ---------------------------------------------------------------------------------------
 
-
 @dataclass(frozen=True)
 class Errors:
     """Counts frames with bit errors, bits put in, those of fills, and rows of the meters that are wrong."""
@@ -100,7 +99,6 @@ def random_errors(wanted: int, seed: int) -> Errors:
 
 
 # Stamps in fields ---------------------------------------------------------------------------------
-
 
 def written(frame: bytes, place: StampPlace, value: int) -> bytes:
     """Return a frame with a value in the field of a place."""

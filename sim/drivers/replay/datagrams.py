@@ -297,9 +297,7 @@ class DatagramRun:
     cycles, datagrams, lost : int
         Until so many datagrams were accepted; frames that found no free space in the store before the receiver.
     verdicts : frames, by what the model took them for.
-    answers : int
-    passed_off, rings_off, counts_off, answers_off : list of str
-        What is off, in words.
+    passed_off, rings_off, counts_off, answers_off : what is off, in words.
     """
 
     cycles: int

@@ -26,7 +26,6 @@ from liteprobe.sim.models.probe.replay import ReplayModel
 
 # Receiver of datagrams ----------------------------------------------------------------------------
 
-
 MAGIC, ASK = 0x4C52, 1
 GAP, STRANGER, RUNNING, UNDERRUN = 1, 2, 4, 8
 KEEP_ALIVE_S = 0.01
@@ -39,13 +38,9 @@ class Ring:
 
     Attributes
     ----------
-    session, lease : int
-    words : int
-        Its size.
-    words_a_second : float or None
-        How fast it is emptied; None: at once.
-    position : int
-        Of the first word of the session: 0 but for tests of what wraps.
+    words : its size.
+    words_a_second : how fast it is emptied; None: at once.
+    position : of the first word of the session: 0 but for tests of what wraps.
     """
 
     session: int
@@ -92,10 +87,8 @@ class FakeReceiver:
 
     Parameters
     ----------
-    rings : dict of int to Ring
-        By port.
-    answer_each : int
-        Datagrams after which it answers.
+    rings : by port.
+    answer_each : datagrams after which it answers.
     """
 
     def __init__(self, rings: dict[int, Ring], answer_each: int = 4) -> None:
@@ -192,7 +185,6 @@ class FakeReceiver:
 
 # Probe --------------------------------------------------------------------------------------------
 
-
 Model = TypeVar("Model", bound=ReplayModel)
 
 
@@ -201,8 +193,7 @@ class ReplayLink(FakeLink):
 
     Parameters
     ----------
-    receiver : FakeReceiver or None
-        None: this way has none.
+    receiver : none: this way has none.
     """
 
     def __init__(self, model: ReplayModel, folder: Path, receiver: FakeReceiver | None) -> None:
@@ -234,7 +225,6 @@ def fake_probe(
 
 
 # Words to stream ----------------------------------------------------------------------------------
-
 
 LONGEST_S = 60.0
 

@@ -16,13 +16,10 @@ class Hostility:
 
     Attributes
     ----------
-    loss, doubling, reordering : float
-        Share of the datagrams, each way.
-    stall_each_s : float or None
-        From one time that it stands still to the next; None: never.
+    loss, doubling, reordering : share of the datagrams, each way.
+    stall_each_s : from one time that it stands still to the next; None: never.
     stalls_s : (float, float)
         How long it stands still, at random.
-    seed : int
     """
 
     loss: float = 0.0
@@ -38,15 +35,11 @@ class HostileRelay:
 
     Parameters
     ----------
-    receiver : int
-        UDP port.
-    hostility : Hostility
+    receiver : UDP port.
 
     Attributes
     ----------
-    port : int
-        UDP port that the sender is given.
-    lost, doubled, reordered, stalls : int
+    port : UDP port that the sender is given.
     """
 
     def __init__(self, receiver: int, hostility: Hostility) -> None:

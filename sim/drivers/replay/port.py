@@ -66,19 +66,14 @@ class Program:
 
     Attributes
     ----------
-    frames : sequence of TraceFrame
-        That must leave, of one loop.
-    words : sequence of int
-        That come into the ring in this program.
+    frames : that must leave, of one loop.
+    words : that come into the ring in this program.
     arrivals : sequence of (tick after the start, words), or None
         At once, as far as there is free space; ticks of 0 and less are before the start.
     prime, loops, opens : as of `ReplaySource`; prime None: half of the ring, or all words.
-    end_gap : int or None
-        Of a WAIT that is the end.
-    most, stop_tick : int
-        Stopped in the midst of the frame after so many, or so many ticks after the start; 0: not stopped.
-    turn : int
-        Cycles of sys from burst to burst of the memory, at the mean.
+    end_gap : of a WAIT that is the end.
+    most, stop_tick : stopped in the midst of the frame after so many, or so many ticks after the start; 0: not stopped.
+    turn : cycles of sys from burst to burst of the memory, at the mean.
     """
 
     frames: Sequence[replay.TraceFrame]
@@ -111,7 +106,6 @@ class Run(Pins):
 
     Attributes
     ----------
-    start_tick : int
     came : array, shape (words,)
         Tick in which each word came into the ring.
     primed, sent, late, first_late, cut, frames_taken, is_bad, underruns, first_underrun, is_starved : int
@@ -138,8 +132,7 @@ class Compared(port.Compared):
 
     Attributes
     ----------
-    late, underruns, unsaid : int
-        Of the truth. ``unsaid``: frames of which it doesn't say whether they are an underrun.
+    late, underruns, unsaid : of the truth. ``unsaid``: frames of which it doesn't say whether they are an underrun.
     """
 
     late: int
@@ -168,7 +161,6 @@ def run(programs: Sequence[Program], sys_ps: int = SYS_PS, seed: int = 0, with_s
 
 
 # Comparison ---------------------------------------------------------------------------------------
-
 
 def compared(program: Program, found: Run) -> Compared:
     """Compare a run with the truth."""

@@ -102,21 +102,16 @@ class SetsProgram:
 
     Attributes
     ----------
-    settings : SetSettings
     words : array of uint32, shape (words,)
     arrivals : array of int64, shape (words,)
         Tick at which each is in the ring; before tick 0 all that are to come before the start.
     table : array of uint32
-    prime, count : int
-    stop_tick : int or None
-    rate_256, stall_256 : int
-        Ticks a cycle, 2^-8; cycles of 256 in which there is no word.
+    rate_256, stall_256 : ticks a cycle, 2^-8; cycles of 256 in which there is no word.
     builder : (int, int, int)
         Of 256 words so many wait; cycles after a frame, and before one, at most.
     table_latency : (int, int, int)
         Cycles at most; of 256 answers so many are slow; cycles of these at most.
-    limit : int
-        Cycles; then it is stopped.
+    limit : cycles; then it is stopped.
     """
 
     settings: SetSettings
@@ -280,7 +275,6 @@ def checked(made: Made, program: SetsProgram, done: SetsRun, is_whole: bool = Tr
 
 
 # Random programs ---------------------------------------------------------------------------------------
-
 
 def random_program(seed: int, count: int, entries: int = 1 << 16, pace: str = "any") -> tuple[Made, SetsProgram]:
     """Return a random program of ``count`` sets; ``pace``: "full": all words are there early; "any": some are late."""

@@ -29,13 +29,9 @@ class Made:
 
     Attributes
     ----------
-    sets : Sets
-    octets : bytes
-        All of its stream.
-    template : Template
+    octets : all of its stream.
     table : array of uint32
-    interval : Fraction or None
-        Ticks; None: back to back.
+    interval : ticks; None: back to back.
     """
 
     sets: Sets
@@ -72,9 +68,7 @@ class SetsMaker:
 
     Parameters
     ----------
-    seed : int
-    entries : int
-        Of the table, at most.
+    entries : of the table, at most.
     """
 
     def __init__(self, seed: int, entries: int = 1 << 16) -> None:

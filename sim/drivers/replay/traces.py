@@ -8,17 +8,8 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 
 from liteprobe.cores.formats import (
-    DATAGRAM_HEADER_WORDS,
-    DATAGRAM_WORDS,
-    TRACE_FLAGS_BIT,
-    TRACE_LENGTH_BIT,
-    TRACE_SNAP_BIT,
-    TRACE_STAMP_MEND_BIT,
-    TRACE_STAMP_NIBBLE_BIT,
-    TRACE_STAMP_OCTETS_BIT,
-    TRACE_STAMP_OFFSET_BIT,
-    TRACE_STAMP_SHIFT_BIT,
-    TraceFlag,
+    DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT, TRACE_STAMP_MEND_BIT,
+    TRACE_STAMP_NIBBLE_BIT, TRACE_STAMP_OCTETS_BIT, TRACE_STAMP_OFFSET_BIT, TRACE_STAMP_SHIFT_BIT, TraceFlag,
 )
 from liteprobe.sim.models.traffic.replay import AROUND, StampPlace, TraceFrame
 
@@ -104,8 +95,7 @@ class FrameMaker:
     Parameters
     ----------
     chance : random.Random
-    stamps : float
-        Part of the frames that have a stamp, where they are long enough.
+    stamps : part of the frames that have a stamp, where they are long enough.
     """
 
     def __init__(self, chance: random.Random, stamps: float = 0) -> None:

@@ -16,25 +16,11 @@ import numpy as np
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
-    BANK_WORDS,
-    CLASSES,
-    COUNTER_WORDS,
-    DELAY_ENTRIES,
-    UNMATCHED_CLASS,
-    ClassCounter,
-    ClassGauge,
+    BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter, ClassGauge,
 )
 from liteprobe.cores.formats.monitor import (
-    FILTER_CHANNEL_BIT,
-    FILTER_CONDITIONS,
-    FILTER_ENABLED_BIT,
-    FILTER_KINDS_BIT,
-    FILTER_NAMES_BIT,
-    FILTER_PROBE_PORTS_BIT,
-    FILTER_PROTOCOLS,
-    FILTER_TERM_WORDS,
-    FilterCondition,
-    FilterControl,
+    FILTER_CHANNEL_BIT, FILTER_CONDITIONS, FILTER_ENABLED_BIT, FILTER_KINDS_BIT, FILTER_NAMES_BIT,
+    FILTER_PROBE_PORTS_BIT, FILTER_PROTOCOLS, FILTER_TERM_WORDS, FilterCondition, FilterControl,
 )
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url

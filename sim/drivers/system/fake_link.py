@@ -22,18 +22,13 @@ class FakeLink(Link):
 
     Parameters
     ----------
-    model : ModelProbe
-        The probe.
-    folder : Path
-        Where the register map is written to.
+    model : the probe.
+    folder : where the register map is written to.
 
     Attributes
     ----------
-    silences : list of float
-        Arguments of ``expect_silence`` (s), in order.
-    waits : list of float
-        Arguments of ``wait`` (s), in order.
-    is_closed : bool
+    silences : arguments of ``expect_silence`` (s), in order.
+    waits : arguments of ``wait`` (s), in order.
     """
 
     arrival_timeout_s = 0.002
@@ -87,10 +82,8 @@ class MemoryLink(Link):
 
     Attributes
     ----------
-    words : dict of int to int
-        Words by address, 0 where nothing was written.
-    writes : list of (int, int)
-        Addresses and words that were written, in order.
+    words : words by address, 0 where nothing was written.
+    writes : addresses and words that were written, in order.
     """
 
     def __init__(self) -> None:

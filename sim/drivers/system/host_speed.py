@@ -45,7 +45,6 @@ from liteprobe.sim.drivers.capture.blocks import line_rate
 
 # Host ---------------------------------------------------------------------------------------------
 
-
 RING_BLOCKS = 2800  # 4 MB: the SDRAM of the smallest board.
 WINDOW_NS = 200_000
 READ, SENT, ASKED = range(3)
@@ -247,7 +246,6 @@ def synced(path: Path) -> float:
 
 # Without a pace -----------------------------------------------------------------------------------
 
-
 UDP_SEGMENT = 103  # Option of SOL_UDP, Linux; Python has no name for it.
 BURST = 16
 ENDED, STARTED = 2, 3  # Beside SENT: times (ns) of the last block and of the first.
@@ -260,14 +258,10 @@ class Unpaced:
 
     Parameters
     ----------
-    frames, written, whole : int
-        Frames that were sent; that are in the file; all of whose octets came.
-    blocks, came, never_came : int
-        Blocks that were sent; that came, by their numbers; that the product counts as lost.
-    rate : float
-        Frames a second, as they were sent.
-    cores : float
-        Processor cores that all that receives took.
+    frames, written, whole : frames that were sent; that are in the file; all of whose octets came.
+    blocks, came, never_came : blocks that were sent; that came, by their numbers; that the product counts as lost.
+    rate : frames a second, as they were sent.
+    cores : processor cores that all that receives took.
     """
 
     frames: int
@@ -383,7 +377,6 @@ class _Line(RemoteRing):
 
 # Beside other programs ----------------------------------------------------------------------------
 
-
 PCAP_HEAD, PACKET_HEAD, FRAME = 24, 16, 60  # Octets of a pcap file, and of the frames of the recordings.
 SAID = {"liteprobe": r"^([\d,]+) frames", "dumpcap": r"Packets received/dropped on interface .*: (\d+)/0 "}
 
@@ -394,14 +387,9 @@ class Command:
 
     Parameters
     ----------
-    name : str
-        What the figure is called.
-    words : list of str
-        Program and arguments.
-    source : Path
-        What it reads.
-    by_pipe : bool
-    output : Path
+    name : what the figure is called.
+    words : program and arguments.
+    source : what it reads.
     """
 
     name: str

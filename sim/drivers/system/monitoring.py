@@ -28,7 +28,6 @@ from liteprobe.sim.drivers.system.harness import Harness, probe_of
 
 # Monitor ------------------------------------------------------------------------------------------
 
-
 PORTS = 2
 LINE_OVERHEAD = 24  # Octets of a frame on the line besides its own: preamble, FCS, gap.
 STEP_NS = 20_000
@@ -97,10 +96,7 @@ class Monitored:
 
     Attributes
     ----------
-    harness : Harness
-    probe : Probe
-    files : Path
-        Folder of what is played, and of what was on the pins.
+    files : folder of what is played, and of what was on the pins.
     """
 
     harness: Harness
@@ -169,7 +165,6 @@ def monitored(folder: Path, files: Path, *options: str) -> Iterator[Monitored]:
 
 # Shortest frames back to back on both ports, all features on --------------------------------------
 
-
 LENGTH = 60
 SHORTEST_NS = (LENGTH + 24) * 8
 SNAP = 20
@@ -185,18 +180,12 @@ class LineRate:
 
     Attributes
     ----------
-    frames : int
-        Of both ports.
-    spacings_off : int
-        Frames that were not ``SHORTEST_NS`` behind the one before.
-    records, records_off : int
-        Records that should be there; those that are missing, too many or not what was on the pins.
-    counters_off : list of str
-        Counters, accumulators and histograms that don't add up.
-    dropped : int
-        Frames that the probe dropped or that gaps stand for.
-    channels : int
-        That records came by.
+    frames : of both ports.
+    spacings_off : frames that were not ``SHORTEST_NS`` behind the one before.
+    records, records_off : records that should be there; those that are missing, too many or not what was on the pins.
+    counters_off : counters, accumulators and histograms that don't add up.
+    dropped : frames that the probe dropped or that gaps stand for.
+    channels : that records came by.
     """
 
     frames: int

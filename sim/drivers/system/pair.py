@@ -30,9 +30,7 @@ class PairBench:
 
     Attributes
     ----------
-    a, b : Probe
     servos : their servos, on this host
-    truth : file of the truth
     """
 
     a: Probe
@@ -87,10 +85,8 @@ def modelled_errors_ns(
     ----------
     sender_ns, receiver_ns : array, shape (trains,)
         Error of each clock at each train, from runs of the servo.
-    rate_ppm : float
-        Between the two oscillators: how fast the ticks of the line slide past those of the receiver.
-    packets : int
-        Of each train.
+    rate_ppm : between the two oscillators: how fast the ticks of the line slide past those of the receiver.
+    packets : of each train.
 
     Returns
     -------

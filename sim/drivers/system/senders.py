@@ -24,7 +24,6 @@ from liteprobe.sim.models.traffic import streams as traffic
 
 # Trains -------------------------------------------------------------------------------------------
 
-
 @dataclass(frozen=True)
 class Run:
     """Holds what the probe said, and what was on its pins."""

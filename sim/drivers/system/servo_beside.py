@@ -41,17 +41,11 @@ class Beside:
 
     Attributes
     ----------
-    edges : int
-        Those that came while all ports sent.
-    work : Work
-        CPU time of the last of them, and of the longest since the firmware began.
-    is_locked : bool
-        The clock was, at the end.
-    ports : tuple of PortReplay
-    frames : list of bytes
-        What left port 0.
-    sustained : float
-        The part of its line that they had (%).
+    edges : those that came while all ports sent.
+    work : CPU time of the last of them, and of the longest since the firmware began.
+    is_locked : the clock was, at the end.
+    frames : what left port 0.
+    sustained : the part of its line that they had (%).
     """
 
     edges: int

@@ -29,13 +29,9 @@ class Sent:
 
     Attributes
     ----------
-    number : int
-    after_s : float
-        Since the start of the command.
-    to_group : bool
-        To all processes that it has started in its group, as a terminal and timeout(1) do.
-    again_s : float or None
-        So much later it comes once more.
+    after_s : since the start of the command.
+    to_group : to all processes that it has started in its group, as a terminal and timeout(1) do.
+    again_s : so much later it comes once more.
     """
 
     number: int

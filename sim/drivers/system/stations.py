@@ -29,14 +29,10 @@ class Fetch:
 
     Attributes
     ----------
-    line : Line
     kind, load : Kind, float
         Of the background, both ways.
-    lengths : sequence of int
-        Of the files (octets).
-    is_kept : bool
-        One connection for all.
-    seed : int
+    lengths : of the files (octets).
+    is_kept : one connection for all.
     """
 
     line: Line
@@ -64,14 +60,11 @@ class Fetched:
 
     Attributes
     ----------
-    differences : list of str
-        From the reference.
-    seconds : float
-        Until the client had all files.
+    differences : from the reference.
+    seconds : until the client had all files.
     frames, lost, resent, wrong : int
         Of the stations, both ways; that found the queue full; segments sent again; octets of content that aren't the site's.
-    late : int
-        Frames that left after their tick for the probe's sake.
+    late : frames that left after their tick for the probe's sake.
     """
 
     differences: list[str]

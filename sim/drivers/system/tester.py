@@ -39,18 +39,12 @@ class Findings:
 
     Attributes
     ----------
-    frames : int
-        Probe frames that arrived at both ports.
-    starts_off, stamps_off : int
-        Frames that left at another time than their slot's, or carry another.
-    records, dropped : int
-        Frames in records; frames that channels dropped.
-    records_off : int
-        Records that are not what was on the pins, or are there twice.
-    uncounted : int
-        Frames that are in no record, and that no channel has dropped.
-    measures_off : list of str
-        Accumulators, histograms and counters that say something else.
+    frames : probe frames that arrived at both ports.
+    starts_off, stamps_off : frames that left at another time than their slot's, or carry another.
+    records, dropped : frames in records; frames that channels dropped.
+    records_off : records that are not what was on the pins, or are there twice.
+    uncounted : frames that are in no record, and that no channel has dropped.
+    measures_off : accumulators, histograms and counters that say something else.
     """
 
     frames: int

@@ -149,9 +149,7 @@ class CompiledBench:
 
     Parameters
     ----------
-    module : subclass of PinnedBench
-    main : Path
-        It includes harness.h and defines ``bench()``.
+    main : it includes harness.h and defines ``bench()``.
     """
 
     module: Callable[..., Any]

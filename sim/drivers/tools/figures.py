@@ -64,12 +64,9 @@ def row(
 
     Parameters
     ----------
-    bench : str
-        ``./run bench BENCH`` runs it. A parametrised row has the id of its parameters after its name.
-    name : str
-        Another name than the function's.
-    is_long : bool
-        Whether it runs only where it is named, or with ``--full``, and in full then.
+    bench : ``./run bench BENCH`` runs it. A parametrised row has the id of its parameters after its name.
+    name : another name than the function's.
+    is_long : whether it runs only where it is named, or with ``--full``, and in full then.
     is_test : bool
         Whether it is also run as a test, where a figure that falls short fails; its fixture ``size`` is ``Size.TEST`` then.
     """
@@ -95,10 +92,8 @@ class Figures:
 
     Parameters
     ----------
-    name : str
-        Of the row.
-    in_bench : bool
-        Whether figures are printed as they come, and one that falls short fails nothing; else it fails the test.
+    name : of the row.
+    in_bench : whether figures are printed as they come, and one that falls short fails nothing; else it fails the test.
     """
 
     def __init__(self, name: str, in_bench: bool) -> None:

@@ -17,12 +17,7 @@ KEYWORDS = {"begin": "begin_", "end": "end_"} # Of Verilog: pins have other name
 # Pinned Bench -------------------------------------------------------------------------------------
 
 class PinnedBench(LiteXModule):
-    """A bench with pins ``<domain>_clk``, ``<domain>_rst`` of its clock domains, and those that are added.
-
-    Attributes
-    ----------
-    pins : set of Signal
-    """
+    """A bench with pins ``<domain>_clk``, ``<domain>_rst`` of its clock domains, and those that are added."""
     def __init__(self, *domains):
         self.pins = set()
         for name in domains or ["sys"]:

@@ -79,14 +79,10 @@ def run_wire_test(
 
     Parameters
     ----------
-    write_verilog : function
-        Writes the module to a path.
-    name : str
-        Of the run: its results are in build/wire/``name``.
-    parameters : mapping
-        Environment variables for the tests.
-    filter_ : str
-        Regular expression: which tests to run.
+    write_verilog : writes the module to a path.
+    name : of the run: its results are in build/wire/``name``.
+    parameters : environment variables for the tests.
+    filter_ : regular expression: which tests to run.
     modules : sequence of str
         Files beside ``test_file``, by their names without ``.py``, whose cocotb tests are run; its own unless given.
 

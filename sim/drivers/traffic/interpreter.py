@@ -9,18 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from liteprobe.cores.formats import (
-    HEADER_WORDS_OF_STREAM,
-    LN2,
-    MODIFIER_FIELDS,
-    MODIFIER_WORDS,
-    MODIFIERS,
-    OVERHEAD,
-    STREAM_FIELDS,
-    STREAM_WORDS,
-    STREAMS,
-    LengthKind,
-    ModifierOp,
-    WordField,
+    HEADER_WORDS_OF_STREAM, LN2, MODIFIER_FIELDS, MODIFIER_WORDS, MODIFIERS, OVERHEAD, STREAM_FIELDS, STREAM_WORDS,
+    STREAMS, LengthKind, ModifierOp, WordField,
 )
 
 MASK = 0xFFFFFFFF

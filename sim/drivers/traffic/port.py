@@ -95,8 +95,7 @@ class Pins:
         Tick of each SFD, and the time in it.
     lengths : array, shape (frames,)
         Octets from after the SFD to the end of TX_EN: with FCS.
-    frames : list of bytes
-        These octets; empty where they were not asked for.
+    frames : these octets; empty where they were not asked for.
     """
 
     ticks: NDArray[np.int64]
@@ -122,9 +121,7 @@ class PortRun(Pins):
 
     Attributes
     ----------
-    sent, late, underruns : int
-    streams : list of (int, int, int)
-        Of each stream: sent, late, sequence of the first late one.
+    streams : of each stream: sent, late, sequence of the first late one.
     """
 
     sent: int
@@ -139,13 +136,10 @@ class Compared:
 
     Attributes
     ----------
-    frames, octets : int
-        That were compared.
-    missing, starts_off, octets_off, fcs_off, counters_off : int
-        Frames that are only in one of the two; frames that started in another tick; that have another octet; a wrong FCS;
-        counters that say something else.
-    utilisation : float
-        As of `Pins`.
+    frames, octets : that were compared.
+    missing, starts_off, octets_off, fcs_off, counters_off : frames that are only in one of the two; frames that started
+        in another tick; that have another octet; a wrong FCS; counters that say something else.
+    utilisation : as of `Pins`.
     """
 
     frames: int

@@ -108,11 +108,8 @@ class TransmitDriver:
     Parameters
     ----------
     dut : cocotb handle of ``transmit_bench``
-    sys_mhz : float
-    ppm : float
-        How much faster than asked for ``sys`` runs; the timebase is exact, so ticks are 8 ns.
-    look_at : int
-        Frames of each port whose octets are read; None: all.
+    ppm : how much faster than asked for ``sys`` runs; the timebase is exact, so ticks are 8 ns.
+    look_at : frames of each port whose octets are read; None: all.
     """
 
     def __init__(self, dut: Any, sys_mhz: float = 50, ppm: float = 100, look_at: int | None = None) -> None:

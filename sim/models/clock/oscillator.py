@@ -63,7 +63,6 @@ class Oscillator:
 
     Parameters
     ----------
-    spec : OscillatorSpec
     seconds : how long the run may be.
     seed : of the noise and of the thermal phase.
     step_s : between two points of the noise; between them the rate is constant.

@@ -298,9 +298,7 @@ class Direction:
 
     Attributes
     ----------
-    frames : list of Frame
-        All that came, by their number.
-    counts : Counts
+    frames : all that came, by their number.
     departures : list of (tick, number)
         What ``advance`` returned so far.
     """
@@ -367,10 +365,8 @@ class Direction:
 
         Parameters
         ----------
-        until_tick : int
-        ahead_ticks : int
-            No frame that comes later is delayed by less: departures that are due before ``until_tick`` and so many ticks are
-            returned, too.
+        ahead_ticks : no frame that comes later is delayed by less: departures that are due before ``until_tick`` and so
+            many ticks are returned, too.
 
         Returns
         -------

@@ -74,17 +74,13 @@ class EmulatorProbe(ModelProbe):
 
     Parameters
     ----------
-    store_words, entries, longest, least_delay : int
-        Of each direction, as registers show them.
-    with_trace : bool
-        Whether it has memory for bandwidth traces.
-    directions : int
-        2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
+    store_words, entries, longest, least_delay : of each direction, as registers show them.
+    with_trace : whether it has memory for bandwidth traces.
+    directions : 2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
     Attributes
     ----------
-    switches : list of (int, int, int)
-        Direction, bank and tick since the start of each switch that took place.
+    switches : direction, bank and tick since the start of each switch that took place.
     """
 
     def __init__(

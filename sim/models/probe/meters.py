@@ -28,16 +28,12 @@ class MonitorProbe(ModelProbe):
 
     Parameters
     ----------
-    ports : int
-    with_fields : bool
-        It checks fills, takes stamps from fields, and counts no rates, as a probe of preset generator does.
-    wire : Wire
-        What becomes of the frames of trains.
+    with_fields : it checks fills, takes stamps from fields, and counts no rates, as a probe of preset generator does.
+    wire : what becomes of the frames of trains.
 
     Attributes
     ----------
-    meters : list of PortMeterModel
-        Of each port; bring frames with `arrive`.
+    meters : of each port; bring frames with `arrive`.
     """
 
     def __init__(self, ports: int = 2, with_fields: bool = False, wire: Wire | None = None) -> None:
@@ -100,8 +96,7 @@ class GeneratorProbe(MonitorProbe):
 
     Attributes
     ----------
-    bit_errors : int
-        Of each frame that arrives.
+    bit_errors : of each frame that arrives.
     """
 
     def __init__(self, wire: Wire | None = None) -> None:

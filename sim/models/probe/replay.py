@@ -36,20 +36,14 @@ class ReplayModel(ModelProbe):
 
     Parameters
     ----------
-    words : callable
-        Gives the words that are in the ring of a port.
-    open_ring : callable
-        Called with port, session and lease when a session is opened.
-    ports : int
+    words : gives the words that are in the ring of a port.
+    open_ring : called with port, session and lease when a session is opened.
 
     Attributes
     ----------
-    frames : list of SentFrame
-        That left, in order.
-    underrun_at : dict of int to int
-        By port: the frame that comes too late, if there is one.
-    late_at : dict of int to int
-        By port: a frame that starts late for another reason.
+    frames : that left, in order.
+    underrun_at : by port: the frame that comes too late, if there is one.
+    late_at : by port: a frame that starts late for another reason.
     """
 
     def __init__(

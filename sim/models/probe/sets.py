@@ -25,8 +25,7 @@ class SetsModel(ReplayModel):
 
     Attributes
     ----------
-    template : Template
-        What is the same in all frames: the model doesn't read it from its registers.
+    template : what is the same in all frames: the model doesn't read it from its registers.
     underrun_at : dict of int to int
         As of `ReplayModel`.
     """

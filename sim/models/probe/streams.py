@@ -53,12 +53,9 @@ class StreamWords:
 
     Parameters
     ----------
-    read : callable
-        Returns a word of the schedule of its port.
-    read_list : callable
-        Returns a word of the lists.
-    number : int
-        Of the stream.
+    read : returns a word of the schedule of its port.
+    read_list : returns a word of the lists.
+    number : of the stream.
 
     Attributes
     ----------
@@ -180,14 +177,11 @@ class TrafficProbe(MonitorProbe):
 
     Parameters
     ----------
-    wire : Wire
-        What becomes of the frames.
-    ports : int
+    wire : what becomes of the frames.
 
     Attributes
     ----------
-    frames : list of TrafficFrame
-        That left, in order.
+    frames : that left, in order.
     """
 
     def __init__(self, wire: Wire | None = None, ports: int = 2) -> None:

@@ -105,21 +105,16 @@ class ModelProbe:
 
     Parameters
     ----------
-    wire : Wire
-        What becomes of the frames.
-    ports, depth : int
-        Test ports, records of a ring.
+    wire : what becomes of the frames.
+    ports, depth : test ports, records of a ring.
     with_clock : bool
         Whether it has a PPS and the status of a clock: what is published appears at once, its watchdog never bites.
 
     Attributes
     ----------
-    map : dict
-        Its register map.
-    tick : int
-        Ticks since reset.
-    values : dict
-        Registers by name, as an unsigned number; a test may set any.
+    map : its register map.
+    tick : ticks since reset.
+    values : registers by name, as an unsigned number; a test may set any.
     """
 
     def __init__(self, wire: Wire | None = None, ports: int = 2, depth: int = 1024, with_clock: bool = False) -> None:

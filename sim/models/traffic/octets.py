@@ -159,7 +159,6 @@ class FrameOctets:
 
     Parameters
     ----------
-    stream : Stream
     draws : random numbers of each of its modifiers.
     """
 

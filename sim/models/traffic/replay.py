@@ -26,14 +26,10 @@ class StampPlace:
 
     Attributes
     ----------
-    offset, octets : int
-        First octet in the frame, and how many, the highest first.
-    shift : int
-        Nibbles by which the time (ns) is shifted right.
-    with_nibble : bool
-        The high nibble of the first octet stays.
-    mends : bool
-        It is the identification of an IPv4 header of 20 octets, 0 so far, whose checksum is made right.
+    offset, octets : first octet in the frame, and how many, the highest first.
+    shift : nibbles by which the time (ns) is shifted right.
+    with_nibble : the high nibble of the first octet stays.
+    mends : it is the identification of an IPv4 header of 20 octets, 0 so far, whose checksum is made right.
     """
 
     offset: int
@@ -49,13 +45,9 @@ class TraceFrame:
 
     Attributes
     ----------
-    gap : int
-        Ticks from the start that is due of the frame before, or from that of the program.
-    length : int
-        Octets on the wire, without FCS.
-    octets : bytes
-        The first of them; the others are 0.
-    stamp : StampPlace, or None
+    gap : ticks from the start that is due of the frame before, or from that of the program.
+    length : octets on the wire, without FCS.
+    octets : the first of them; the others are 0.
     """
 
     gap: int
@@ -105,11 +97,9 @@ class Verdict:
     ----------
     starts_off : int
         Frames that started in another tick than they must, or, of words that came late, too early or too long after them.
-    late : int
-        Frames that started after their tick, and that is right.
+    late : frames that started after their tick, and that is right.
     underruns, underruns_unsaid : int
         Frames that were due before their words came; frames where it is not said, within SOON.
-    first_underrun : int or None
     """
 
     starts_off: int
@@ -128,8 +118,7 @@ def judged(
     ----------
     due, length, came, start : arrays, shape (frames,)
         When each is due; octets without FCS; when its last word came into the ring; when it started. Ticks of the program.
-    most : int
-        Ticks that a frame takes at most from the ring to the line, if nothing is in its way.
+    most : ticks that a frame takes at most from the ring to the line, if nothing is in its way.
     """
     free = np.concatenate(([-(1 << 62)], start[:-1] + length[:-1] + AROUND))
     earliest = np.maximum(due, free)

@@ -20,18 +20,12 @@ class Template:
 
     Attributes
     ----------
-    header : bytes
-        All octets before the sequence, or the fill.
-    length : int
-        Octets of a frame without FCS.
-    fields : int
-        Bits of the fields that sets have, as in a control octet.
-    places : dict of int to int
-        First octet in the header, by the bit of the field.
-    complement : bool
-        The last two octets of a frame make the checksum of UDP or TCP right.
-    entries : int
-        Of the table.
+    header : all octets before the sequence, or the fill.
+    length : octets of a frame without FCS.
+    fields : bits of the fields that sets have, as in a control octet.
+    places : first octet in the header, by the bit of the field.
+    complement : the last two octets of a frame make the checksum of UDP or TCP right.
+    entries : of the table.
     """
 
     header: bytes

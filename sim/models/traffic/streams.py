@@ -46,12 +46,9 @@ def schedule(streams: Sequence[Stream], count: int, increment: int = EXACT) -> N
 
     Parameters
     ----------
-    streams : sequence of Stream
-        The first one is stream 0.
-    count : int
-        Frames to return; fewer when all streams end before.
-    increment : int
-        Nanoseconds a tick of the probe's clock, in 2^-40 ns.
+    streams : the first one is stream 0.
+    count : frames to return; fewer when all streams end before.
+    increment : nanoseconds a tick of the probe's clock, in 2^-40 ns.
 
     Returns
     -------

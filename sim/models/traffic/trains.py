@@ -22,12 +22,9 @@ def starts(count: int, repeats: int, interval_ticks: Fraction, gap_ticks: int = 
 
     Parameters
     ----------
-    count, repeats : int
-        Frames of a train and trains.
-    interval_ticks : Fraction
-        From start to start, within a train and, with the gap on top, between trains.
-    gap_ticks : int
-        Between the slot of a train's last frame and the next head.
+    count, repeats : frames of a train and trains.
+    interval_ticks : from start to start, within a train and, with the gap on top, between trains.
+    gap_ticks : between the slot of a train's last frame and the next head.
 
     Returns
     -------

@@ -54,7 +54,6 @@ def outcomes(one: Direction) -> list[Outcome | None]:
 
 # Queue and rate -----------------------------------------------------------------------------------------
 
-
 def test_frames_are_served_one_after_another_and_then_delayed() -> None:
     done = run([(0, 100, 0), (50, 100, 0), (1000, 100, 0)], {0: {"delay": 500}}, 2)
     assert dues(done) == [200 + 500, 400 + 500, 1200 + 500]
@@ -111,7 +110,6 @@ def test_ghosts_fill_the_queue_and_are_dropped_and_counted() -> None:
 
 # Service ------------------------------------------------------------------------------------------------
 
-
 def test_strict_priority_never_stops_a_service() -> None:
     assert dues(run([(0, 1000, 3), (1, 100, 2), (2, 100, 1)], {}, 1)) == [1000, 1200, 1100]
 
@@ -165,7 +163,6 @@ def test_an_opportunity_with_nothing_to_serve_is_lost() -> None:
 
 # Early drops --------------------------------------------------------------------------------------------
 
-
 def test_red_drops_by_the_mean_of_the_queue() -> None:
     red = {"flags": ClassFlag.RED, "red_weight": 1, "red_least": 1, "red_most": 2}
     # Waiting at each arrival: 0, 0, 1, 2, 3, 4, 5; mean 0, 0, 0.5, 1.25, 2.125 (dropped: 3 stay), 2.5625 (dropped), ...
@@ -189,7 +186,6 @@ def test_red_drops_a_share_between_its_limits(slope: int, outcome: Outcome) -> N
 
 
 # Outcomes --------------------------------------------------------------------------------------------------
-
 
 def first(length: int = 1000, **own: int) -> Frame:
     """Return the first frame, with draws that are known."""
@@ -267,7 +263,6 @@ def test_a_list_names_frames_of_its_class() -> None:
 
 # Delay and lanes ----------------------------------------------------------------------------------------
 
-
 def test_a_frame_never_overtakes_in_its_lane() -> None:
     one = direction({0: {"delay": 1000}})
     one.arrive(0, 60, 0)
@@ -330,7 +325,6 @@ def test_the_delay_has_an_entry_of_the_table_and_repeats_it() -> None:
 
 # Switch and time ----------------------------------------------------------------------------------------
 
-
 def test_a_switch_comes_before_what_arrives_in_its_tick() -> None:
     for tick, due in ((99, 105), (100, 105), (101, 100)):
         one = direction({})
@@ -391,7 +385,6 @@ def test_what_comes_too_late_is_refused() -> None:
 
 
 # Counts -------------------------------------------------------------------------------------------------
-
 
 def test_all_is_counted() -> None:
     own = {"delay": 63, "duplicate": ALL, "corrupt": ALL, "reorder": ALL, "limit_frames": 1}

@@ -131,7 +131,6 @@ def expected(model: Outcome):
 
 # Stamps -------------------------------------------------------------------------------------------
 
-
 @pytest.mark.parametrize("invert", [0, 1])
 @pytest.mark.parametrize("increment", [INCREMENT, ODD, 7 * INCREMENT // 8 + 987_654_321])
 def test_an_edge_has_the_time_and_ticks_of_the_tick_in_which_the_pin_rose(increment, invert):
@@ -264,7 +263,6 @@ def test_an_edge_of_any_phase_lies_in_the_tick_of_its_stamp():
 
 # Samples ------------------------------------------------------------------------------------------
 
-
 def run_samples(stream, samples, settings, invert=0):
     """Put a stream of samples on the pin, some a tick; return each edge as (count, tick of its rise, flags), and glitches."""
     bench, edges, origin, glitches = Bench(samples), [], [], []
@@ -346,7 +344,6 @@ def test_an_edge_of_any_samples_is_that_of_the_model(seed):
 
 # Width --------------------------------------------------------------------------------------------
 
-
 @pytest.mark.parametrize("min_width", [1, 2, 3, 16])
 def test_a_pulse_counts_from_its_least_width_on(min_width):
     widths = [min_width + more for more in (-1, 0, 1) if min_width + more > 0]
@@ -384,7 +381,6 @@ def test_a_pulse_that_is_there_at_the_start_does_not_count():
 
 
 # PpsWatchdog -----------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("off", [-7, -6, -5, 0, 5, 6, 7])
 @pytest.mark.parametrize("skipped", [0, 1, 2])

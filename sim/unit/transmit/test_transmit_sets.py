@@ -50,7 +50,6 @@ def addresses(count, first=0x0a000000):
 
 # Random programs ----------------------------------------------------------------------------------
 
-
 def found_in(seeds, count, pace, entries=1 << 16, with_sdram=True):
     """Return what is wrong with random programs that follow one another, and how many frames came, repeated and waited for."""
     pairs = [random_program(seed, count, entries, pace) for seed in seeds]
@@ -95,7 +94,6 @@ def test_a_program_that_is_stopped_at_any_tick_ends_with_the_frames_before_it_an
 
 
 # When ---------------------------------------------------------------------------------------------
-
 
 def test_frames_are_due_at_the_interval_of_the_schedule_with_its_fraction():
     made = made_of(replace(PLAIN, interval=Interval(pps=300_000)), addresses(50),
@@ -155,7 +153,6 @@ def test_the_schedule_may_end_the_program_before_its_sets_do():
 
 # Dry ----------------------------------------------------------------------------------------------
 
-
 def dry_program(sets_at, allowed, said=None, count=40):
     """Return sets that are there at these ticks, some with a SET_REPEAT 100 ticks before, and what the model says."""
     octets, arrivals, items = b"", [], []
@@ -213,7 +210,6 @@ def test_sets_that_come_at_random_times_are_sent_repeated_and_waited_for_as_by_t
 
 
 # Ends and errors ----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(("name", "bad"), [
     ("CONTROL", b"\x41"), ("CONTROL", b"\x81"), ("CONTROL", b"\xfe"), ("FIELD", b"\x04\x00\x05"), ("FIELD", b"\x02" + bytes(16)),
@@ -282,7 +278,6 @@ def test_a_set_without_fields_is_the_frame_before_in_its_own_turn():
 
 
 # At the pins --------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("with_streams", [False, True])
 def test_every_octet_and_start_at_the_pins_is_that_of_the_model(with_streams):

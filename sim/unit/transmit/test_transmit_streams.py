@@ -43,7 +43,6 @@ def sent(contents, mask, count, rate_256=FAST_256):
 
 # Random programs ----------------------------------------------------------------------------------
 
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_are_as_their_words_say(seed):
     trial = random_trial(seed, 300)
@@ -99,7 +98,6 @@ def test_the_memories_hold_the_state_of_the_next_frames_in_the_end():
 
 
 # Due ticks ----------------------------------------------------------------------------------------
-
 
 def test_of_streams_that_are_due_at_once_the_lowest_number_is_first():
     frames = sent(contents_of(*[{"interval": 100}]*STREAMS), ALL, 64)
@@ -171,7 +169,6 @@ def test_the_horizon_is_exact(ahead, count):
 
 
 # Begin and end ------------------------------------------------------------------------------------
-
 
 def test_a_program_ends_behind_its_last_frame():
     frames = sent(contents_of({"endless": 0, "frames_left": 3}, {"endless": 0, "frames_left": 2, "phase": 7}), 3, 99)

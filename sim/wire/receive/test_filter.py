@@ -9,19 +9,8 @@ from itertools import product
 import pytest
 
 from liteprobe.cores.formats import (
-    FILTER_CONDITIONS,
-    FILTER_MACS,
-    FILTER_PORTS,
-    FILTER_PROTOCOLS,
-    FILTER_ROW_WORDS,
-    FILTER_TERM_WORDS,
-    FILTER_VECTORS,
-    FILTER_VLANS,
-    NO_RULE,
-    TERM_RULES,
-    FilterCondition,
-    FilterControl,
-    Layer3,
+    FILTER_CONDITIONS, FILTER_MACS, FILTER_PORTS, FILTER_PROTOCOLS, FILTER_ROW_WORDS, FILTER_TERM_WORDS, FILTER_VECTORS,
+    FILTER_VLANS, NO_RULE, TERM_RULES, FilterCondition, FilterControl, Layer3,
 )
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.expression import parse

@@ -18,7 +18,6 @@ from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 # Bit errors ---------------------------------------------------------------------------------------
 
-
 def test_every_bit_error_of_a_fill_is_counted_and_none_is_invented():
     found = random_errors(10_000 if is_full() else 1000, seed=1)
     assert found.rows_off == 0 and found.in_fills > found.flipped / 8
@@ -43,7 +42,6 @@ def test_a_fill_that_is_wrong_everywhere_is_wrong_in_every_bit(is_ipv6):
 
 
 # Stamps in fields ---------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("tags", range(3))
 def test_the_delay_of_a_frame_is_that_of_its_field(tags):

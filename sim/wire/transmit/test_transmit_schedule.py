@@ -32,7 +32,6 @@ def is_clean(bench, port, sent):
 
 # Back to back ------------------------------------------------------------------------------------
 
-
 @cocotb.test()
 @cocotb.parametrize(sys_mhz=with_full([50], [62.5]))
 async def trains_leave_back_to_back_on_both_ports_at_once(dut, sys_mhz):
@@ -55,7 +54,6 @@ async def trains_leave_back_to_back_on_both_ports_at_once(dut, sys_mhz):
 
 
 # Intervals ---------------------------------------------------------------------------------------
-
 
 @cocotb.test()
 @cocotb.parametrize(interval=[(84, 0), (84, 1), (84, 2**31), (85, 2**32 - 1), (100, 0x55555555), (168, 0xC0000001), (7000, 3)])
@@ -107,7 +105,6 @@ async def counters_of_a_program_start_from_zero_at_each_arm(dut):
 
 # Time --------------------------------------------------------------------------------------------
 
-
 @cocotb.test()
 @cocotb.parametrize(offset_ns=[0, 1, 3, 7, 8, 1000001])
 async def a_timed_program_has_its_first_sfd_in_the_first_tick_from_start_time_on(dut, offset_ns):
@@ -154,7 +151,6 @@ async def stamps_follow_a_clock_of_any_increment(dut):
 
 
 # Start and stop ----------------------------------------------------------------------------------
-
 
 @cocotb.test()
 async def a_start_before_all_masked_ports_are_ready_starts_nothing_then_or_later(dut):

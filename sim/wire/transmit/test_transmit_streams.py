@@ -14,12 +14,7 @@ from scapy.layers.l2 import Ether
 from liteprobe.cores.formats import HORIZON, NO_SEQUENCE, STAMP_OFFSET_MIN, STREAMS, Fill, TransmitState, slot_octets
 from liteprobe.sim.drivers.tools.wire import run_wire_test, with_full
 from liteprobe.sim.drivers.transmit.driver import Program
-from liteprobe.sim.drivers.transmit.streams import (
-    ScriptedFrame,
-    StreamsDriver,
-    counts_of,
-    starts_of, write_verilog,
-)
+from liteprobe.sim.drivers.transmit.streams import ScriptedFrame, StreamsDriver, counts_of, starts_of, write_verilog
 from liteprobe.sim.models.traffic.trains import ProbeFrame, ones_sum, wire_octets
 
 SHIFTS = [0, 3, 12]

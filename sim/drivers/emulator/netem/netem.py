@@ -28,7 +28,6 @@ from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 # Kernel -------------------------------------------------------------------------------------------
 
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[3]
 PACKAGE = "user-mode-linux"
@@ -44,11 +43,8 @@ class Asked:
 
     Attributes
     ----------
-    name, netem : str
-    count, length : int
-        Frames, and octets of each (without FCS).
-    interval_us : int
-        0: as fast as they can be sent.
+    count, length : frames, and octets of each (without FCS).
+    interval_us : 0: as fast as they can be sent.
     """
     name: str
     netem: str
@@ -62,10 +58,8 @@ class Passed:
 
     Attributes
     ----------
-    sent_ns, received_ns : array of int
-        Received: -1 of a frame that didn't arrive.
-    order : array of int
-        Numbers of the frames that arrived, as they did.
+    sent_ns, received_ns : received: -1 of a frame that didn't arrive.
+    order : numbers of the frames that arrived, as they did.
     """
     sent_ns: NDArray[np.int64]
     received_ns: NDArray[np.int64]
@@ -145,7 +139,6 @@ def measure(asked: Sequence[Asked]) -> list[Passed]:
 
 # Beside the reference -----------------------------------------------------------------------------
 
-
 MS = 10**6 // TICK_NS # Ticks.
 SHARE = 2**32
 JITTER = 2 * MS
@@ -164,14 +157,9 @@ class Configuration:
 
     Attributes
     ----------
-    asked : Asked
-    own, link : mapping
-        Of the class and of the link.
-    delays : list of int
-        Of the direction's table (ticks).
-    delay_ns : int
-        That is to be, on average.
-    tells : Tells
+    own, link : of the class and of the link.
+    delays : of the direction's table (ticks).
+    delay_ns : that is to be, on average.
     """
     asked: Asked
     own: Mapping[str, int]
@@ -218,16 +206,11 @@ class Summary:
 
     Attributes
     ----------
-    median_us, deviation_us, most_us : float
-        Of the error of the delay; most: of either sign.
-    reordered : int
-        Frames that came after one that was sent later.
-    lost, correlation, burst : float
-        Share; of a frame's loss with the next one's; mean frames that are lost in a row.
-    gap_us : float
-        Deviation of the intervals at which frames came.
-    same : float
-        Share of frames that both runs lose, or delay alike.
+    median_us, deviation_us, most_us : of the error of the delay; most: of either sign.
+    reordered : frames that came after one that was sent later.
+    lost, correlation, burst : share; of a frame's loss with the next one's; mean frames that are lost in a row.
+    gap_us : deviation of the intervals at which frames came.
+    same : share of frames that both runs lose, or delay alike.
     """
     median_us: float
     deviation_us: float

@@ -23,7 +23,6 @@ from liteprobe.sim.models.emulator.settings import Settings
 
 # Station ------------------------------------------------------------------------------------------
 
-
 FRAME_MAX = 1514
 NEVER = 2**64 - 1
 
@@ -44,14 +43,10 @@ class Station:
 
     Parameters
     ----------
-    number : int
-        SERVER serves the site, CLIENT fetches all of it, from tick 0 on.
-    lengths : sequence of int
-        Of the site's files (octets).
-    is_kept : bool
-        The client asks for all files over one connection.
-    seed : int
-        Of the stack's random numbers (ports, sequence numbers); not 0.
+    number : SERVER serves the site, CLIENT fetches all of it, from tick 0 on.
+    lengths : of the site's files (octets).
+    is_kept : the client asks for all files over one connection.
+    seed : of the stack's random numbers (ports, sequence numbers); not 0.
     """
     def __init__(self, number: int, lengths: Sequence[int], is_kept: bool, seed: int) -> None:
         # A library has one stack: each station loads a copy of its own.
@@ -98,7 +93,6 @@ class Station:
 
 # Network ------------------------------------------------------------------------------------------
 
-
 FCS = 4
 PREAMBLE = 8 # With the SFD; what a station sends at a tick has its first octet on the line in the next one.
 CLASS = UNMATCHED_CLASS # Of all that the stations send.
@@ -132,17 +126,14 @@ class Simulation:
 
     Parameters
     ----------
-    there, back : Settings
-        Of the direction from the client to the server, and back.
+    there, back : of the direction from the client to the server, and back.
     lengths, is_kept, seed
         As of `Station`.
-    start : int
-        The tick of the network at which the stations start; backgrounds begin at 0.
+    start : the tick of the network at which the stations start; backgrounds begin at 0.
 
     Attributes
     ----------
-    tick : int
-        The simulated time.
+    tick : the simulated time.
     sent : list of (tick, destination, frame)
         All that arrived at a station.
     """
