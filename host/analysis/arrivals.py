@@ -17,28 +17,16 @@ REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM
 
 @dataclass(frozen=True)
 class ArrivedPackets:
-    """Holds the packets of a program that arrived whole and in time, each once, in order of arrival.
+    """Holds the packets of a program that arrived whole and in time, each once, in order of arrival."""
 
-    Attributes
-    ----------
-    sequence : array, shape (packets,)
-        Number of each over the whole program; its train is ``sequence // count``.
-    tx_stamp, rx_stamp : array, shape (packets,)
-        Departure and arrival (SFD, ns).
-    owd_ns : array, shape (packets,)
-        One-way delay (ns).
-    duplicated : int
-        Further arrivals of packets that had come already.
-    expired : int
-        Packets that came after the waiting time: lost.
-    """
-
+    #: Shape (packets,): number of each over the whole program; its train is ``sequence // count``.
     sequence: NDArray[np.int64]
+    #: ``tx_stamp``, ``rx_stamp``: shape (packets,): departure and arrival (SFD, ns).
     tx_stamp: NDArray[np.uint64]
     rx_stamp: NDArray[np.uint64]
-    owd_ns: NDArray[np.int64]
-    duplicated: int
-    expired: int
+    owd_ns: NDArray[np.int64]  # Shape (packets,): one-way delay (ns).
+    duplicated: int  # Further arrivals of packets that had come already.
+    expired: int  # Packets that came after the waiting time: lost.
 
 
 def packets(result: TrainResult, waiting_time_ns: int | None = None) -> ArrivedPackets:

@@ -15,6 +15,8 @@ PRECISION = 1e-15
 def incomplete_beta(x: float, a: float, b: float) -> float:
     """Return the regularised incomplete beta function I_x(a, b).
 
+    Raises ValueError when an argument is out of range.
+
     Parameters
     ----------
     x : float
@@ -26,11 +28,6 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     -------
     float
         From 0 to 1; its relative error is below 1e-8 for a + b up to a million.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range.
 
     Source: DLMF 8.17.22 (continued fraction), 8.17.4 (symmetry); W. J. Lentz, Applied Optics 15 (1976), 668.
     """

@@ -17,28 +17,15 @@ from liteprobe.host.base.errors import UsageError
 
 @dataclass(frozen=True)
 class FittedLine:
-    """Holds a least-squares line delay = intercept + slope x length.
+    """Holds a least-squares line delay = intercept + slope x length."""
 
-    Attributes
-    ----------
-    slope : float
-        Delay an octet (ns/B).
-    intercept : float
-        Delay of a frame of no length (ns).
-    slope_error, intercept_error : float
-        Standard errors (ns/B, ns); NaN with two points.
-    residual_std : float
-        Standard deviation of the points about the line (ns); NaN with two points.
-    points : int
-        Points fitted.
-    """
-
-    slope: float
-    intercept: float
+    slope: float  # Delay an octet (ns/B).
+    intercept: float  # Delay of a frame of no length (ns).
+    #: ``slope_error``, ``intercept_error``: standard errors (ns/B, ns); NaN with two points.
     slope_error: float
     intercept_error: float
-    residual_std: float
-    points: int
+    residual_std: float  # Standard deviation of the points about the line (ns); NaN with two points.
+    points: int  # Points fitted.
 
     def at(self, lengths: NDArray[np.number] | float) -> NDArray[np.float64]:
         """Return the line's delay (ns) at these lengths."""
@@ -55,10 +42,7 @@ def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Fitt
 
     Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two different lengths: they give no line.
+    Raises ValueError if there are fewer than two different lengths: they give no line.
     """
     x = np.asarray(lengths, dtype=np.float64)
     y = np.asarray(delays_ns, dtype=np.float64)
@@ -82,17 +66,11 @@ def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> Fitt
 
 @dataclass(frozen=True)
 class Calibration:
-    """Holds a measured line and the theory that it was compared with.
+    """Holds a measured line and the theory that it was compared with."""
 
-    Attributes
-    ----------
-    line : FittedLine
-        Mean delay of each train against its frame length.
-    slope, intercept : float
-        What theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire loop.
-    """
-
-    line: FittedLine
+    line: FittedLine  # Mean delay of each train against its frame length.
+    #: ``slope``, ``intercept``: what theory says of the calibrated path (ns/B, ns): 0 and the cable's delay for a wire
+    #: loop.
     slope: float = 0.0
     intercept: float = 0.0
 
@@ -117,13 +95,7 @@ class Calibration:
 
 
 def load(path: Path) -> Calibration:
-    """Return a calibration from a file.
-
-    Raises
-    ------
-    UsageError
-        When it can't be read, or is none.
-    """
+    """Return a calibration from a file; raises UsageError when it can't be read, or is none."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
         return Calibration(FittedLine(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
@@ -138,17 +110,14 @@ def calibrate(rows: list[Row], slope: float = 0.0, intercept: float = 0.0) -> Ca
 
     Source: packet-train paper, section 6.3.
 
+    Raises UsageError when there are fewer than two lengths with a delay.
+
     Parameters
     ----------
     rows : list of dict
         From ``summary.row``, of two lengths or more.
     slope, intercept : float
         What theory says (ns/B, ns).
-
-    Raises
-    ------
-    UsageError
-        When there are fewer than two lengths with a delay.
     """
     points = [
         (row["length"], train["owd_mean_ns"])

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Estimates from the dispersion of packet trains the rate of a train, and the capacity by the pairs that were not queued."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,37 +61,20 @@ def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Says what pairs of packets tell of the narrowest link.
+    """Says what pairs of packets tell of the narrowest link."""
 
-    Attributes
-    ----------
-    bps : float or None
-        Capacity (b/s); None: not to be had, and ``reason`` says why.
-    low_bps, high_bps : float or None
-        What one tick (8 ns) more or less in the dispersion of a pair would make of it (b/s).
-    pairs, near : int
-        Pairs that arrived whole; those among them whose sum of delays was the least, to within two ticks.
-    reason : str
-        Why there is no capacity; empty where there is one.
-    """
-
-    bps: float | None
+    bps: float | None  # Capacity (b/s); None: not to be had, and ``reason`` says why.
+    #: ``low_bps``, ``high_bps``: what one tick (8 ns) more or less in the dispersion of a pair would make of it (b/s).
     low_bps: float | None
     high_bps: float | None
+    #: ``pairs``, ``near``: pairs that arrived whole; those among them whose sum of delays was the least, to within two
+    #: ticks.
     pairs: int
     near: int
-    reason: str = ""
+    reason: str = ""  # Why there is no capacity; empty where there is one.
 
     def figures(self) -> CapacityFigures:
-        """Return it as a row has it."""
-        return {
-            "bps": self.bps,
-            "low_bps": self.low_bps,
-            "high_bps": self.high_bps,
-            "pairs": self.pairs,
-            "near": self.near,
-            "reason": self.reason,
-        }
+        return cast(CapacityFigures, asdict(self))
 
 
 @dataclass(frozen=True)

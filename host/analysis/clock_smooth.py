@@ -15,46 +15,33 @@ WIDE_RATE_PPB = 1e6
 START_EDGES = 16
 START_PPB = 5.0  # That the rate may change by meanwhile.
 WIDE_DRIFT_PPB_S = 100.0
-EVEN = 12**0.5  # The width of an even spread over its standard deviation.
 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """States what is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo.
+    """States what is known of receiver and oscillator, one sigma; the defaults are those of the firmware's servo."""
 
-    Parameters
-    ----------
-    white_ns : white noise of a pulse, once qErr is applied.
-    sawtooth_ns : peak to peak, counts where there is no qErr.
-    quantum_ns : what the capture is rounded to.
-    phase_walk_ns, rate_walk_ppb, drift_walk_ppb_s : of the oscillator, after a second of random walk.
-    """
-
-    white_ns: float = 2.0
-    sawtooth_ns: float = 25.0
+    white_ns: float = 2.0  # White noise of a pulse, once qErr is applied.
+    sawtooth_ns: float = 25.0  # Peak to peak, counts where there is no qErr.
+    #: ``phase_walk_ns``, ``rate_walk_ppb``, ``drift_walk_ppb_s``: of the oscillator, after a second of random walk.
     phase_walk_ns: float = 0.3
     rate_walk_ppb: float = 0.06
     drift_walk_ppb_s: float = 0.014
-    quantum_ns: float = 8.0
+    quantum_ns: float = 8.0  # What the capture is rounded to.
 
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Holds the estimate at each edge; each array has shape (edges,).
+    """Holds the estimate at each edge; each array has shape (edges,)."""
 
-    Attributes
-    ----------
-    phase_ns, rate_ppb, drift_ppb_s : of the oscillator against the PPS, its noise taken out.
-    sigma_ns, rate_sigma_ppb : standard deviations of phase and rate.
-    is_used : edges that agreed with the rest.
-    """
-
+    #: ``phase_ns``, ``rate_ppb``, ``drift_ppb_s``: of the oscillator against the PPS, its noise taken out.
     phase_ns: Floats
     rate_ppb: Floats
     drift_ppb_s: Floats
+    #: ``sigma_ns``, ``rate_sigma_ppb``: standard deviations of phase and rate.
     sigma_ns: Floats
     rate_sigma_ppb: Floats
-    is_used: NDArray[np.bool_]
+    is_used: NDArray[np.bool_]  # Edges that agreed with the rest.
 
 
 def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None) -> Smoothed:
@@ -62,6 +49,8 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
 
     Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
     AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
+
+    Raises ValueError if there are fewer than three edges, or they are not in the order of time.
 
     Parameters
     ----------
@@ -73,11 +62,6 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
         Whether the receiver reported the error of this edge.
     model : NoiseModel or None
         None: a timing receiver and a plain crystal.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three edges, or they are not in the order of time.
     """
     model = model or NoiseModel()
     count = len(time_s)
@@ -104,7 +88,6 @@ class _Forward:
         self.is_used = np.zeros(count, bool)
 
     def run(self, time_s: Floats, phase_ns: Floats, variance: Floats) -> None:
-        """Go through all edges."""
         start_ns, start_ppb = _first(time_s, phase_ns)
         state = np.array([start_ns, start_ppb, 0.0])
         wide = np.diag([4 * variance[0], WIDE_RATE_PPB**2, WIDE_DRIFT_PPB_S**2])
@@ -175,17 +158,11 @@ def _backward(forward: _Forward) -> Smoothed:
 
 @dataclass(frozen=True)
 class Correction:
-    """Takes the error of a clock out of stamps that were made between two edges of its log.
+    """Takes the error of a clock out of stamps that were made between two edges of its log."""
 
-    Attributes
-    ----------
-    origin_ns : int
-        Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
-    at_ns, error_ns, sigma_ns : arrays, shape (edges,)
-        Time of each edge less ``origin_ns``; clock less true time then, and its standard deviation.
-    """
-
-    origin_ns: int
+    origin_ns: int  # Time of the first edge by the clock; all else is relative to it, so that no digits are lost.
+    #: ``at_ns``, ``error_ns``, ``sigma_ns``: shape (edges,): time of each edge less ``origin_ns``; clock less true time
+    #: then, and its standard deviation.
     at_ns: Floats
     error_ns: Floats
     sigma_ns: Floats
@@ -195,11 +172,7 @@ class Correction:
 
         Between edges the error is a straight line: the servo changes its rate a few milliseconds after an edge, by
         parts of a ppb when it is locked.
-
-        Raises
-        ------
-        ValueError
-            If a stamp lies outside the log.
+        Raises ValueError if a stamp lies outside the log.
         """
         relative = (np.asarray(stamps_ns).astype(np.int64) - self.origin_ns).astype(np.float64)
         if len(relative) and (relative.min() < self.at_ns[0] or relative.max() > self.at_ns[-1]):

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Computes Allan deviation, time deviation and MTIE of an oscillator, and of the clock made of it, from the log of a PPS."""
+"""Computes Allan deviation, time deviation and MTIE of an oscillator, and of the clock made of it, from the log of a PPS.
+
+Stands alone: the figures are a script's to take, without the plots.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,21 +23,12 @@ LEAST = 4  # Edges from which there is a deviation at all.
 
 @dataclass(frozen=True)
 class Stability:
-    """Holds the overlapping Allan deviation; each array has shape (averaging times,).
+    """Holds the overlapping Allan deviation; each array has shape (averaging times,)."""
 
-    Attributes
-    ----------
-    tau_s : averaging times, in octaves of the period.
-    deviation : of the fractional frequency.
-    error : its standard error.
-    edges : int
-        That it was computed from.
-    """
-
-    tau_s: Floats
-    deviation: Floats
-    error: Floats
-    edges: int
+    tau_s: Floats  # Averaging times, in octaves of the period.
+    deviation: Floats  # Of the fractional frequency.
+    error: Floats  # Its standard error.
+    edges: int  # That it was computed from.
 
 
 def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
@@ -58,17 +52,14 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
     Source: D. A. Howe, D. W. Allan, J. A. Barnes, "Properties of signal sources and measurement methods" (1981), as
     computed by allantools.
 
+    Raises ValueError if there are fewer than four edges.
+
     Parameters
     ----------
     phase_ns : array, shape (edges,)
         Clock less PPS at edges that are one period apart, without a gap.
     period_ns : float
         Between two edges.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than four edges.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"an Allan deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
@@ -80,17 +71,14 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
 
 @dataclass(frozen=True)
 class Wander:
-    """Tells how far a phase strays in a time, in ns; each array has shape (times,).
+    """Tells how far a phase strays in a time, in ns; each array has shape (times,)."""
 
-    Attributes
-    ----------
-    tau_s, tdev_ns, tdev_error_ns : averaging times, the time deviation and its standard error.
-    window_s, mtie_ns : observation times, and the maximum time interval error: the greatest peak to peak within one.
-    """
-
+    #: ``tau_s``, ``tdev_ns``, ``tdev_error_ns``: averaging times, the time deviation and its standard error.
     tau_s: Floats
     tdev_ns: Floats
     tdev_error_ns: Floats
+    #: ``window_s``, ``mtie_ns``: observation times, and the maximum time interval error: the greatest peak to peak
+    #: within one.
     window_s: Floats
     mtie_ns: Floats
 
@@ -100,14 +88,11 @@ def wander(phase_ns: Floats, period_ns: float) -> Wander:
 
     Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
 
+    Raises ValueError if there are fewer than four edges.
+
     Parameters
     ----------
     phase_ns, period_ns : as of `allan_deviation`.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than four edges.
     """
     if len(phase_ns) < LEAST:
         raise ValueError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")

@@ -53,38 +53,22 @@ def _is_zero(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Column:
-    """Describes a figure of a row.
+    """Describes a figure of a row."""
 
-    Attributes
-    ----------
-    key : str
-        Of JSON, and of the row's attribute unless ``of`` says how it is found.
-    head, title : str
-        Of a terminal's column, and of a page's; empty: it is in none there.
-    digits : int
-        Behind the point.
-    scale : float
-        By which the value is divided for a reader: 1e6 for Mb/s.
-    is_fault : bool
-        Anything but 0 is a fault.
-    of : callable or None
-        Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
-    metric, about : str
-        Name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
-    """
-
-    key: str
+    key: str  # Of JSON, and of the row's attribute unless ``of`` says how it is found.
+    #: ``head``, ``title``: of a terminal's column, and of a page's; empty: it is in none there.
     head: str = ""
     title: str = ""
-    digits: int = 0
-    scale: float = 1.0
-    is_fault: bool = False
+    digits: int = 0  # Behind the point.
+    scale: float = 1.0  # By which the value is divided for a reader: 1e6 for Mb/s.
+    is_fault: bool = False  # Anything but 0 is a fault.
+    #: Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
     of: Callable[[Any], Any] | None = None
+    #: ``metric``, ``about``: name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
     metric: str = ""
     about: str = ""
 
     def value(self, row: Any) -> Any:
-        """Return the value of a row."""
         return self.of(row) if self.of else getattr(row, self.key)
 
     def text(self, row: Any) -> str:
@@ -115,7 +99,6 @@ class Columns(Mapping[str, Column]):
         return len(self._columns)
 
     def of(self, keys: str) -> list[Column]:
-        """Return the columns of these keys."""
         return [self._columns[key] for key in keys.split()]
 
     def document(self, row: Any, keys: Sequence[str] | None = None) -> dict[str, Any]:

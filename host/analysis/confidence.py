@@ -20,17 +20,14 @@ PRECISION = 1e-14
 def student(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution.
 
+    Raises ValueError when an argument is out of range.
+
     Parameters
     ----------
     probability : float
         From 0.5 up to, but not including, 1.
     freedom : int
         Degrees of freedom, 1 or more.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range.
 
     Source: DLMF 8.17(vi) with 26.7.1 of Abramowitz and Stegun for the distribution; solved by Newton's method. It is concave
     above 0 and the normal quantile lies below it, so that every step comes closer from below.

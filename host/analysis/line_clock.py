@@ -23,34 +23,20 @@ SLACK = 1e-3  # Of the half tick that no residual of a sound line is above (ns):
 
 @dataclass(frozen=True)
 class LineClock:
-    """Tells when each tick of a line began, as the probe's clock tells time.
+    """Tells when each tick of a line began, as the probe's clock tells time."""
 
-    Attributes
-    ----------
-    origin_count, origin_ns : int
-        A tick of the line, and a time near it (ns): all else is relative to them, so that no digits are lost.
-    phase_ns : float
-        Beginning of that tick less ``origin_ns`` (ns).
-    ns_per_tick : float
-        Of the probe's clock.
-    error_ns : float
-        Standard error of a time that this line gives within the span of its latches (ns).
-    points : int
-        Latches used.
-    span_ns : float
-        From the first latch to the last (ns).
-    is_resolved : bool
-        The clocks slid past each other by a tick or more; else the line may be up to half a tick off, as ``error_ns`` says.
-    """
-
+    #: ``origin_count``, ``origin_ns``: a tick of the line, and a time near it (ns): all else is relative to them, so
+    #: that no digits are lost.
     origin_count: int
     origin_ns: int
-    phase_ns: float
-    ns_per_tick: float
-    error_ns: float
-    points: int
+    phase_ns: float  # Beginning of that tick less ``origin_ns`` (ns).
+    ns_per_tick: float  # Of the probe's clock.
+    error_ns: float  # Standard error of a time that this line gives within the span of its latches (ns).
+    points: int  # Latches used.
+    #: The clocks slid past each other by a tick or more; else the line may be up to half a tick off, as ``error_ns``
+    #: says.
     is_resolved: bool
-    span_ns: float = 0.0
+    span_ns: float = 0.0  # From the first latch to the last (ns).
 
     @property
     def rate_ppm(self) -> float:
@@ -96,10 +82,7 @@ class LineClock:
 def unwrap(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return counts of 32 bits as whole numbers that don't wrap, by the time that passed; shape (latches,).
 
-    Raises
-    ------
-    ValueError
-        If neighbours are a day or more apart: then the time can't tell how often the count wrapped.
+    Raises ValueError if neighbours are a day or more apart: then the time can't tell how often the count wrapped.
     """
     counts, times = np.asarray(counts).astype(np.int64), np.asarray(now_ns).astype(np.int64)
     passed = np.diff(times)
@@ -117,17 +100,14 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
     greatest residual is then closer than that of the least squares. Where residuals are larger than any tick leaves (a clock
     that was slewed meanwhile), least squares it is.
 
+    Raises ValueError if there are fewer than three latches, or two that are alike: the line's clock stood still.
+
     Parameters
     ----------
     counts : array, shape (latches,)
         ``line_count``, 32 bits, in the order of time.
     now_ns : array, shape (latches,)
         ``line_now`` (ns). Take the latches at random intervals, or the two clocks may beat with them.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three latches, or two that are alike: the line's clock stood still.
     """
     times = np.asarray(now_ns).astype(np.int64)
     if len(times) < 3:

@@ -15,10 +15,7 @@ def arrivals(sequences: NDArray[np.integer], sent: int) -> Integers:
 
     Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
 
-    Raises
-    ------
-    ValueError
-        If a sequence number was never sent.
+    Raises ValueError if a sequence number was never sent.
     """
     if len(sequences) and int(sequences.max()) >= sent:
         raise ValueError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")
@@ -45,26 +42,13 @@ class Reordering:
     """Reordered packets of a stream, in order of arrival; positions count from 0.
 
     Source: RFC 4737.
-
-    Attributes
-    ----------
-    positions : array, shape (reordered,)
-        Position of each reordered packet among the arrivals.
-    extents : array, shape (reordered,)
-        Packets back to the earliest arrival with a greater sequence (4.2).
-    n_reordering : array, shape (reordered,)
-        How many packets right before it have all a greater sequence (5.3).
-    gaps : array, shape (discontinuities - 1,)
-        Packets from one reordering discontinuity to the next (4.5).
-    runs : array, shape (reordered,)
-        Packets in order that each reordered packet ended (4.6).
     """
 
-    positions: Integers
-    extents: Integers
-    n_reordering: Integers
-    gaps: Integers
-    runs: Integers
+    positions: Integers  # Shape (reordered,): position of each reordered packet among the arrivals.
+    extents: Integers  # Shape (reordered,): packets back to the earliest arrival with a greater sequence (4.2).
+    n_reordering: Integers  # Shape (reordered,): how many packets right before it have all a greater sequence (5.3).
+    gaps: Integers  # Shape (discontinuities - 1,): packets from one reordering discontinuity to the next (4.5).
+    runs: Integers  # Shape (reordered,): packets in order that each reordered packet ended (4.6).
 
     @property
     def discontinuities(self) -> Integers:

@@ -10,22 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS
-from liteprobe.host.analysis import arrivals, capacity, confidence, delay, sequence, theory
+from liteprobe.host.analysis import arrivals, capacity, confidence, delay, rows, sequence, theory
 from liteprobe.host.analysis.arrivals import ArrivedPackets
-from liteprobe.host.analysis.rows import (
-    Asked,
-    CapacityFigures,
-    Counts,
-    Dispersion,
-    MeasuredFigures,
-    ProbeCounts,
-    Rates,
-    Row,
-    Sample,
-    TrainFigures,
-    TrainRow,
-    finite,
-)
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
@@ -34,11 +20,11 @@ SOURCE = (
     "pairs for the capacity"
 )
 #: Figures of a sample of delays, in the order of tables.
-NO_SAMPLE = cast(Sample, dict.fromkeys(Sample.__annotations__))
-NO_RATES = cast(Rates, dict.fromkeys(Rates.__annotations__))
+NO_SAMPLE = cast(rows.Sample, dict.fromkeys(rows.Sample.__annotations__))
+NO_RATES = cast(rows.Rates, dict.fromkeys(rows.Rates.__annotations__))
 
 
-def sample(values: NDArray[np.number]) -> Sample:
+def sample(values: NDArray[np.number]) -> rows.Sample:
     """Return the figures of a sample of delays (ns); all None when it is empty."""
     if not len(values):
         return NO_SAMPLE.copy()
@@ -53,7 +39,7 @@ def sample(values: NDArray[np.number]) -> Sample:
     }
 
 
-def rates(values: NDArray[np.floating]) -> Rates:
+def rates(values: NDArray[np.floating]) -> rows.Rates:
     """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any."""
     known = values[np.isfinite(values)]
     if not len(known):
@@ -63,24 +49,24 @@ def rates(values: NDArray[np.floating]) -> Rates:
         "mean": float(np.mean(known)),
         "std": float(np.std(known, ddof=1)) if len(known) > 1 else 0.0,
         "median": float(np.median(known)),
-        "ci95_low": finite(low),
-        "ci95_high": finite(high),
+        "ci95_low": rows.finite(low),
+        "ci95_high": rows.finite(high),
     }
 
 
-def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> CapacityFigures:
+def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> rows.CapacityFigures:
     """Return the capacity by the least sum of delays, as a row has it."""
     stamps = arrived.tx_stamp, arrived.rx_stamp
     return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
 
 
-def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> TrainFigures:
+def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> rows.TrainFigures:
     """Return the figures of one train of which every record is there; ``train`` are its rows of ``arrived``."""
     dispersion = capacity.dispersions(arrived.rx_stamp[train])
     return {
         "number": number,
         "received": len(train),
-        "dispersion_rate_bps": finite(rate_bps),
+        "dispersion_rate_bps": rows.finite(rate_bps),
         "owd_mean_ns": float(arrived.owd_ns[train].mean()) if len(train) else None,
         "dispersion_ns": {
             "total": int(dispersion.sum()),
@@ -92,19 +78,17 @@ def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate
     }
 
 
-def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
+def row(result: TrainResult, waiting_time_ns: int | None = None) -> rows.Row:
     """Return all figures of one program.
 
     Parameters
     ----------
-    result : TrainResult
-        What came of it.
     waiting_time_ns : int or None
         T_max of RFC 7680: a packet that took longer is lost. None: as long as the probe listened.
 
     Returns
     -------
-    Row
+    rows.Row
         Where records are missing
         (``records``: held of counted), figures are those of the probe's accumulators and of trains that are whole,
         and None where neither knows: see ``source``.
@@ -114,25 +98,25 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> Row:
     is_whole, held = arrivals.has_all_records(result), arrivals.held(result)
     measured = _of_records(result, arrived) if is_whole else _partial_figures(result, arrived, waiting_time_ns)
     per_octet = measured["dispersion_rate_bps"]["mean"]
-    figures: TrainRow = {
+    figures: rows.TrainRow = {
         **_asked(program),
         "frame_bps": _scaled(per_octet, program, program.length),
         "ip_bps": _scaled(per_octet, program, program.length - program.headers.network_offset),
         "udp_payload_bps": _scaled(per_octet, program, program.length - program.headers.payload_offset),
-        "resolution_ppm": finite(1e6 * theory.tick_error(program.length, program.count)),
+        "resolution_ppm": rows.finite(1e6 * theory.tick_error(program.length, program.count)),
         **measured,
         **_probe_counts(result),
         "waiting_time_ns": waiting_time_ns,
         "clock_state": result.clock_state,
-        "uncertainty_ns": finite(result.uncertainty_ns),
+        "uncertainty_ns": rows.finite(result.uncertainty_ns),
         "complete": result.complete and is_whole,
         "records": {"held": held, "counted": result.counters.get("frames", held)},
         "notes": list(result.notes),
     }
-    return cast(Row, figures)
+    return cast(rows.Row, figures)
 
 
-def _of_records(result: TrainResult, arrived: ArrivedPackets) -> MeasuredFigures:
+def _of_records(result: TrainResult, arrived: ArrivedPackets) -> rows.MeasuredFigures:
     """Return the figures of a program of which every record is there."""
     program = result.program
     per_train = arrivals.trains(result, arrived)
@@ -157,7 +141,7 @@ def _of_records(result: TrainResult, arrived: ArrivedPackets) -> MeasuredFigures
     }
 
 
-def _asked(program: TrainProgram) -> Asked:
+def _asked(program: TrainProgram) -> rows.Asked:
     utilisation = theory.utilisation(program.length, program.interval_ns)
     return {
         "length": program.length,
@@ -170,11 +154,13 @@ def _asked(program: TrainProgram) -> Asked:
 
 
 #: Counters of the probe that a row shows as they are.
-PROBE_COUNTS = tuple(name for name in ProbeCounts.__annotations__ if name != "late")
+PROBE_COUNTS = tuple(name for name in rows.ProbeCounts.__annotations__ if name != "late")
 
 
-def _probe_counts(result: TrainResult) -> ProbeCounts:
-    return cast(ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}})
+def _probe_counts(result: TrainResult) -> rows.ProbeCounts:
+    return cast(
+        rows.ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}}
+    )
 
 
 def _ipdv(arrived: ArrivedPackets, program: TrainProgram) -> NDArray[np.int64]:
@@ -235,18 +221,8 @@ class _Program:
         return self.counters["frames"] - self.counters["duplicated"]
 
 
-def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> MeasuredFigures:
-    """Return the figures of a program of which records are missing.
-
-    Parameters
-    ----------
-    result : TrainResult
-        With the probe's accumulators.
-    arrived : ArrivedPackets
-        Those of the records that are there.
-    waiting_time_ns : int or None
-        T_max of RFC 7680; None: as long as the probe listened.
-    """
+def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> rows.MeasuredFigures:
+    """Return the figures of a program of which records are missing."""
     program = _Program(result, arrived, waiting_time_ns)
     owd = _delays(program)
     trains = _trains(program, owd["mean"])
@@ -263,7 +239,7 @@ def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_
     }
 
 
-def _counts(program: _Program) -> Counts:
+def _counts(program: _Program) -> rows.Counts:
     counters, sent, received = program.counters, program.result.sent, program.received
     reordered = counters["reordered"] if program.is_tracked and program.is_in_time else None
     return {
@@ -277,9 +253,9 @@ def _counts(program: _Program) -> Counts:
     }
 
 
-def _delays(program: _Program) -> Sample:
+def _delays(program: _Program) -> rows.Sample:
     """Return the figures of the delays; a copy never comes sooner than its packet, so the least holds with copies."""
-    found: Sample = NO_SAMPLE.copy()
+    found: rows.Sample = NO_SAMPLE.copy()
     counters, waiting_ns = program.counters, program.waiting_time_ns
     frames = counters["frames"]
     if frames and program.is_ours and (waiting_ns is None or counters["delay_min"] <= waiting_ns):
@@ -293,34 +269,34 @@ def _delays(program: _Program) -> Sample:
     return found
 
 
-def _over_least(owd: Sample) -> Sample:
+def _over_least(owd: rows.Sample) -> rows.Sample:
     """Return the figures of the PDV: delays over their least."""
     least, mean, most = owd["min"], owd["mean"], owd["max"]
-    found: Sample = NO_SAMPLE.copy()
+    found: rows.Sample = NO_SAMPLE.copy()
     if least is not None and mean is not None and most is not None:
         found |= {"mean": mean - least, "std": owd["std"], "min": 0, "max": most - least}
     return found
 
 
-def _capacity(program: _Program) -> CapacityFigures:
+def _capacity(program: _Program) -> rows.CapacityFigures:
     """Return the capacity by the pairs that are there; without copies a missing record can't make a wrong pair."""
     if program.is_plain:
         return capacity_of(program.result.program, program.arrived)
     return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
 
 
-def _rates(trains: list[TrainFigures]) -> Rates:
+def _rates(trains: list[rows.TrainFigures]) -> rows.Rates:
     """Return the dispersion rates of all trains, or none: those of some would be another sample."""
     known = [train["dispersion_rate_bps"] for train in trains]
     return rates(np.array([] if None in known else known, dtype=np.float64))
 
 
-def _trains(program: _Program, owd_mean_ns: float | None) -> list[TrainFigures]:
+def _trains(program: _Program, owd_mean_ns: float | None) -> list[rows.TrainFigures]:
     of_trains = arrivals.trains(program.result, program.arrived)
     return [_train(program, number, train, owd_mean_ns) for number, train in enumerate(of_trains)]
 
 
-def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns: float | None) -> TrainFigures:
+def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns: float | None) -> rows.TrainFigures:
     """Return what is known of one train: all, when its records are all there; its span, when its ends are known."""
     asked, counters = program.result.program, program.counters
     stamps = program.arrived.rx_stamp[train]
@@ -341,13 +317,13 @@ def _train(program: _Program, number: int, train: NDArray[np.intp], owd_mean_ns:
 
 def _spanned(
     number: int, frames: int | None, span_ns: int | None, length: int, owd_mean_ns: float | None
-) -> TrainFigures:
+) -> rows.TrainFigures:
     """Return the figures of a train of which the count of its frames and the time that they took are known, or not."""
     is_known = frames is not None and frames > 1 and span_ns is not None
-    dispersion: Dispersion = {"total": None, "mean": None, "std": None, "min": None, "max": None}
+    dispersion: rows.Dispersion = {"total": None, "mean": None, "std": None, "min": None, "max": None}
     rate = None
     if frames is not None and is_known and span_ns is not None:
-        rate = finite(capacity.span_rate(frames, span_ns, length))
+        rate = rows.finite(capacity.span_rate(frames, span_ns, length))
         dispersion |= {"total": span_ns, "mean": span_ns / (frames - 1)}
     return {
         "number": number,

@@ -14,19 +14,9 @@ from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
 from liteprobe.host.base.errors import ProbeError
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
-TRUTH_DTYPE = np.dtype(
-    [
-        ("sfd_tick", "<u8"),
-        ("frame", "<u4"),
-        ("length", "<u4"),
-        ("port", "u1"),
-        ("direction", "u1"),
-        ("fate", "u1"),
-        ("flags", "u1"),
-        ("sequence", "<u4"),
-        ("origin_tick", "<u8"),
-    ]
-)
+_OCTETS = [(name, "u1") for name in ("port", "direction", "fate", "flags")]
+_WORDS = [("sfd_tick", "<u8"), ("frame", "<u4"), ("length", "<u4")]
+TRUTH_DTYPE = np.dtype([*_WORDS, *_OCTETS, ("sequence", "<u4"), ("origin_tick", "<u8")])
 OUT, IN = 0, 1
 DELIVERED, DUPLICATE = 0, 3
 
@@ -43,22 +33,14 @@ def read(path: Path) -> NDArray[np.void]:
 
 @dataclass(frozen=True)
 class Truth:
-    """Tells what happened to the probe frames of one program.
+    """Tells what happened to the probe frames of one program."""
 
-    Attributes
-    ----------
-    sequence : array, shape (arrivals,)
-        Sequence numbers that came in whole, in order of arrival.
-    departure_tick, arrival_tick : array, shape (arrivals,)
-        SFD at the pins, out of and into the probe (ticks since reset).
-    sent : array, shape (frames,)
-        SFD of every frame that left (ticks), in order.
-    """
-
-    sequence: NDArray[np.int64]
+    sequence: NDArray[np.int64]  # Shape (arrivals,): sequence numbers that came in whole, in order of arrival.
+    #: ``departure_tick``, ``arrival_tick``: shape (arrivals,): SFD at the pins, out of and into the probe (ticks since
+    #: reset).
     departure_tick: NDArray[np.int64]
     arrival_tick: NDArray[np.int64]
-    sent: NDArray[np.int64]
+    sent: NDArray[np.int64]  # Shape (frames,): SFD of every frame that left (ticks), in order.
 
     @property
     def owd_ns(self) -> NDArray[np.int64]:
@@ -69,6 +51,8 @@ class Truth:
 def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[int]) -> list[Truth]:
     """Split the truth of one run into its programs, in the order in which they were sent.
 
+    Raises ProbeError if the file holds another number of probe frames than the programs sent.
+
     Parameters
     ----------
     rows : array of ``TRUTH_DTYPE``
@@ -77,11 +61,6 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
         Ports of the probe.
     totals : list of int
         Frames that each program sent.
-
-    Raises
-    ------
-    ProbeError
-        If the file holds another number of probe frames than the programs sent.
     """
     probe = rows[rows["sequence"] != NO_SEQUENCE]
     out = probe[(probe["direction"] == OUT) & (probe["port"] == transmit)]
@@ -114,10 +93,7 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
 def deviations_ns(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64], truth: Truth) -> NDArray[np.int64]:
     """Return measured less true delay of each packet (ns), shape (packets,).
 
-    Raises
-    ------
-    ProbeError
-        If a packet was measured that never came in.
+    Raises ProbeError if a packet was measured that never came in.
     """
     first = np.unique(truth.sequence, return_index=True)[1]
     known, true_ns = truth.sequence[first], truth.owd_ns[first]
@@ -142,8 +118,6 @@ def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.
 
     Parameters
     ----------
-    truth : Truth
-        Of one program.
     count, length : int
         Frames in a train; their length (octets without FCS).
     deviation_ns : array, shape (packets,)

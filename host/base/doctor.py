@@ -42,25 +42,13 @@ class Answering(Protocol):
 
 @dataclass(frozen=True)
 class Finding:
-    """Says what came of looking for one thing.
-
-    Attributes
-    ----------
-    name : str
-    state : State
-    said : str
-        What was found.
-    advice : str
-        What to do; "": nothing.
-    is_needed : bool
-        Whether the host can do nothing without it.
-    """
+    """Says what came of looking for one thing."""
 
     name: str
     state: State
-    said: str
-    advice: str = ""
-    is_needed: bool = False
+    said: str  # What was found.
+    advice: str = ""  # What to do; "": nothing.
+    is_needed: bool = False  # Whether the host can do nothing without it.
 
 
 def found(name: str, said: str) -> Finding:
@@ -76,6 +64,12 @@ def missing(name: str, said: str, advice: str, is_needed: bool = False) -> Findi
 def none(name: str, said: str, advice: str = "") -> Finding:
     """Return that there is none of a thing that need not be there."""
     return Finding(name, State.NONE, said, advice)
+
+
+def usable(name: str, said: str, file: Path, refused: str, advice: str) -> Finding:
+    """Return that a thing is there whose device file this user may use, or not."""
+    may = os.name != "posix" or os.access(file, os.R_OK | os.W_OK)
+    return found(name, said) if may else missing(name, refused, advice)
 
 
 USB = Path("/sys/bus/usb/devices")
@@ -116,12 +110,8 @@ def paste(rule: str) -> str:
 def cables(devices: Path = USB, files: Path = USB_FILES) -> list[Finding]:
     """Look for JTAG cables.
 
-    Parameters
-    ----------
-    devices : Path
-        Folder of USB devices of Linux's sysfs.
-    files : Path
-        Folder of their device files.
+    ``devices``: folder of USB devices of Linux's sysfs.
+    ``files``: folder of their device files.
     """
     checks = []
     for device in sorted(devices.glob("*")):
@@ -130,10 +120,7 @@ def cables(devices: Path = USB, files: Path = USB_FILES) -> list[Finding]:
             continue
         said = f"{CABLES[ids]}, USB {ids[0]}:{ids[1]} {_read(device / 'product')}".rstrip()
         file = files / f"{_number(device / 'busnum'):03d}" / f"{_number(device / 'devnum'):03d}"
-        if os.access(file, os.R_OK | os.W_OK):
-            checks.append(found("JTAG cable", said))
-        else:
-            checks.append(missing("JTAG cable", f"{said}: you may not use {file}", paste(udev(*ids))))
+        checks.append(usable("JTAG cable", said, file, f"{said}: you may not use {file}", paste(udev(*ids))))
     return checks or [
         none("JTAG cable", "none that is known is plugged in", "to load a board: plug one in (docs/boards.md)")
     ]
@@ -147,23 +134,17 @@ def serial_ports(devices: Iterable[str] | None = None) -> list[Finding]:
         devices = [port.device for port in list_ports.comports() if port.vid is not None]
     checks = []
     for device in devices:
-        if os.name != "posix" or os.access(device, os.R_OK | os.W_OK):
-            checks.append(found("serial port", device))
-        else:
-            advice = f'sudo usermod -aG {_group(Path(device))} "$USER"   then log in again'
-            checks.append(missing("serial port", f"{device}: you may not use it", advice))
+        advice = f'sudo usermod -aG {_group(Path(device))} "$USER"   then log in again'
+        checks.append(usable("serial port", device, Path(device), f"{device}: you may not use it", advice))
     return checks or [none("serial port", "none of USB is plugged in")]
 
 
 def cards(folder: Path = Path(CARDS[0])) -> list[Finding]:
     """Look for probes in PCIe slots, whose driver is loaded; none is said of their absence."""
-    checks = []
-    for file in sorted(folder.glob(CARDS[1])):
-        if os.access(file, os.R_OK | os.W_OK):
-            checks.append(found("PCIe probe", f"pcie://{file}"))
-        else:
-            checks.append(missing("PCIe probe", f"{file}: you may not use it", paste(CARD_RULE)))
-    return checks
+    return [
+        usable("PCIe probe", f"pcie://{file}", file, f"{file}: you may not use it", paste(CARD_RULE))
+        for file in sorted(folder.glob(CARDS[1]))
+    ]
 
 
 def probes(answered: Iterable[Answering], asked: int, left_out: Iterable[str] = ()) -> list[Finding]:
@@ -242,15 +223,12 @@ def packages() -> Finding:
 
 def optional() -> list[Finding]:
     """Look for the packages of each extra."""
-    checks = []
-    for extra in extras.EXTRAS:
-        lacking = extras.lacking(extra)
-        name = f"extra {extra}"
-        if lacking:
-            checks.append(missing(name, f"without {', '.join(lacking)}", extras.command(extra)))
-        else:
-            checks.append(found(name, ", ".join(extras.EXTRAS[extra])))
-    return checks
+    return [
+        missing(f"extra {extra}", f"without {', '.join(lacking)}", extras.command(extra))
+        if (lacking := extras.lacking(extra))
+        else found(f"extra {extra}", ", ".join(modules))
+        for extra, modules in extras.EXTRAS.items()
+    ]
 
 
 def build_folder() -> Finding:

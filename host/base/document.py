@@ -44,7 +44,6 @@ class DocumentName:
         return DocumentError(f"{self.name}:{line}: {message}")
 
     def at(self, node: "yaml.Node", message: str) -> DocumentError:
-        """Return the error of a node."""
         return self.error(line_of(node), message)
 
     @contextmanager
@@ -168,28 +167,16 @@ class Whole(Plain):
 
 @dataclass(frozen=True)
 class Quantity(Plain):
-    """A number above 0, or from 0, with a unit; exact as it is written.
+    """A number above 0, or from 0, with a unit; exact as it is written."""
 
-    Parameters
-    ----------
-    what, written : str
-        What it is, and how it is written.
-    units : mapping
-        Size of each unit, as the value counts.
-    most : Fraction
-    may_be_0 : bool
-    plain : str or None
-        Unit of a number without one; None: it needs one.
-    is_short : bool
-        It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
-    """
-
+    #: ``what``, ``written``: what it is, and how it is written.
     what: str
     written: str
-    units: Factors
+    units: Factors  # Size of each unit, as the value counts.
     most: Fraction
     may_be_0: bool = False
-    plain: str | None = None
+    plain: str | None = None  # Unit of a number without one; None: it needs one.
+    #: It is written in the largest unit in which it is 1 or more, to 12 digits; else in one in which it is whole.
     is_short: bool = False
 
     def takes(self, value: Any) -> bool:
@@ -341,7 +328,6 @@ class NoneWord(Plain):
         return value is None
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> None:
-        """Return None, sure that it is this word."""
         OneOf((self.written,)).read(node, name, source)
 
     def write(self, value: Any) -> str:
@@ -508,24 +494,12 @@ class Made(Plain):
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a mapping.
+    """A key of a mapping."""
 
-    Parameters
-    ----------
-    kind : ValueKind
-        Of its value.
-    about : str
-        What it means, for the page and the schema.
-    default : str
-        What holds where it isn't given, as it is written; "": it must be given, or others decide.
-    is_needed : bool
-        Whether it must be given.
-    """
-
-    kind: ValueKind
-    about: str
-    default: str = ""
-    is_needed: bool = False
+    kind: ValueKind  # Of its value.
+    about: str  # What it means, for the page and the schema.
+    default: str = ""  # What holds where it isn't given, as it is written; "": it must be given, or others decide.
+    is_needed: bool = False  # Whether it must be given.
 
 
 Keys = Mapping[str, Key]
@@ -556,7 +530,6 @@ class Entries:
         return Entries(values, lines, self.line if self.values else under.line, self.source)
 
     def only(self, names: Iterable[str]) -> "Entries":
-        """Return the entries of some keys."""
         return dataclasses.replace(self, values={name: self.values[name] for name in names if name in self.values})
 
     def line_of(self, *names: str) -> int:
@@ -610,14 +583,8 @@ class Section(Plain):
     def schema(self) -> Schema:
         properties = {name: {"description": one.about, **one.kind.schema()} for name, one in self.keys.items()}
         needed = [name for name, one in self.keys.items() if one.is_needed]
-        required = {"required": needed} if needed else {}
-        return {
-            "title": self.title,
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": False,
-            **required,
-        }
+        head = {"title": self.title, "type": "object", "properties": properties, "additionalProperties": False}
+        return head | ({"required": needed} if needed else {})
 
     def document_schema(self, name: str, title: str) -> Schema:
         """Return the JSON Schema (draft 2020-12) of a document with these keys; ``name``: of the file that has it."""
@@ -688,8 +655,6 @@ def key(name: str, kind: ValueKind, about: str, default: Any = MISSING, without:
 
     Parameters
     ----------
-    name : str
-        Of the key.
     kind : ValueKind
         Of its value, with the range that `check_fields` checks.
     about : str

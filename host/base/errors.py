@@ -9,12 +9,8 @@ from collections.abc import Sequence
 class ProbeError(Exception):
     """Something failed; the message says what to do next.
 
-    Parameters
-    ----------
-    message : str
-        What happened and the next step, in one or two sentences.
-    exit_code : int
-        Exit code of a command that ends with this error: 1 failed, 2 usage, 3 no probe.
+    ``message``: what happened and the next step, in one or two sentences.
+    ``exit_code``: exit code of a command that ends with this error: 1 failed, 2 usage, 3 no probe.
     """
 
     def __init__(self, message: str, exit_code: int = 1) -> None:

@@ -27,11 +27,7 @@ def build_folder() -> Path:
     It is what LITEPROBE_BUILD names (read-only, where all that is asked for is in it), else ``build`` of a clone that can be
     written to, else the user's cache folder (``~/.cache/liteprobe`` on Linux), else a temporary folder, of which a line on
     stderr tells.
-
-    Raises
-    ------
-    ProbeError
-        When no folder can be written to.
+    Raises ProbeError when no folder can be written to.
     """
     named = os.environ.get(VARIABLE)
     if named:

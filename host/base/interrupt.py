@@ -30,21 +30,10 @@ IMPORTER = "<frozen importlib"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the program to end.
+    """A signal asked the program to end; ``remains``: in words, what there is of what was measured.
 
-    Parameters
-    ----------
-    number : int
-        The signal.
-    remains : str
-        In words, what there is of what was measured.
-
-    Attributes
-    ----------
-    exit_code : int
-        128 and the number of the signal, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
-    results : list
-        What the programs that were cut short had measured (TrainResult).
+    ``exit_code``: 128 and the number of the signal, as a shell has it: 130 for Ctrl-C, 143 for SIGTERM.
+    ``results``: what the programs that were cut short had measured (TrainResult).
     """
 
     def __init__(self, number: int = signal.SIGINT, remains: str = "") -> None:
@@ -62,7 +51,6 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Whether a signal has come."""
         return self.number != 0
 
 

@@ -5,7 +5,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,7 @@ def named(path: Path) -> Iterator[None]:
 def write_text(path: Path, text: str) -> None:
     """Write a whole file; ``-`` is stdout. A file that is there is replaced when the new one is whole.
 
-    Raises
-    ------
-    OSError
-        With the file's name.
+    Raises OSError with the file's name.
     """
     if path == STDOUT:
         sys.stdout.write(text)
@@ -47,19 +44,13 @@ def write_text(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write a document as JSON, as of ``write_text``."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 class Lines:
-    """Writes JSON, a line a document, each at once.
-
-    Parameters
-    ----------
-    path : Path
-        ``-`` is stdout.
-    """
+    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,12 +58,10 @@ class Lines:
             self._stream = sys.stdout if path == STDOUT else path.open("w", encoding="utf-8")
 
     def write(self, content: dict[str, Any]) -> None:
-        """Write one document."""
         with named(self._path):
             self._stream.write(json.dumps(content) + "\n")
             self._stream.flush()
 
     def close(self) -> None:
-        """Close the file."""
         if self._path != STDOUT:
             self._stream.close()

@@ -24,21 +24,11 @@ ERASE = "\r\x1b[K"
 
 @dataclass(frozen=True)
 class Ended:
-    """Holds how a program ended.
+    """Holds how a program ended."""
 
-    Attributes
-    ----------
-    code : int
-        Its exit code; negative: the signal that ended it.
-    output : str
-        What it printed on stdout, where that was kept.
-    tail : str
-        The last lines that it printed on stderr.
-    """
-
-    code: int
-    output: str
-    tail: str
+    code: int  # Its exit code; negative: the signal that ended it.
+    output: str  # What it printed on stdout, where that was kept.
+    tail: str  # The last lines that it printed on stderr.
 
 
 def module(name: str, *arguments: str) -> list[str]:
@@ -49,13 +39,8 @@ def module(name: str, *arguments: str) -> list[str]:
 def run(command: Sequence[str], keep_output: bool = False, passes_on: str = "") -> Ended:
     """Run a program in a process group of its own.
 
-    Parameters
-    ----------
-    command : sequence of str
-    keep_output : bool
-        Keep what it prints on stdout; else that goes to ours.
-    passes_on : str
-        What lines of its stderr begin with that a person is to see; "": all.
+    ``keep_output``: keep what it prints on stdout; else that goes to ours.
+    ``passes_on``: what lines of its stderr begin with that a person is to see; "": all.
     """
     process = subprocess.Popen(
         command,

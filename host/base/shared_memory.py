@@ -12,12 +12,8 @@ from typing import Any
 class SharedMemory:
     """Shares memory with a process that is started; it has no name, so it ends with those who have it, however they end.
 
-    Parameters
-    ----------
-    size : int
-        Octets.
-    number : int or None
-        File descriptor, of a process that was given it; None: it is made.
+    ``size``: octets.
+    ``number``: file descriptor, of a process that was given it; None: it is made.
     """
 
     def __init__(self, size: int, number: int | None = None) -> None:
@@ -32,7 +28,6 @@ class SharedMemory:
         return _joined, (self._size, reduction.DupFd(self._number))
 
     def close(self) -> None:
-        """Give it back."""
         self.buffer.close()
         os.close(self._number)
 

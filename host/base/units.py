@@ -18,25 +18,10 @@ BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()} 
 PER_CENT: Factors = {"%": Fraction(1, 100)}
 #: Units of tc(8), in lower case: times in ns, rates in b/s (``bps``: octets a second).
 TC_TIMES: Factors = {"": TIMES["us"], **TIMES, **{f"{unit}ec": size for unit, size in TIMES.items()}}
-TC_PREFIXES = {
-    "": 1,
-    "k": 10**3,
-    "m": 10**6,
-    "g": 10**9,
-    "t": 10**12,
-    "ki": 2**10,
-    "mi": 2**20,
-    "gi": 2**30,
-    "ti": 2**40,
-}
-TC_RATES: Factors = {
-    "": 1,
-    **{
-        f"{prefix}{word}": size * factor
-        for word, size in (("bit", 1), ("bps", 8))
-        for prefix, factor in TC_PREFIXES.items()
-    },
-}
+_TC_SIZES = {"": 1} | {letter: 1000**n for n, letter in enumerate("kmgt", 1)}
+_TC_PREFIXES = _TC_SIZES | {f"{letter}i": 1024**n for n, letter in enumerate("kmgt", 1)}
+_TC_WORDS = {"bit": 1, "bps": 8}
+TC_RATES: Factors = {"": 1} | {p + word: n * size for word, n in _TC_WORDS.items() for p, size in _TC_PREFIXES.items()}
 
 DECIMAL = r"[0-9]{1,99}(?:\.[0-9]{1,99})?"  # Python makes no number of thousands of digits.
 EXPONENT = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"  # As the command line takes it.
@@ -46,13 +31,7 @@ DIGITS = 12  # After the point.
 
 
 def exact(number: Number) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth.
-
-    Raises
-    ------
-    UsageError
-        When it is infinite, or not a number.
-    """
+    """Return a number as it is written: 0.1 is a tenth; raises UsageError when it is infinite, or not a number."""
     if isinstance(number, float) and not math.isfinite(number):
         raise UsageError(f"{number} can't be counted with: give a finite number")
     return number if isinstance(number, Fraction) else Fraction(str(number))

@@ -1,18 +1,18 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Arguments that several commands share, and how numbers with units are read."""
+"""Arguments that several commands share."""
 
 import argparse
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.base.units import EXPONENT, PREFIXES, TIMES, Factors, split
+from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, whole
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
@@ -20,12 +20,8 @@ if TYPE_CHECKING:
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
-PLACED = {
-    "streams": "what is sent",
-    "sets": "what is sent",
-    "network": "the network",
-    "files": "what is replayed",
-}  # No options.
+_SENT = "what is sent"
+PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 
 
@@ -69,90 +65,6 @@ class Parser(argparse.ArgumentParser):
         return UsageError(f"there is no {what} '{name}': give one of {', '.join(names)}; see: {self.prog} --help")
 
 
-def _with_unit(text: str, units: Factors, what: str, example: str) -> float:
-    found = split(text, units, EXPONENT)
-    if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a {what}: write it like {example}")
-    return float(found[0]) * int(found[1])
-
-
-def rate_bps(text: str) -> float:
-    """Return a rate (b/s) from text like ``500M``."""
-    return _with_unit(text, PREFIXES, "rate", "500M, 1G or 123456789")
-
-
-def time_ns(text: str) -> float:
-    """Return a time on the line (ns): a gap, a delay; text like ``1.5us``, or ``1344`` for nanoseconds."""
-    return _with_unit(text, {**TIMES, "": TIMES["ns"]}, "time", "1344, 1344ns or 1.5us")
-
-
-def duration_ns(text: str) -> float:
-    """Return how long something lasts (ns), above 0, from text like ``10s`` or ``100ms``; a number alone is seconds."""
-    found = span_ns(text)
-    if found <= 0:
-        raise argparse.ArgumentTypeError(f"{text} leaves no time: give one above 0, like 1ms")
-    return found
-
-
-def span_ns(text: str) -> float:
-    """Return how long something lasts (ns), 0 or more, from text like ``10s``; a number alone is seconds."""
-    return _with_unit(text, {**TIMES, "": TIMES["s"]}, "time", "10s, 100ms, or 10 for seconds")
-
-
-def whole(text: str) -> int:
-    """Return a whole number, decimal or 0x hexadecimal."""
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number: write it like 10 or 0x1f") from None
-
-
-def number(text: str) -> float:
-    """Return a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number: write it like 8 or 0.5") from None
-
-
-def wholes(text: str) -> list[int]:
-    """Return whole numbers from a list with commas."""
-    return [whole(item) for item in text.split(",")]
-
-
-def output(text: str) -> Path:
-    """Return the path of a file to write, sure that it can be written, before anything is measured."""
-    path = Path(text)
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"cannot write {text}, which is a folder: name a file in it")
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(
-            f"cannot write {text}: make the folder {path.parent} first, or name another one"
-        )
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"cannot write {text}: you have no permission there; name another file")
-    return path
-
-
-def output_or_stdout(text: str) -> Path:
-    """Return the path of a file to write; ``-`` is stdout."""
-    return STDOUT if text == str(STDOUT) else output(text)
-
-
-def read_text(path: Path, what: str) -> str:
-    """Return the text of a file that is read; ``what``: what to name in its place, for the message.
-
-    Raises
-    ------
-    UsageError
-        When it can't be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {path} ({error}): name {what}") from None
-
-
 @contextmanager
 def of_options(name: str = "") -> Iterator[None]:
     """Give errors of ranges the option whose value it is: that of the key, or ``name``."""
@@ -177,38 +89,63 @@ def check_outputs(args: argparse.Namespace) -> None:
                 raise UsageError(f"{other} and {option} are the same file, {path}: give each one of its own")
 
 
-def add_json(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", what: str) -> None:
+def add(
+    to: "argparse._ActionsContainer",
+    words: str,
+    kind: Callable[[str], Any],
+    what: str,
+    default: Any = None,
+    **more: Any,
+) -> None:
+    """Add an argument to a parser or a group of it.
+
+    ``words``: its flags, or its name, and what stands for its value, like ``--rate BPS``; ``kind`` makes the value of the
+    text (``bool``: it has none, and is True where it is given); ``what`` is its help, ``more`` as of argparse.
+    """
+    *flags, last = words.split(" ")
+    names = [*flags, last] if last.startswith("-") or not flags else flags
+    if names == flags:
+        more["metavar"] = last
+    if kind is bool:
+        more["action"] = "store_true"
+    else:
+        more |= ({} if default is None else {"default": default}) | ({} if kind is str else {"type": kind})
+    to.add_argument(*names, help=what, **more)
+
+
+def add_json(parser: "argparse._ActionsContainer", what: str) -> None:
     """Add ``--json``, which means the same everywhere: results go to a file, or to stdout in the place of the table."""
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        nargs="?",
-        const=STDOUT,
-        type=output_or_stdout,
-        help=f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table",
-    )
+    text = f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table"
+    add(parser, "--json FILE", output_or_stdout, text, nargs="?", const=STDOUT)
 
 
-def add_steal(group: "argparse._ArgumentGroup") -> None:
+def add_results(parser: argparse.ArgumentParser, report: str) -> None:
+    """Add where the results of a run go; ``report``: the help of ``--report``."""
+    group = parser.add_argument_group("results")
+    add_json(group, "all figures")
+    add(group, "--report FILE.html", output, report)
+
+
+def add_waiting_time(group: "argparse._ActionsContainer", what: str = "packet") -> None:
+    """Add T_max of RFC 7680; ``what``: the word for what is sent."""
+    text = f"T_max: a {what} that takes longer is lost (default: 2ms simulated, 1s else)"
+    add(group, "--waiting-time TIME", duration_ns, text)
+
+
+def add_steal(group: "argparse._ActionsContainer") -> None:
     """Add what takes a probe from another host."""
-    group.add_argument(
-        "--steal",
-        action="store_true",
-        help="take the probe from another host that has it, and stop what that one sends",
-    )
+    add(group, "--steal", bool, "take the probe from another host that has it, and stop what that one sends")
 
 
 def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> None:
     """Add what says which probe is meant; ``usual``: where nobody says."""
     group = parser.add_argument_group("probe")
-    group.add_argument(
-        "--probe",
-        metavar="URL",
-        default=os.environ.get(PROBE_VARIABLE, usual),
-        help="sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
-        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})",
+    what = (
+        "sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
+        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
-    group.add_argument("--map", metavar="FILE", type=Path, help="register map (csr.json) of the build that runs")
+    add(group, "--probe URL", str, what, os.environ.get(PROBE_VARIABLE, usual))
+    add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
     add_steal(group)
 
 
@@ -222,20 +159,16 @@ def open_probe(args: argparse.Namespace) -> "Probe":
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add which ports send and receive."""
     group = parser.add_argument_group("ports")
-    group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
-    group.add_argument(
-        "--receive", metavar="PORT", type=whole, help="port that measures (default: the one that the wire leads to)"
-    )
+    add(group, "--transmit PORT", whole, "port that sends (default: 0)", 0)
+    add(group, "--receive PORT", whole, "port that measures (default: the one that the wire leads to)")
 
 
 def add_flash_options(parser: argparse.ArgumentParser) -> None:
     """Add what the gateware's programs take that load a board or write its flash."""
-    parser.add_argument(
-        "--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)"
-    )
-    parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected")
-    parser.add_argument("--backup", metavar="FILE", help="keep the flash in FILE before it is written")
-    parser.add_argument("--no-backup", action="store_true", help="write without keeping what is in the flash")
+    add(parser, "--cable NAME", str, "JTAG cable, by openFPGALoader's name (default: the board's own)")
+    add(parser, "--unprotect", bool, "unlock a flash that is write-protected")
+    add(parser, "--backup FILE", str, "keep the flash in FILE before it is written")
+    add(parser, "--no-backup", bool, "write without keeping what is in the flash")
 
 
 def flash_options(args: argparse.Namespace) -> list[str]:

@@ -38,7 +38,6 @@ class Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print it, and end."""
         from importlib import metadata
 
         print(f"liteprobe {metadata.version('liteprobe')}")

@@ -25,16 +25,8 @@ AGAIN_S = 1.0  # A long run is written as often, so that little is lost even whe
 class Results:
     """Sweeps that grow: written now and then, and whole at the end, whatever the end is.
 
-    Parameters
-    ----------
-    args : Namespace
-        ``json``, ``csv`` and ``report``.
-    asked : int
-        Programs that were asked for, in all sweeps.
-    show : callable
-        Prints the table.
-    report : callable
-        Writes the report, from its path, the sweeps and their document.
+    ``args`` have ``json``, ``csv`` and ``report``; ``asked``: programs that were asked for, in all sweeps; ``report`` writes
+    the report, from its path, the sweeps and their document.
     """
 
     def __init__(
@@ -50,11 +42,9 @@ class Results:
 
     @property
     def measured(self) -> int:
-        """Programs that were measured."""
         return sum(len(sweep.rows) for sweep in self._sweeps)
 
     def take(self, sweeps: list[Sweep]) -> None:
-        """Take what was measured so far."""
         self._sweeps = sweeps
         now_s = time.monotonic()
         if now_s >= self._due_s:
@@ -104,15 +94,15 @@ def typed() -> list[str]:
 def publish(
     args: argparse.Namespace,
     table: RenderableType,
-    content: dict[str, Any],
-    write_page: Callable[[Path, dict[str, Any]], None],
+    content: Any,
+    write_page: Callable[[Path, dict[str, Any]], None] | None = None,
 ) -> None:
-    """Print and write what came of a run: its table, unless JSON takes its place, its document, and its page."""
+    """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page."""
     if args.json != STDOUT:
         tables.console().print(table)
     if args.json:
         write_json(args.json, content)
-    if args.report:
+    if write_page and args.report:
         with named(args.report):
             write_page(args.report, content)
         print(f"report: {args.report}", file=sys.stderr)

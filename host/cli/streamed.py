@@ -16,6 +16,7 @@ from rich.text import Text
 from liteprobe.host.analysis.columns import ended, in_unit
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli import results, tables
+from liteprobe.host.cli.arguments import open_probe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
@@ -28,18 +29,8 @@ from liteprobe.host.traffic.trace.records import Summary
 def run(
     args: argparse.Namespace, send: Callable[[Probe, Show], StreamedResult[FiguresT]], form: files.Streamed
 ) -> None:
-    """Open the probe, send, show, print and write.
-
-    Parameters
-    ----------
-    args : argparse.Namespace
-        With what ``add_probe``, ``add_json`` and ``--report`` give.
-    send : callable
-        Sends with a probe, and returns what came of it.
-    form : Streamed
-        What it is called in files.
-    """
-    with Probe(args.probe, args.map, args.steal) as probe:
+    """Open the probe, send, show, print and write; ``form``: what it is called in files."""
+    with open_probe(args) as probe:
         facts = probe.info()
         try:
             with progress() as show:

@@ -60,18 +60,8 @@ def figures(
 ) -> Table:
     """Return rows as a table of these columns.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    rows : sequence
-    style : callable
-        Returns the style of a row's name, which is in the first column.
-    is_tight : bool
-        Less space between columns.
-    quiet : str
-        Style of a 0 that would be a fault if it were more.
-    text : int
-        How many columns are words.
+    ``style``: returns the style of a row's name, which is in the first column.
+    ``quiet``: style of a 0 that would be a fault if it were more.
     """
     made = table(*(column.head for column in columns), text=text, is_tight=is_tight)
     for row in rows:
@@ -94,11 +84,7 @@ def bars(counts: Sequence[int]) -> Text:
 class InTurn:
     """Shows parts below one another, or where the terminal is too low, one of them.
 
-    Parameters
-    ----------
-    parts : sequence of RenderableType
-    turn : int
-        Which of them, counted on and on.
+    ``turn``: which of them, counted on and on.
     """
 
     def __init__(self, parts: Sequence[RenderableType], turn: int) -> None:
@@ -106,7 +92,6 @@ class InTurn:
         self.turn = turn
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         lines = sum(len(console.render_lines(part, options.update(height=None))) for part in self.parts)
         if lines <= options.max_height - OTHER_LINES:
             yield from self.parts
@@ -121,7 +106,6 @@ class Either:
         self.wide, self.compact = wide, compact
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
         needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
         yield self.wide if needed <= options.max_width else self.compact
 

@@ -5,37 +5,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import (
-    CLOCK_COUNT_MASK,
-    CLOCK_ERROR_MASK,
-    CLOCK_JUMPS_BIT,
-    CLOCK_LSB,
-    CLOCK_STEPS_BIT,
-    PPS_EARLY_BIT,
-    PPS_EARLY_MASK,
-    PPS_SPURIOUS,
-    QERR_BIT,
-    QERR_COUNT_BIT,
-    QERR_COUNT_MASK,
-    QERR_KNOWN,
-    TICK_NS,
-    TICK_PS,
-    UNCERTAINTY_UNKNOWN,
-    ClockError,
-    ClockMode,
-    ClockState,
-    PpsControl,
-)
+from liteprobe.cores import formats
+from liteprobe.cores.formats import CLOCK_LSB, TICK_NS, TICK_PS, ClockError, ClockMode, ClockState, PpsControl
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
 
-NAMES = {
-    ClockState.UNKNOWN: "unknown",
-    ClockState.FREE_RUNNING: "free-running",
-    ClockState.ACQUIRING: "acquiring",
-    ClockState.LOCKED: "locked",
-    ClockState.HOLDOVER: "holdover",
-}
+NAMES = {state: state.name.lower().replace("_", "-") for state in ClockState}
 #: What a set bit of ``clock_error`` means, and what to do.
 FAULTS = {
     ClockError.NO_PPS: "no PPS: check the receiver's antenna and the wire of its PPS pin",
@@ -60,54 +35,34 @@ PERIOD_MAX_NS = 1_400_000_000  # Of the servo.
 
 @dataclass(frozen=True)
 class ClockReport:
-    """Holds what was published of a clock last, and its PPS at this moment.
+    """Holds what was published of a clock last, and its PPS at this moment."""
 
-    Attributes
-    ----------
-    state : ClockState
-        UNKNOWN when nobody disciplines the clock, or whoever did has fallen silent (the watchdog).
-    is_alive : bool
-        Whether the firmware (or the host in its place) has published within the watchdog's time.
-    was_ever_alive : bool
-        Whether anybody has published since reset.
-    uncertainty_ns : float or None
-        95 % bound of the error of ``now``; None: not known.
-    offset_ns, rate_ppb, drift_ppt_s : float
-        Last residual; rate error of the oscillator, positive: fast; its change (10^-12 a second).
-    edges, rejected : int
-        PPS edges used and refused.
-    holdover_s, tai_utc_s : int
-        Since the last edge used; TAI less UTC.
-    errors : ClockError
-    jumps, steps : int
-        How often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8 bits, wrap).
-    mode : ClockMode or None
-        None: a number that no ``ClockMode`` has.
-    period_ns : int
-        Nominal, of the PPS.
-    is_pps_enabled, is_pps_present : bool
-    glitches, missing, spurious : int
-        Pulses too short, periods without a pulse, pulses out of their window (16 bits, wrap).
-    """
-
-    state: ClockState
-    is_alive: bool
-    was_ever_alive: bool
-    uncertainty_ns: float | None
+    state: ClockState  # UNKNOWN when nobody disciplines the clock, or whoever did has fallen silent (the watchdog).
+    is_alive: bool  # Whether the firmware (or the host in its place) has published within the watchdog's time.
+    was_ever_alive: bool  # Whether anybody has published since reset.
+    uncertainty_ns: float | None  # 95 % bound of the error of ``now``; None: not known.
+    #: ``offset_ns``, ``rate_ppb``, ``drift_ppt_s``: last residual; rate error of the oscillator, positive: fast; its
+    #: change (10^-12 a second).
     offset_ns: float
     rate_ppb: float
     drift_ppt_s: float
+    #: ``edges``, ``rejected``: PPS edges used and refused.
     edges: int
     rejected: int
+    #: ``holdover_s``, ``tai_utc_s``: since the last edge used; TAI less UTC.
     holdover_s: int
     tai_utc_s: int
     errors: ClockError
+    #: ``jumps``, ``steps``: how often the reference jumped, and ``now`` was stepped or set by whoever disciplines it (8
+    #: bits, wrap).
     jumps: int
     steps: int
-    mode: ClockMode | None
-    period_ns: int
+    mode: ClockMode | None  # None: a number that no ``ClockMode`` has.
+    period_ns: int  # Nominal, of the PPS.
     is_pps_enabled: bool
     is_pps_present: bool
+    #: ``glitches``, ``missing``, ``spurious``: pulses too short, periods without a pulse, pulses out of their window (16
+    #: bits, wrap).
     glitches: int
     missing: int
     spurious: int
@@ -130,41 +85,22 @@ class ClockReport:
 
 @dataclass(frozen=True)
 class Edge:
-    """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick.
+    """A PPS edge as the gateware stamped it: ``now`` and ``ticks`` at the beginning of one tick."""
 
-    Attributes
-    ----------
-    count : int
-        Edges since reset (32 bits, wraps).
-    now_ns, fraction : int
-        Time in ns and 2^-32 ns.
-    ticks : int
-        Of the oscillator, since reset.
-    width_ticks : int
-        How long its pulse has lasted so far.
-    is_spurious : bool
-    early_ps : int
-        From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
-        ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
-    """
-
-    count: int
+    count: int  # Edges since reset (32 bits, wraps).
+    #: ``now_ns``, ``fraction``: time in ns and 2^-32 ns.
     now_ns: int
     fraction: int
-    ticks: int
-    width_ticks: int
+    ticks: int  # Of the oscillator, since reset.
+    width_ticks: int  # How long its pulse has lasted so far.
     is_spurious: bool
+    #: From the end of the part of the tick that the edge came in to the end of the tick: ticks are sampled
+    #: ``pps_samples`` times, so the edge is TICK_PS - early_ps after the beginning of the tick, or up to one part less.
     early_ps: int = 0
 
 
 class ProbeClock:
-    """Reads and sets what disciplines a probe's clock.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    """
+    """Reads and sets what disciplines a probe's clock."""
 
     def __init__(self, registers: Registers) -> None:
         self._registers = registers
@@ -174,13 +110,7 @@ class ProbeClock:
         self._quantum_ps: int | None = None
 
     def status(self) -> ClockReport:
-        """Return what is known of the clock.
-
-        Raises
-        ------
-        ProbeError
-            When the gateware has no such clock.
-        """
+        """Return what is known of the clock; raises ProbeError when the gateware has no such clock."""
         self.check()
         names = [f"clock_{name}" for name in STATUS] + [f"pps_{name}" for name in INPUT]
         found = self._registers.read_many(names)
@@ -192,7 +122,9 @@ class ProbeClock:
             state=ClockState(word["state"] if word["state"] in states else 0),
             is_alive=bool(word["alive"]),
             was_ever_alive=bool(word["updates"] or word["alive"]),
-            uncertainty_ns=None if uncertainty == UNCERTAINTY_UNKNOWN or not word["state"] else uncertainty * CLOCK_LSB,
+            uncertainty_ns=None
+            if uncertainty == formats.UNCERTAINTY_UNKNOWN or not word["state"]
+            else uncertainty * CLOCK_LSB,
             offset_ns=word["offset"] * CLOCK_LSB,
             rate_ppb=word["rate"] * CLOCK_LSB,
             drift_ppt_s=word["drift"] * CLOCK_LSB,
@@ -200,9 +132,9 @@ class ProbeClock:
             rejected=word["rejected"],
             holdover_s=word["holdover"],
             tai_utc_s=word["tai_utc"],
-            errors=ClockError(word["error"] & CLOCK_ERROR_MASK),
-            jumps=word["error"] >> CLOCK_JUMPS_BIT & CLOCK_COUNT_MASK,
-            steps=word["error"] >> CLOCK_STEPS_BIT & CLOCK_COUNT_MASK,
+            errors=ClockError(word["error"] & formats.CLOCK_ERROR_MASK),
+            jumps=word["error"] >> formats.CLOCK_JUMPS_BIT & formats.CLOCK_COUNT_MASK,
+            steps=word["error"] >> formats.CLOCK_STEPS_BIT & formats.CLOCK_COUNT_MASK,
             mode=ClockMode(word["mode"]) if word["mode"] in modes else None,
             period_ns=found["pps_period"],
             is_pps_enabled=bool(found["pps_control"] & PpsControl.ENABLE),
@@ -251,29 +183,25 @@ class ProbeClock:
             fraction=found["pps_now_fraction"],
             ticks=found["pps_ticks"],
             width_ticks=found["pps_width"],
-            is_spurious=bool(found["pps_flags"] & PPS_SPURIOUS),
-            early_ps=(found["pps_flags"] >> PPS_EARLY_BIT & PPS_EARLY_MASK) * self.quantum_ps,
+            is_spurious=bool(found["pps_flags"] & formats.PPS_SPURIOUS),
+            early_ps=(found["pps_flags"] >> formats.PPS_EARLY_BIT & formats.PPS_EARLY_MASK) * self.quantum_ps,
         )
 
     def qerr_ps(self, edge: Edge, wait: Callable[[float], None] | None = None) -> int | None:
         """Return how much later than the receiver's own second an edge came (ps), as the firmware reports it; None: unknown.
 
-        Parameters
-        ----------
-        edge : Edge
-            The last one: what is reported of it stays until the firmware has taken the next.
-        wait : callable or None
-            As in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
+        ``edge``: the last one: what is reported of it stays until the firmware has taken the next.
+        ``wait``: as in `edges`: where the firmware has reported an edge before, it is given time to tell of this one.
         """
         if "clock_qerr" not in self._registers.names:
             return None
         for _ in range(QERR_TRIES):
             word = self._registers.read("clock_qerr")
-            if not word & QERR_KNOWN:
+            if not word & formats.QERR_KNOWN:
                 break
-            if word >> QERR_COUNT_BIT & QERR_COUNT_MASK == edge.count & QERR_COUNT_MASK:
-                late_ps = word >> QERR_BIT
-                return late_ps - (1 << 32 - QERR_BIT if late_ps >> 31 - QERR_BIT else 0)
+            if word >> formats.QERR_COUNT_BIT & formats.QERR_COUNT_MASK == edge.count & formats.QERR_COUNT_MASK:
+                late_ps = word >> formats.QERR_BIT
+                return late_ps - (1 << 32 - formats.QERR_BIT if late_ps >> 31 - formats.QERR_BIT else 0)
             if wait is None:
                 break
             wait(self._registers.read("pps_period") / 1e9 / LOOKS_PER_PERIOD / QERR_TRIES)
@@ -282,17 +210,8 @@ class ProbeClock:
     def edges(self, seconds: float, wait: Callable[[float], None]) -> Iterator[Edge]:
         """Give each edge that comes within ``seconds`` (probe time), as it comes.
 
-        Parameters
-        ----------
-        seconds : float
-            How long to look.
-        wait : callable
-            Lets so many seconds of the probe's time pass: ``probe.wait``.
-
-        Raises
-        ------
-        ProbeError
-            When the PPS input is off, or no edge comes for four periods and none has before.
+        ``wait``: lets so many seconds of the probe's time pass: ``probe.wait``.
+        Raises ProbeError when the PPS input is off, or no edge comes for four periods and none has before.
         """
         status = self.status()
         if not status.is_pps_enabled:
@@ -336,39 +255,21 @@ BEST_LAST = (ClockState.UNKNOWN, ClockState.FREE_RUNNING, ClockState.ACQUIRING, 
 
 @dataclass(frozen=True)
 class ClockVerdict:
-    """Says what is known of a clock from the first look at it to the last: its worst state and bound, steps, refused pulses.
+    """Says what is known of a clock from the first look at it to the last: its worst state and bound, steps, refused pulses."""
 
-    Attributes
-    ----------
-    state : str
-        The worst that was seen.
-    bound_ns : float or None
-        The greatest 95 % bound of the error of ``now`` that was seen; None: not known.
-    is_whole : bool
-        ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
-    notes : tuple of str
-        What the reader of the figures must know, a sentence each.
-    """
-
-    state: str
-    bound_ns: float | None
+    state: str  # The worst that was seen.
+    bound_ns: float | None  # The greatest 95 % bound of the error of ``now`` that was seen; None: not known.
+    #: ``now`` was not stepped, and the servo did not begin anew: stamps of the beginning and of the end go together.
     is_whole: bool = True
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
 
 
 class ClockWatch:
     """Looks at a clock now and then while something is measured; the first look is when it is made.
 
-    Parameters
-    ----------
-    clock : ProbeClock
-    name : str
-        What the notes call it.
+    ``name``: what the notes call it.
 
-    Attributes
-    ----------
-    last : ClockReport or None
-        Of the last look; None where the gateware has no such clock.
+    ``last``: of the last look; None where the gateware has no such clock.
     """
 
     def __init__(self, clock: ProbeClock, name: str = "the clock") -> None:
@@ -383,7 +284,6 @@ class ClockWatch:
         self.look()
 
     def look(self) -> None:
-        """Look once more."""
         if not (self._clock.has_status and self._clock.has_pps):
             return
         before, look = self.last, self._clock.status()
@@ -399,7 +299,7 @@ class ClockWatch:
         self.look()
         if self._first is None or self.last is None or self._worst is None:
             return ClockVerdict(NAMES[ClockState.FREE_RUNNING], None)
-        steps = (self.last.steps - self._first.steps) & CLOCK_COUNT_MASK
+        steps = (self.last.steps - self._first.steps) & formats.CLOCK_COUNT_MASK
         notes = (*self._of_servo(self._first, self.last, steps), *self._of_pulses(self._first, self.last))
         return ClockVerdict(self._worst.name, self._bound_ns, not (steps or self._began_anew), notes)
 
@@ -424,7 +324,7 @@ class ClockWatch:
             yield f"{self._name} refused {rejected} of its pulses"
         if missing := (last.missing - first.missing) % MISSING_WRAP:
             yield f"{self._name} missed {missing} pulses"
-        if (last.jumps - first.jumps) & CLOCK_COUNT_MASK or ClockError.REFERENCE_JUMPED in self._errors:
+        if (last.jumps - first.jumps) & formats.CLOCK_COUNT_MASK or ClockError.REFERENCE_JUMPED in self._errors:
             yield f"the reference of {self._name} jumped: the bound has where its pulses were, and where they are"
 
 

@@ -5,7 +5,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -28,41 +28,21 @@ FRACTION_ONE = 2**32
 
 @dataclass(frozen=True)
 class ClockLog:
-    """A PPS as it was logged, spurious edges left out; each array has shape (edges,).
+    """A PPS as it was logged, spurious edges left out; each array has shape (edges,)."""
 
-    Attributes
-    ----------
-    period_ns : int
-        Nominal.
-    index : int64
-        Number of the period of each edge, from 0; where periods are missing, it jumps.
-    now_ns : int64
-    fraction_ns : float64
-        Together the time of the tick that the edge came in, by the probe's clock.
-    ticks : int64
-        Of the oscillator, at the same moment.
-    qerr_ns : float64
-        How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
-    late_ns : float64
-        The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
-    quantum_ns : float
-        That part.
-    bound_ns : float64
-        95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
-    state : tuple of str
-        Of the clock, as it was reported then; empty where it was not logged.
-    """
-
-    period_ns: int
-    index: NDArray[np.int64]
+    period_ns: int  # Nominal.
+    index: NDArray[np.int64]  # Number of the period of each edge, from 0; where periods are missing, it jumps.
     now_ns: NDArray[np.int64]
-    fraction_ns: NDArray[np.float64]
-    ticks: NDArray[np.int64]
+    fraction_ns: NDArray[np.float64]  # With ``now_ns``: the time of the edge's tick, by the probe's clock.
+    ticks: NDArray[np.int64]  # Of the oscillator, at the same moment.
+    #: How much later than the receiver's own second the edge came, as the receiver says; NaN: it says nothing.
     qerr_ns: NDArray[np.float64]
+    #: The edge came so long after the beginning of that tick: the middle of the part of the tick that was captured.
     late_ns: NDArray[np.float64]
-    quantum_ns: float
+    quantum_ns: float  # That part.
+    #: 95 % bound of the clock's error as it was reported then; NaN: not known, or not logged.
     bound_ns: NDArray[np.float64]
-    state: tuple[str, ...]
+    state: tuple[str, ...]  # Of the clock, as it was reported then; empty where it was not logged.
 
     @property
     def offset_ns(self) -> NDArray[np.float64]:
@@ -84,13 +64,7 @@ class ClockLog:
 class Writer:
     """Writes a log, a line an edge, flushed at once.
 
-    Parameters
-    ----------
-    stream : text file, open for writing
-    period_ns : int
-        Nominal.
-    quantum_ps : int
-        What the capture of an edge is rounded to.
+    ``quantum_ps``: what the capture of an edge is rounded to.
     """
 
     def __init__(self, stream: TextIO, period_ns: int, quantum_ps: int = TICK_PS) -> None:
@@ -103,26 +77,14 @@ class Writer:
         """Write an edge, and what was reported of the clock last."""
         bound = "" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.3f}"
         reported = (status.name, f"{status.offset_ns:.3f}", bound)
-        stamp = (
-            edge.count,
-            edge.now_ns,
-            edge.fraction,
-            edge.ticks,
-            edge.width_ticks,
-            int(edge.is_spurious),
-            edge.early_ps,
-        )
-        self._lines.writerow([*stamp, "" if qerr_ps is None else qerr_ps, *reported])
+        self._lines.writerow([*map(int, astuple(edge)), "" if qerr_ps is None else qerr_ps, *reported])
         self._stream.flush()
 
 
 def read(path: Path) -> ClockLog:
     """Return a log from its file.
 
-    Raises
-    ------
-    UsageError
-        When it can't be read, is not a log, is damaged, or holds fewer than three edges.
+    Raises UsageError when it can't be read, is not a log, is damaged, or holds fewer than three edges.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -31,37 +31,42 @@ unsigned int lp_servo_size(void) { return sizeof(struct lp_servo); }
 """
 
 
+#: Types of C, as the declarations below name them.
+TYPES: dict[str, Any] = {"bool": ctypes.c_bool, "int": ctypes.c_int, "text": ctypes.c_char_p}
+TYPES |= {
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "i32": ctypes.c_int32,
+    "u64": ctypes.c_uint64,
+    "i64": ctypes.c_int64,
+}
+
+
+def declared(**names_of: str) -> list[tuple[str, Any]]:
+    """Return fields of a structure by type, of runs that C has one after the other; ``u32_2``: the second run of that type."""
+    return [(name, TYPES[kind.partition("_")[0]]) for kind, names in names_of.items() for name in names.split()]
+
+
 class ServoConfig(ctypes.Structure):
     """``struct lp_servo_config``."""
 
-    _fields_ = (
-        ("increment", ctypes.c_uint64),
-        *(
-            (name, ctypes.c_uint32)
-            for name in (
-                "period_ns", "quantum_ps", "noise_ps", "sawtooth_ps", "wander_ps", "phase_walk_ps", "rate_walk_ppq",
-                "drift_walk_ppq", "jerk_ppq", "rate_limit_ppm", "lock_ns", "jump_ns", "lost_ns",
-            )
-        ),
-    )  # fmt: skip
+    _fields_ = declared(
+        u64="increment",
+        u32="period_ns quantum_ps noise_ps sawtooth_ps wander_ps phase_walk_ps rate_walk_ppq drift_walk_ppq jerk_ppq "
+        "rate_limit_ppm lock_ns jump_ns lost_ns",
+    )
 
 
 class ServoRange(ctypes.Structure):
     """``struct lp_servo_range``."""
 
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("least", ctypes.c_uint64),
-        ("most", ctypes.c_uint64),
-        ("offset", ctypes.c_uint16),
-        ("octets", ctypes.c_uint16),
-    )
+    _fields_ = declared(text="name", u64="least most", u16="offset octets")
 
 
 class ServoStamp(ctypes.Structure):
     """``struct lp_servo_stamp``."""
 
-    _fields_ = (("now", ctypes.c_uint64), ("fraction", ctypes.c_uint32), ("ticks", ctypes.c_uint64))
+    _fields_ = declared(u64="now", u32="fraction", u64_2="ticks")
 
 
 class ServoEdge(ctypes.Structure):
@@ -69,63 +74,31 @@ class ServoEdge(ctypes.Structure):
 
     _fields_ = (
         ("stamp", ServoStamp),
-        ("early_ps", ctypes.c_uint32),
-        ("latency", ctypes.c_uint32),
-        ("has_qerr", ctypes.c_bool),
-        ("qerr_ps", ctypes.c_int32),
-        ("has_second", ctypes.c_bool),
-        ("second", ctypes.c_uint64),
+        *declared(u32="early_ps latency", bool="has_qerr", i32="qerr_ps", bool_2="has_second", u64="second"),
     )
 
 
 class ServoOutput(ctypes.Structure):
     """``struct lp_servo_output``."""
 
-    _fields_ = (
-        ("state", ctypes.c_int),
-        ("is_used", ctypes.c_bool),
-        ("increment", ctypes.c_uint64),
-        ("has_adjust", ctypes.c_bool),
-        ("adjust", ctypes.c_int64),
-        ("behind", ctypes.c_int64),
-        ("uncertainty", ctypes.c_uint32),
-        ("offset", ctypes.c_int32),
-        ("rate", ctypes.c_int32),
-        ("drift", ctypes.c_int32),
-        ("edges", ctypes.c_uint32),
-        ("rejected", ctypes.c_uint32),
-        ("holdover", ctypes.c_uint32),
-    )
+    _fields_ = declared(
+        int="state", bool="is_used", u64="increment", bool_2="has_adjust", i64="adjust behind",
+        u32="uncertainty", i32="offset rate drift", u32_2="edges rejected holdover",
+    )  # fmt: skip
 
 
 class Reference(ctypes.Structure):
     """``struct lp_reference``."""
 
-    _fields_ = (
-        ("is_tracking", ctypes.c_bool),
-        ("row", ctypes.c_uint32),
-        ("size", ctypes.c_uint32),
-        ("left", ctypes.c_uint32),
-        ("jumps", ctypes.c_uint32),
-    )
+    _fields_ = declared(bool="is_tracking", u32="row size left jumps")
 
 
 class Servo:
     """A servo of its own, and the watch over its reference.
 
-    Parameters
-    ----------
-    period_ns : int
-        Between two pulses, 1 ms to 1.4 s.
-    settings : int
-        Further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
-
-    Raises
-    ------
-    UsageError
-        When a value is out of its range.
-    ProbeError
-        When there is no C compiler, or no source.
+    ``period_ns``: between two pulses, 1 ms to 1.4 s.
+    ``settings``: further fields of ``ServoConfig`` (``sawtooth_ps=0``); all others as ``lp_servo_defaults`` has them.
+    Raises UsageError when a value is out of its range, ProbeError when there is no C compiler, or no source.
     """
 
     def __init__(self, period_ns: int, **settings: int) -> None:
@@ -154,7 +127,6 @@ class Servo:
         self._library.lp_servo_reacquire(self._state)
 
     def edge(self, edge: ServoEdge) -> ServoOutput:
-        """Take a pulse."""
         out = ServoOutput()
         self._library.lp_servo_edge(self._state, ctypes.byref(edge), ctypes.byref(out))
         return out
@@ -174,7 +146,6 @@ class Servo:
 
     @property
     def jumps(self) -> int:
-        """Jumps of the reference."""
         return int(self._reference.jumps)
 
     def silence(self, stamp: ServoStamp, latency: int) -> ServoOutput:
@@ -187,10 +158,7 @@ class Servo:
 def profile(receiver: str = "timing", oscillator: str = "xo") -> dict[str, int]:
     """Return the settings of a servo for a receiver and an oscillator, as firmware/lib/profile names them.
 
-    Raises
-    ------
-    UsageError
-        When there is none of this name.
+    Raises UsageError when there is none of this name.
     """
     library = ctypes.CDLL(str(compile_library()))
     numbers = []
@@ -213,10 +181,7 @@ def _names(name_of: Any) -> list[str]:
 def compile_library() -> Path:
     """Compile firmware/lib into a shared library; its path, cached by content.
 
-    Raises
-    ------
-    ProbeError
-        When there is no C compiler, or no source.
+    Raises ProbeError when there is no C compiler, or no source.
     """
     sources = sorted(LIBRARY.glob("*/*.c"))
     if not sources:

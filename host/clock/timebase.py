@@ -30,17 +30,9 @@ def delay_words(bound_ns: float | None) -> str:
 class Timebase:
     """Reads and sets the clock that stamps all frames.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    oscillator_ppm : float
-        Bound of the rate error of its oscillator while nothing disciplines it.
+    ``oscillator_ppm``: bound of the rate error of its oscillator while nothing disciplines it.
 
-    Attributes
-    ----------
-    clock : ProbeClock
-        What disciplines it, where the gateware can.
+    ``clock``: what disciplines it, where the gateware can.
     """
 
     def __init__(self, registers: Registers, oscillator_ppm: float) -> None:

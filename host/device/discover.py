@@ -37,11 +37,8 @@ ETHERNET, IPV4, LENGTHS = b"\x00\x01", 0x0800, b"\x06\x04"
 def interfaces(said: str | None = None) -> dict[str, list[ipaddress.IPv4Interface]]:
     """Return the IPv4 addresses of each interface that is up, loopback left out.
 
-    Parameters
-    ----------
-    said : str or None
-        What ``ip -json -4 addr`` printed; None: ask it. Where there is no ``ip`` that can be understood, the network is guessed
-        from the address that this host would send from: /24.
+    ``said``: what ``ip -json -4 addr`` printed; None: ask it. Where there is no ``ip`` that can be understood, the
+    network is guessed from the address that this host would send from: /24.
     """
     if said is None:
         said = _said("ip", "-json", "-4", "addr")
@@ -63,14 +60,8 @@ def neighbours(text: str | None = None) -> dict[str, str]:
 def arp_macs(interface: str, own: str, address: str, wait_s: float) -> set[str] | None:
     """Ask by ARP who has ``address``, and return the MAC addresses of all who say so; None: this user may not ask.
 
-    Parameters
-    ----------
-    interface : str
-    own : str
-        IPv4 address of this host there.
-    address : str
-    wait_s : float
-        For answers (s).
+    ``own``: IPv4 address of this host there.
+    ``wait_s``: for answers (s).
     """
     try:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_ARP)) as line:
@@ -163,55 +154,32 @@ PATIENCE = Patience(timeout_s=0.2, tries=5)
 
 @dataclass(frozen=True)
 class ProbeAddress:
-    """Says where a probe may be.
+    """Says where a probe may be."""
 
-    Attributes
-    ----------
-    address : str
-        IPv4.
-    port : int
-    interface, own : str
-        Through which interface of this host it is reached, and this host's address there; "": not known.
-    """
-
-    address: str
+    address: str  # IPv4.
     port: int = DEFAULT_PORT
+    #: ``interface``, ``own``: through which interface of this host it is reached, and this host's address there; "": not
+    #: known.
     interface: str = ""
     own: str = ""
 
 
 @dataclass(frozen=True)
 class FoundProbe:
-    """Describes a probe that has answered.
-
-    Attributes
-    ----------
-    place : ProbeAddress
-    identifier : str
-        What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
-    preset : str
-        What is built in; "": not known.
-    ports : int
-        Test ports; 0: not known.
-    map_hash : int
-        Of its register map, which tells one build from another; 0: not known.
-    macs : tuple of str
-        MAC addresses that answered for its address; of localhost and behind a router there are none.
-    answers : int
-        To the one request that was sent: more than 1 where two have one address.
-    """
+    """Describes a probe that has answered."""
 
     place: ProbeAddress
+    #: What the build calls itself: ``liteprobe on <board>``; "": it isn't a LiteProbe, or of another make.
     identifier: str
-    preset: str
-    ports: int
-    map_hash: int
+    preset: str  # What is built in; "": not known.
+    ports: int  # Test ports; 0: not known.
+    map_hash: int  # Of its register map, which tells one build from another; 0: not known.
+    #: MAC addresses that answered for its address; of localhost and behind a router there are none.
     macs: tuple[str, ...]
-    answers: int
+    answers: int  # To the one request that was sent: more than 1 where two have one address.
 
     @property
     def url(self) -> str:
-        """URL for ``--probe``."""
         port = "" if self.place.port == DEFAULT_PORT else f":{self.place.port}"
         return f"etherbone://{self.place.address}{port}"
 
@@ -224,18 +192,10 @@ class FoundProbe:
 def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[ProbeAddress], list[str]]:
     """Return where to look, and what was left out.
 
-    Parameters
-    ----------
-    targets : iterable of str
-        Addresses, names, networks (``192.168.1.0/24``), each of the first two with or without ``:PORT``; none: all networks
-        that this host is in, and localhost.
-    port : int
-        UDP port where a target names none.
-
-    Raises
-    ------
-    UsageError
-        When a target can't be understood.
+    ``targets``: addresses, names, networks (``192.168.1.0/24``), each of the first two with or without ``:PORT``; none:
+    all networks that this host is in, and localhost.
+    ``port``: UDP port where a target names none.
+    Raises UsageError when a target can't be understood.
     """
     found: list[ProbeAddress] = []
     skipped: list[str] = []
@@ -266,14 +226,7 @@ def places(targets: Iterable[str] = (), port: int = DEFAULT_PORT) -> tuple[list[
 
 
 def discover(asked: Iterable[ProbeAddress], wait_s: float = 1.0) -> list[FoundProbe]:
-    """Return the probes at these places, in their order.
-
-    Parameters
-    ----------
-    asked : iterable of ProbeAddress
-    wait_s : float
-        For answers, after the last request (s).
-    """
+    """Return the probes at these places, in their order; ``wait_s``: for answers, after the last request (s)."""
     before = neighbours()
     answers = _ask(list(asked), wait_s)
     after = neighbours()

@@ -26,23 +26,12 @@ PROGRESS = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Image:
-    """An image, as ``liteprobe firmware build`` makes it.
-
-    Attributes
-    ----------
-    path : Path
-    octets : bytes
-        What is written into the RAM, from ``start`` upwards; the first instruction is at its beginning.
-    map_hash : int
-        Of the gateware that it was built for.
-    start, end : int
-        Addresses of all RAM that it uses, its data and stacks included.
-    version : str
-    """
+    """An image, as ``liteprobe firmware build`` makes it."""
 
     path: Path
-    octets: bytes
-    map_hash: int
+    octets: bytes  # What is written into the RAM, from ``start`` upwards; the first instruction is at its beginning.
+    map_hash: int  # Of the gateware that it was built for.
+    #: ``start``, ``end``: addresses of all RAM that it uses, its data and stacks included.
     start: int
     end: int
     version: str
@@ -56,10 +45,7 @@ class Image:
 def read_image(path: Path) -> Image:
     """Return the image in a file.
 
-    Raises
-    ------
-    UsageError
-        When the file can't be read, is not an image, or is one of another format.
+    Raises UsageError when the file can't be read, is not an image, or is one of another format.
     """
     try:
         octets = path.read_bytes()
@@ -81,20 +67,9 @@ def load(registers: Registers, image: Image, progress: PROGRESS | None = None) -
 
     What ran before is stopped, and stays so when something fails.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe; their map is confirmed.
-    image : Image
-    progress : callable or None
-        Called with the octets written and the octets to write, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the image is for another gateware, or the probe has no processor, or no RAM for it.
-    ProbeError
-        When the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
+    ``progress``: called with the octets written and the octets to write, now and then.
+    Raises UsageError when the image is for another gateware, or the probe has no processor, or no RAM for it,
+    ProbeError when the RAM isn't ready, or doesn't keep it, or the processor doesn't start.
     """
     _check(registers, image)
     wait_for_ram(registers)
@@ -121,13 +96,7 @@ def pack(image: Image) -> bytes:
 
 
 def boot_state(registers: Registers) -> BootState:
-    """Return what became of firmware since the processor's last reset.
-
-    Raises
-    ------
-    UsageError
-        When the probe can't run firmware.
-    """
+    """Return what became of firmware since the processor's last reset; raises UsageError when the probe can't run firmware."""
     _check_boot(registers)
     return BootState(registers.read("boot_state"))
 
@@ -169,13 +138,7 @@ def _check(registers: Registers, image: Image) -> None:
 
 
 class Console:
-    """The processor's console: what it prints, and what is typed to it, through registers.
-
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    """
+    """The processor's console: what it prints, and what is typed to it, through registers."""
 
     def __init__(self, registers: Registers) -> None:
         if "uart_xover_rxtx" not in registers.names:
@@ -191,7 +154,6 @@ class Console:
         return octets
 
     def write(self, text: bytes) -> None:
-        """Type ``text``."""
         for octet in text:
             self._drain()  # A link reads what it wrote, which would take an octet away.
             while self._registers.read("uart_xover_txfull"):

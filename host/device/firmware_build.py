@@ -35,38 +35,19 @@ EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 @dataclass(frozen=True)
 class Tools:
-    """Lists what a build of Zephyr needs of this machine.
+    """Lists what a build of Zephyr needs of this machine."""
 
-    Attributes
-    ----------
-    zephyr : Path
-        Zephyr's sources.
-    python : Path
-        A Python that has what Zephyr's scripts import.
-    options : tuple of str
-        Options of CMake that name the compiler.
-    environment : mapping
-        What CMake and Ninja are run with.
-    """
-
-    zephyr: Path
-    python: Path
-    options: tuple[str, ...]
-    environment: Mapping[str, str]
+    zephyr: Path  # Zephyr's sources.
+    python: Path  # A Python that has what Zephyr's scripts import.
+    options: tuple[str, ...]  # Options of CMake that name the compiler.
+    environment: Mapping[str, str]  # What CMake and Ninja are run with.
 
 
 def find_tools(zephyr: Path | None = None) -> Tools:
     """Return what a build needs, or say what is missing.
 
-    Parameters
-    ----------
-    zephyr : Path or None
-        Zephyr's sources; None: those of ZEPHYR_BASE, or the workspace that ``west update`` made in ``build/``.
-
-    Raises
-    ------
-    ProbeError
-        When something is missing: the message says how to get it.
+    ``zephyr``: Zephyr's sources; None: those of ZEPHYR_BASE, or the workspace that ``west update`` made in ``build/``.
+    Raises ProbeError when something is missing: the message says how to get it.
     """
     base = _find_zephyr(zephyr)
     for program in ("cmake", "ninja", "dtc"):
@@ -136,24 +117,19 @@ def build(
 ) -> Image:
     """Build the firmware for the gateware with a register map, and return the image; one build of a folder at a time.
 
+    Raises UsageError when the map is none that firmware could be built for, ProbeError when a tool fails; the message
+    has the end of what it said.
+
     Parameters
     ----------
     map_file : Path
         csr.json of the gateware's build.
-    tools : Tools
     out : Path or None
         Folder of the products (``build/firmware/<map hash>``); the image is ``liteprobe.bin`` in it.
     options : tuple of str
         More options of CMake, such as ``-DCONFIG_LITEPROBE_TAI_UTC=38``.
     say : callable
         Called with what is being done, a line at a time.
-
-    Raises
-    ------
-    UsageError
-        When the map is none that firmware could be built for.
-    ProbeError
-        When a tool fails; the message has the end of what it said.
     """
     soc = load_map(map_file)
     if "main_ram" not in soc.get("memories", {}):
@@ -206,11 +182,7 @@ def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the option that tells firmware before which day no receiver's date can be: a day before its own build.
 
     The build's date is ``SOURCE_DATE_EPOCH``, else today. One before the default of `NOT_BEFORE` changes nothing.
-
-    Raises
-    ------
-    UsageError
-        When SOURCE_DATE_EPOCH is not a whole number of seconds.
+    Raises UsageError when SOURCE_DATE_EPOCH is not a whole number of seconds.
     """
     text = environment.get(EPOCH_VARIABLE, "")
     if text and not text.isdecimal():

@@ -30,12 +30,7 @@ NAME_OCTETS = 4 * LEASE_NAME_WORDS
 class HostLease:
     """Holds the right to write to a probe: taken at the first write, held while this process lives, given back at the end.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe.
-    steal : bool
-        Take the probe from whoever has it; what that host sends from it is stopped.
+    ``steal``: take the probe from whoever has it; what that host sends from it is stopped.
     """
 
     def __init__(self, registers: Registers, steal: bool = False) -> None:
@@ -66,10 +61,7 @@ class HostLease:
     def ensure(self) -> None:
         """Take the probe, unless this process has it.
 
-        Raises
-        ------
-        BusyError
-            When another host has it; the message says who, and since when.
+        Raises BusyError when another host has it; the message says who, and since when.
         """
         if self._word:
             return
@@ -114,13 +106,7 @@ class HostLease:
         raise BusyError("other hosts take the probe again and again: use it from one host at a time")
 
     def _wait_for_end(self) -> None:
-        """Wait until the lease of a host that is gone has ended.
-
-        Raises
-        ------
-        BusyError
-            When the host is there.
-        """
+        """Wait until the lease of a host that is gone has ended; raises BusyError when the host is there."""
         frequency = self._registers.constant("config_clock_frequency")
         unit_s = 2**LEASE_UNIT_BITS / frequency
         timeout_s = self._registers.read("probe_lease_timeout") * unit_s

@@ -6,30 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from liteprobe.cores.formats import (
-    BMSR,
-    DELAY_BITS,
-    DELAY_DOWN,
-    DELAY_LOAD,
-    DELAY_MOVE,
-    DELAY_TAPS,
-    EEE_ADVERTISEMENT,
-    EEE_BITS,
-    EEE_PARTNER,
-    GIGABIT_PARTNER,
-    MDIO_ADDRESSES,
-    MMD_CONTROL,
-    MMD_DATA,
-    NEGOTIATION,
-    PARTNER,
-    PHYID1,
-    PHYID2,
-    MdioAnswer,
-    PhyStatus,
-    kind_of,
-    mdio_command,
-    mmd_write,
-)
+from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.registers import Registers
 
@@ -40,61 +17,38 @@ LOOK_S = 25e-6
 STATUS_BITS = 8  # Of a port, in ``phy_status``.
 SPEEDS = (10, 100, 1000)
 REALTEK = 0x001C
-LINK_UP = 1 << 2  # Of BMSR.
+LINK_UP = 1 << 2  # Of formats.BMSR.
 NONE = 0xFFFF  # What the wire reads with nobody on it.
 
 
 @dataclass(frozen=True)
 class PhyState:
-    """Describes a PHY as it does itself.
+    """Describes a PHY as it does itself."""
 
-    Parameters
-    ----------
-    address : int
-        On MDIO.
-    name : str
-        Its kind; of an unknown one the identifier.
-    is_known : bool
-        Whether the probe could set it up.
-    is_up : bool
-    speed : int
-        Mb/s that it negotiated; 0 without a link.
-    is_eee_offered : bool
-        It offers Energy Efficient Ethernet, so its link may sleep between frames.
-    is_eee_asked : bool
-        The other side offers it.
-    """
-
-    address: int
-    name: str
-    is_known: bool
+    address: int  # On MDIO.
+    name: str  # Its kind; of an unknown one the identifier.
+    is_known: bool  # Whether the probe could set it up.
     is_up: bool
-    speed: int
-    is_eee_offered: bool
-    is_eee_asked: bool
+    speed: int  # Mb/s that it negotiated; 0 without a link.
+    is_eee_offered: bool  # It offers Energy Efficient Ethernet, so its link may sleep between frames.
+    is_eee_asked: bool  # The other side offers it.
 
     @property
     def eee(self) -> str:
-        """Energy Efficient Ethernet, in words."""
         if not self.is_eee_offered:
             return "off"
         return "on: the link sleeps between frames" if self.is_eee_asked else "offered, but not by the other side"
 
     @property
     def link(self) -> str:
-        """The link, in words."""
         return f"{self.speed} Mb/s" if self.is_up else "down"
 
 
 class Phys:
     """Reads and writes the registers of PHYs.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of a probe that has ``phy_command``.
-    wait : callable
-        Lets so many seconds of the probe's time pass.
+    ``registers``: of a probe that has ``phy_command``.
+    ``wait``: lets so many seconds of the probe's time pass.
     """
 
     def __init__(self, registers: Registers, wait: Callable[[float], None]) -> None:
@@ -110,32 +64,28 @@ class Phys:
     def read(self, address: int, register: int) -> int | None:
         """Return a register of clause 22; None when no PHY answers.
 
-        Raises
-        ------
-        ProbeError
-            When the probe does not end the access.
+        Raises ProbeError when the probe does not end the access.
         """
-        answer = self._do(mdio_command(address, register))
-        return None if answer & MdioAnswer.SILENT else answer & 0xFFFF
+        answer = self._do(formats.mdio_command(address, register))
+        return None if answer & formats.MdioAnswer.SILENT else answer & 0xFFFF
 
     def write(self, address: int, register: int, value: int) -> None:
-        """Write a register of clause 22."""
-        self._do(mdio_command(address, register, value))
+        self._do(formats.mdio_command(address, register, value))
 
     def read_mmd(self, address: int, device: int, register: int) -> int | None:
         """Return a register of clause 45."""
-        (_, first), (_, second), (_, third), _ = mmd_write(device, register, 0)
-        for number, value in ((MMD_CONTROL, first), (MMD_DATA, second), (MMD_CONTROL, third)):
+        (_, first), (_, second), (_, third), _ = formats.mmd_write(device, register, 0)
+        for number, value in ((formats.MMD_CONTROL, first), (formats.MMD_DATA, second), (formats.MMD_CONTROL, third)):
             self.write(address, number, value)
-        return self.read(address, MMD_DATA)
+        return self.read(address, formats.MMD_DATA)
 
     def found(self) -> dict[int, int]:
         """Return the identifier of each PHY that answers, by address, in the order of the ports."""
         found = {}
-        for address in range(MDIO_ADDRESSES):
-            high = self.read(address, PHYID1)
+        for address in range(formats.MDIO_ADDRESSES):
+            high = self.read(address, formats.PHYID1)
             if high is not None and high not in (0, NONE):
-                found[address] = high << 16 | (self.read(address, PHYID2) or 0)
+                found[address] = high << 16 | (self.read(address, formats.PHYID2) or 0)
         # All Realtek's answer at address 0, too.
         if len(found) > 1 and found.get(0, 0) >> 16 == REALTEK and list(found.values()).count(found[0]) > 2:
             del found[0]
@@ -143,32 +93,36 @@ class Phys:
 
     def state(self, address: int, identifier: int) -> PhyState:
         """Return what the PHY at an address says of itself."""
-        self.read(address, BMSR)  # Bit 2 keeps a link that was lost since it was last read.
-        is_up = bool((self.read(address, BMSR) or 0) & LINK_UP)
-        kind = kind_of(identifier)
+        self.read(address, formats.BMSR)  # Bit 2 keeps a link that was lost since it was last read.
+        is_up = bool((self.read(address, formats.BMSR) or 0) & LINK_UP)
+        kind = formats.kind_of(identifier)
         return PhyState(
             address=address,
             name=kind.name if kind else f"unknown, id {identifier:08x}",
             is_known=kind is not None,
             is_up=is_up,
             speed=self._speed(address) if is_up else 0,
-            is_eee_offered=bool((self.read_mmd(address, NEGOTIATION, EEE_ADVERTISEMENT) or 0) & EEE_BITS),
-            is_eee_asked=bool((self.read_mmd(address, NEGOTIATION, EEE_PARTNER) or 0) & EEE_BITS),
+            is_eee_offered=bool(
+                (self.read_mmd(address, formats.NEGOTIATION, formats.EEE_ADVERTISEMENT) or 0) & formats.EEE_BITS
+            ),
+            is_eee_asked=bool(
+                (self.read_mmd(address, formats.NEGOTIATION, formats.EEE_PARTNER) or 0) & formats.EEE_BITS
+            ),
         )
 
     def states(self) -> list[PhyState]:
         """Return what each PHY says of itself, in the order of the ports."""
         return [self.state(address, identifier) for address, identifier in self.found().items()]
 
-    def in_band(self, port: int) -> PhyStatus:
+    def in_band(self, port: int) -> formats.PhyStatus:
         """Return the last in-band status of a port."""
-        return PhyStatus(self._registers.read("phy_status") >> STATUS_BITS * port & 0x1F)
+        return formats.PhyStatus(self._registers.read("phy_status") >> STATUS_BITS * port & 0x1F)
 
     def _speed(self, address: int) -> int:
         """Return the speed that both sides can, by what the other side said (IEEE 802.3, 28.2.4.1.4 and 40.5.1.1)."""
-        if (self.read(address, GIGABIT_PARTNER) or 0) >> 10 & 3:
+        if (self.read(address, formats.GIGABIT_PARTNER) or 0) >> 10 & 3:
             return 1000
-        return 100 if (self.read(address, PARTNER) or 0) >> 7 & 3 else 10
+        return 100 if (self.read(address, formats.PARTNER) or 0) >> 7 & 3 else 10
 
     def _do(self, command: int) -> int:
         """Do an access; return what ``phy_answer`` says after it."""
@@ -181,28 +135,20 @@ class Phys:
     def _end(self) -> int:
         for _ in range(LOOKS):
             answer = self._registers.read("phy_answer")
-            if not answer & MdioAnswer.BUSY:
+            if not answer & formats.MdioAnswer.BUSY:
                 return answer
             self._wait(LOOK_S)
         raise ProbeError("MDIO does not end an access: reset the probe, or power it off and on")
 
 
-def speed_in_band(status: PhyStatus) -> int:
+def speed_in_band(status: formats.PhyStatus) -> int:
     """Return the speed of an in-band status (Mb/s)."""
-    code = (status & (PhyStatus.SPEED_LOW | PhyStatus.SPEED_HIGH)) // PhyStatus.SPEED_LOW
+    code = (status & (formats.PhyStatus.SPEED_LOW | formats.PhyStatus.SPEED_HIGH)) // formats.PhyStatus.SPEED_LOW
     return SPEEDS[min(code, 2)]
 
 
 class Links:
-    """Tells whether the links of a probe's ports can be measured, else why not.
-
-    Parameters
-    ----------
-    registers : Registers
-    port_count : int
-    wait : callable
-        Lets so many seconds of the probe's time pass.
-    """
+    """Tells whether the links of a probe's ports can be measured, else why not."""
 
     def __init__(self, registers: Registers, port_count: int, wait: Callable[[float], None]) -> None:
         self._registers = registers
@@ -224,10 +170,10 @@ class Links:
 
     def trouble(self, port: int) -> str:
         """Say what is wrong with the link of ``port``, which does not count as up, and what to do."""
-        status = self._phys.in_band(port) if self._phys else PhyStatus(0)
-        if not status & PhyStatus.LINK:
+        status = self._phys.in_band(port) if self._phys else formats.PhyStatus(0)
+        if not status & formats.PhyStatus.LINK:
             return "is down: plug in its cable, and check the other end"
-        half = "" if status & PhyStatus.FULL_DUPLEX else ", half duplex"
+        half = "" if status & formats.PhyStatus.FULL_DUPLEX else ", half duplex"
         return (
             f"is up at {speed_in_band(status)} Mb/s{half}, and a probe measures at 1 Gb/s full duplex alone: check all "
             f"four pairs of the cable, and what the other end is set to"
@@ -236,12 +182,9 @@ class Links:
     def check(self, port: int, latch: Callable[[], tuple[int, int]]) -> None:
         """Look twice at a port whose PHY has not said yet, in band, what link it has: such a link counts as up.
 
-        Raises
-        ------
-        ProbeError
-            When no receive clock comes from the PHY, by its count (``latch``), or when it has no link.
+        Raises ProbeError when no receive clock comes from the PHY, by its count (``latch``), or when it has no link.
         """
-        if self._phys is None or self._phys.in_band(port) & PhyStatus.HEARD:
+        if self._phys is None or self._phys.in_band(port) & formats.PhyStatus.HEARD:
             return
         if latch()[0] == latch()[0]:
             raise ProbeError(
@@ -255,10 +198,7 @@ class Links:
     def notes(self) -> tuple[str, ...]:
         """Return what a result must say of the PHYs.
 
-        Raises
-        ------
-        ProbeError
-            When a link sleeps between frames: what follows a pause would be late.
+        Raises ProbeError when a link sleeps between frames: what follows a pause would be late.
         """
         if self._phys is None:
             return ()
@@ -283,33 +223,27 @@ class Links:
 
 
 class ReceiveDelay:
-    """Sets the delay of a port's received data; the probe can't tell what it is, only change it.
-
-    Parameters
-    ----------
-    registers : Registers
-    port : int
-    """
+    """Sets the delay of a port's received data; the probe can't tell what it is, only change it."""
 
     def __init__(self, registers: Registers, port: int) -> None:
         self._registers = registers
-        self._shift = DELAY_BITS * port
+        self._shift = formats.DELAY_BITS * port
 
     def default(self) -> None:
         """Go back to the delay of the build."""
-        self._put(DELAY_LOAD)
+        self._put(formats.DELAY_LOAD)
         self._put(0)
 
     def move(self, taps: int) -> None:
         """Move by so many taps, up or down; it stops at either end."""
-        down = DELAY_DOWN if taps < 0 else 0
+        down = formats.DELAY_DOWN if taps < 0 else 0
         for _ in range(abs(taps)):
-            self._put(DELAY_MOVE | down)
+            self._put(formats.DELAY_MOVE | down)
             self._put(down)
 
     def set(self, taps: int) -> None:
         """Set it, whatever it was."""
-        self.move(-DELAY_TAPS)
+        self.move(-formats.DELAY_TAPS)
         self.move(taps)
 
     def _put(self, bits: int) -> None:

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests the SDRAM of a probe from the host: each word, each data line, each address line, and its refresh."""
+"""Tests the SDRAM of a probe from the host: each word, each data line, each address line, and its refresh.
+
+Stands alone: it needs registers alone, and knows nothing of a new board's other tests.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,37 +24,18 @@ WORD_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class RamResult:
-    """Holds what a test of RAM found.
+    """Holds what a test of RAM found."""
 
-    Parameters
-    ----------
-    name : str
-        Of the memory.
-    words : int
-        Tested, from the first one on.
-    bad : int
-        Words that were wrong at least once.
-    first : int or None
-        The first of them.
-    data_lines : int
-        Bits that were wrong where a word did not hold what belongs to another one.
-    swapped : int
-        Words that held what belongs to another word.
-    address_lines : int
-        Bits of a word's number in which those two differ.
-    """
-
-    name: str
-    words: int
-    bad: int
-    first: int | None
-    data_lines: int
-    swapped: int
-    address_lines: int
+    name: str  # Of the memory.
+    words: int  # Tested, from the first one on.
+    bad: int  # Words that were wrong at least once.
+    first: int | None  # The first of them.
+    data_lines: int  # Bits that were wrong where a word did not hold what belongs to another one.
+    swapped: int  # Words that held what belongs to another word.
+    address_lines: int  # Bits of a word's number in which those two differ.
 
     @property
     def text(self) -> str:
-        """The result in words."""
         if not self.bad:
             return f"{4 * self.words} octets keep what is written"
         found = [f"{self.bad} of {self.words} words are wrong, word {self.first} first"]
@@ -73,22 +57,10 @@ def check_ram(
 
     What the memory held is lost, so nothing may use it.
 
-    Parameters
-    ----------
-    registers : Registers
-    name : str
-        Of the memory, such as ``main_ram``.
-    wait : callable
-        Lets so many seconds of the probe's time pass.
-    words : int or None
-        How many, from the first one on; None: all.
-    keep_s : float
-        How long each round must be kept (probe time).
+    Raises UsageError when the probe has no such memory, or not so many words.
 
-    Raises
-    ------
-    UsageError
-        When the probe has no such memory, or not so many words.
+    ``wait`` lets so many seconds of the probe's time pass; ``words``: how many, from the first one on, None: all;
+    ``keep_s``: how long each round must be kept (probe time).
     """
     memory = registers.memory(name)
     count = memory.words if words is None else words

@@ -68,24 +68,11 @@ class Memory:
 class Registers:
     """A probe's registers and memories by name.
 
-    Parameters
-    ----------
-    link : Link
-        The way to the probe.
-    register_map : mapping
-        ``csr.json`` of its build, as loaded.
-    source : str
-        What to call the map in errors.
+    ``register_map``: ``csr.json`` of its build, as loaded.
+    ``source``: what to call the map in errors.
 
-    Attributes
-    ----------
-    own : callable
-        Called before each write: makes sure that this host may (``Lease.ensure``).
-
-    Raises
-    ------
-    UsageError
-        When the map is none.
+    ``own``: called before each write: makes sure that this host may (``Lease.ensure``).
+    Raises UsageError when the map is none.
     """
 
     def __init__(self, link: Link, register_map: Mapping[str, Any], source: str = "the map") -> None:
@@ -112,7 +99,6 @@ class Registers:
         return sorted(self._registers, key=lambda name: self._registers[name].address)
 
     def constant(self, name: str) -> int:
-        """Return a constant of the build."""
         return int(_look_up(self._constants, name, "constant", self.source))
 
     @property
@@ -139,7 +125,6 @@ class Registers:
         return _look_up(self._memories, name, "memory", self.source)
 
     def read(self, name: str) -> int:
-        """Return the value of a register."""
         register = self.register(name)
         return register.value(self.link.read(register.address, register.words))
 
@@ -156,13 +141,7 @@ class Registers:
         return values
 
     def write(self, name: str, value: int) -> None:
-        """Write a register.
-
-        Raises
-        ------
-        UsageError
-            When it is read-only, or ``value`` doesn't fit.
-        """
+        """Write a register; raises UsageError when it is read-only, or ``value`` doesn't fit."""
         register = self._writable(name)
         self.own()
         self.link.write(register.address, register.split(value))
@@ -170,26 +149,16 @@ class Registers:
     def write_many(self, values: Mapping[str, int]) -> None:
         """Write several registers, neighbours in one burst, and check that they hold what was written.
 
-        Raises
-        ------
-        ProbeError
-            When a register doesn't keep its value.
+        Raises ProbeError when a register doesn't keep its value.
         """
-        words: dict[int, int] = {}
-        for name, value in values.items():
-            register = self._writable(name)
-            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
-        for address, burst in _bursts(words):
+        for address, burst in self._bursts_of(values):
             self._write_checked(address, burst, "a register of " + ", ".join(values))
 
     def write_burst(self, values: Mapping[str, int]) -> None:
         """Write several registers that need not read as they were written, neighbours in one burst."""
-        words: dict[int, int] = {}
-        for name, value in values.items():
-            register = self._writable(name)
-            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        bursts = self._bursts_of(values)
         self.own()
-        for address, burst in _bursts(words):
+        for address, burst in bursts:
             self.link.write(address, burst)
 
     def read_memory(self, name: str, first: int, count: int) -> Words:
@@ -203,13 +172,7 @@ class Registers:
         self._write_checked(memory.address + 4 * first, words, name)
 
     def confirm(self) -> None:
-        """Check that this map is that of the gateware that runs.
-
-        Raises
-        ------
-        MapError
-            When the probe reads another hash.
-        """
+        """Check that this map is that of the gateware that runs; raises MapError when the probe reads another hash."""
         found = self.read(HASH_REGISTER)
         if found != self.map_hash:
             raise MapError(
@@ -218,6 +181,20 @@ class Registers:
             )
 
     # # #
+
+    def _bursts_of(self, values: Mapping[str, int]) -> list[tuple[int, list[int]]]:
+        """Return the words of these values as runs of neighbours, with the address of each."""
+        words: dict[int, int] = {}
+        for name, value in values.items():
+            register = self._writable(name)
+            words |= {register.address + 4 * number: word for number, word in enumerate(register.split(value))}
+        bursts: list[tuple[int, list[int]]] = []
+        for address in sorted(words):
+            if bursts and address == bursts[-1][0] + 4 * len(bursts[-1][1]):
+                bursts[-1][1].append(words[address])
+            else:
+                bursts.append((address, [words[address]]))
+        return bursts
 
     def _writable(self, name: str) -> Register:
         register = self.register(name)
@@ -240,13 +217,7 @@ class Registers:
 
 
 def load_map(path: Path) -> dict[str, Any]:
-    """Return a register map from a file.
-
-    Raises
-    ------
-    UsageError
-        When the file can't be read, or is not a map.
-    """
+    """Return a register map from a file; raises UsageError when the file can't be read, or is not a map."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -261,13 +232,7 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
 
     The map is ``path``, or else what the link knows, or the file that LITEPROBE_MAP names, or the first
     ``build/*/csr.json`` (here, or beside the installed package) whose hash the probe confirms.
-
-    Raises
-    ------
-    MapError
-        When no map belongs to the probe.
-    NoProbeError
-        When no probe answers.
+    Raises MapError when no map belongs to the probe, NoProbeError when no probe answers.
     """
     variable = os.environ.get(MAP_VARIABLE)
     named = path or link.map_file or (Path(variable) if variable else None)
@@ -312,14 +277,3 @@ def _look_up(table: Mapping[str, Entry], name: str, kind: str, source: str) -> E
         known = "liteprobe regs list" if kind == "register" else source
         hint = f"did you mean {' or '.join(close)}?" if close else f"see {known}"
         raise UsageError(f"there is no {kind} '{name}': {hint}") from None
-
-
-def _bursts(words: Mapping[int, int]) -> list[tuple[int, list[int]]]:
-    """Return ``words`` by address as runs of neighbours."""
-    bursts: list[tuple[int, list[int]]] = []
-    for address in sorted(words):
-        if bursts and address == bursts[-1][0] + 4 * len(bursts[-1][1]):
-            bursts[-1][1].append(words[address])
-        else:
-            bursts.append((address, [words[address]]))
-    return bursts

@@ -18,16 +18,12 @@ FIRST_SETTING = BinSetting(0, 9)  # Before anything is known: 23 us in steps of 
 SHIFT_MIN = 3  # A tick: no stamp of a port is finer.
 FINEST = {BinKind.LENGTH: 0, BinKind.DELAY: SHIFT_MIN, BinKind.ARRIVAL: SHIFT_MIN}
 MOVES_MAX = 16  # Of the bins in a run: each reads them twice.
-SATURATED = (1 << 32) - 1
 
 
 def fitting(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
     """Return the narrowest bins that hold values from ``least`` to ``most`` (ns, or octets of `BinKind.LENGTH`).
 
-    Raises
-    ------
-    UsageError
-        When there are none.
+    Raises UsageError when there are none.
     """
     regular = BINS[kind].regular
     for shift in range(FINEST[kind], BIN_SHIFT_MAX + 1):
@@ -49,22 +45,7 @@ def padded(least: int, most: int, kind: BinKind = BinKind.DELAY) -> BinSetting:
 
 
 class DelayBins:
-    """The histograms of delay of some slots of a port.
-
-    Parameters
-    ----------
-    registers : Registers
-    port : int
-    slots : sequence of int
-        Which are read.
-    setting : BinSetting
-        To begin with.
-
-    Attributes
-    ----------
-    moves : int
-        How often they were moved.
-    """
+    """The histograms of delay of some slots of a port; ``moves``: how often they were moved."""
 
     def __init__(self, registers: Registers, port: int, slots: Sequence[int], setting: BinSetting) -> None:
         self._registers = registers
@@ -83,7 +64,6 @@ class DelayBins:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
 
     def look(self) -> None:
-        """Read the bins."""
         self._counts = self._read()
 
     def cells(self, slot: int, least_ns: int, most_ns: int) -> Cells:

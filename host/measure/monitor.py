@@ -9,55 +9,31 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import (
-    BIN_SHIFT_MAX,
-    BIN_SLOT_WORDS,
-    BINS,
-    FCS,
-    HEAD_OCTETS,
-    OVERHEAD,
-    RATE_INTERVAL_MIN_NS,
-    STREAM_SLOT_WORDS,
-    BinKind,
-    StampPlace,
-)
+from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.measure.streams import (
-    STREAM_IDS,
-    ReceivedStream,
-    counters_of,
-    read_accumulators,
-    stream_of,
-    streams_memory,
-)
+from liteprobe.host.measure import streams as received
 
 RATE_TRIES = 8
-NAMES = {BinKind.LENGTH: "length", BinKind.DELAY: "delay", BinKind.ARRIVAL: "arrival"}
-UNITS = {BinKind.LENGTH: "octets", BinKind.DELAY: "ns", BinKind.ARRIVAL: "ns"}
+NAMES = {formats.BinKind.LENGTH: "length", formats.BinKind.DELAY: "delay", formats.BinKind.ARRIVAL: "arrival"}
+UNITS = {formats.BinKind.LENGTH: "octets", formats.BinKind.DELAY: "ns", formats.BinKind.ARRIVAL: "ns"}
 #: What the registers of an origin hold.
-ORIGINS = {BinKind.LENGTH: (0, 1 << 16), BinKind.DELAY: (-1 << 63, 1 << 63), BinKind.ARRIVAL: (0, 1 << 32)}
+ORIGINS = {
+    formats.BinKind.LENGTH: (0, 1 << 16),
+    formats.BinKind.DELAY: (-1 << 63, 1 << 63),
+    formats.BinKind.ARRIVAL: (0, 1 << 32),
+}
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Frames and octets (without FCS) of one interval of the probe's time.
+    """Frames and octets (without formats.FCS) of one interval of the probe's time."""
 
-    Attributes
-    ----------
-    number : int
-        Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
-    interval_ns : int
-        Its length, from one whole multiple of it to the next.
-    is_whole : bool
-        False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
-    frames, octets : int
-        That ended in it.
-    """
-
-    number: int
-    interval_ns: int
+    number: int  # Intervals that had ended, with this one; the same number means the same interval. Wraps at 2^32.
+    interval_ns: int  # Its length, from one whole multiple of it to the next.
+    #: False: the clock was set meanwhile, or it was the first one; its length isn't known, and no rate is right.
     is_whole: bool
+    #: ``frames``, ``octets``: that ended in it.
     frames: int
     octets: int
 
@@ -68,13 +44,13 @@ class Rate:
 
     @property
     def bits_per_s(self) -> float:
-        """Bits a second of layer 2: frames with their FCS."""
-        return 8 * (self.octets + FCS * self.frames) * 1e9 / self.interval_ns if self.is_whole else float("nan")
+        """Bits a second of layer 2: frames with their formats.FCS."""
+        return 8 * (self.octets + formats.FCS * self.frames) * 1e9 / self.interval_ns if self.is_whole else float("nan")
 
     @property
     def line_bits_per_s(self) -> float:
-        """Bits a second that the line is taken: frames with FCS, preamble and the least gap."""
-        octets = self.octets + OVERHEAD * self.frames
+        """Bits a second that the line is taken: frames with formats.FCS, preamble and the least gap."""
+        octets = self.octets + formats.OVERHEAD * self.frames
         return 8 * octets * 1e9 / self.interval_ns if self.is_whole else float("nan")
 
 
@@ -88,22 +64,14 @@ class BinSetting:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts how many values fell where.
+    """Counts how many values fell where."""
 
-    Attributes
-    ----------
-    kind : BinKind
-    setting : BinSetting
-    below, above : int
-        Values before the first and behind the last regular bin.
-    counts : array, shape (bins,), of int64
-        Of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
-    """
-
-    kind: BinKind
+    kind: formats.BinKind
     setting: BinSetting
+    #: ``below``, ``above``: values before the first and behind the last regular bin.
     below: int
     above: int
+    #: Shape (bins,): of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
     counts: NDArray[np.int64]
 
     @property
@@ -113,7 +81,6 @@ class Histogram:
 
     @property
     def unit(self) -> str:
-        """Unit of the edges."""
         return UNITS[self.kind]
 
     @property
@@ -124,34 +91,19 @@ class Histogram:
 
 @dataclass(frozen=True)
 class PortMeasurement:
-    """Holds what a port has measured since the last clear.
-
-    Attributes
-    ----------
-    port : int
-    counters : dict of str to int
-        Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without FCS),
-        ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
-    rate : Rate or None
-        Of the last interval that ended; None before the first, and on a probe that counts no rates.
-    streams : list of ReceivedStream
-        By slot, from 0.
-    histograms : list of dict of BinKind to Histogram
-        By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few
-        frames younger than the rest, and each bin is of its own moment; without traffic all agree.
-    is_saturated : bool
-        A bin was full and has missed values.
-    has_rates : bool
-        The probe counts rates.
-    """
+    """Holds what a port has measured since the last clear."""
 
     port: int
+    #: Of all frames that were measured, of the same instant as ``streams``: ``frames``, ``octets`` (without formats.FCS),
+    #: ``first_stamp``, ``last_stamp`` (ns), ``other_streams`` (good probe frames that have no slot).
     counters: dict[str, int]
-    rate: Rate | None
-    streams: list[ReceivedStream]
-    histograms: list[dict[BinKind, Histogram]]
-    is_saturated: bool
-    has_rates: bool = True
+    rate: Rate | None  # Of the last interval that ended; None before the first, and on a probe that counts no rates.
+    streams: list[received.ReceivedStream]  # By slot, from 0.
+    #: By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few frames
+    #: younger than the rest, and each bin is of its own moment; without traffic all agree.
+    histograms: list[dict[formats.BinKind, Histogram]]
+    is_saturated: bool  # A bin was full and has missed values.
+    has_rates: bool = True  # The probe counts rates.
 
 
 class Metered(Protocol):
@@ -162,18 +114,7 @@ class Metered(Protocol):
 
 
 class Monitor:
-    """The meters of a port.
-
-    Parameters
-    ----------
-    probe : Probe
-    port : int
-
-    Raises
-    ------
-    UsageError
-        When the probe has no such port, or no meters.
-    """
+    """The meters of a port; raises UsageError when the probe has no such port, or no meters."""
 
     def __init__(self, probe: Metered, port: int) -> None:
         ports = probe.port_count
@@ -190,11 +131,11 @@ class Monitor:
         latches, self._counted = (f"port{port}_monitor_latch", f"port{port}_rx_latch"), f"port{port}_rx_"
         names = probe.registers.names
         self._latches = [latch for latch in latches if latch in names]
-        self._events = counters_of(probe.registers, port)
+        self._events = received.counters_of(probe.registers, port)
         self._places = f"port{port}_places"
         self.has_rates = "rates_number" in names
         self.has_fields = self._places in probe.registers.memory_names
-        self.slots = probe.registers.memory(streams_memory(port)).words // STREAM_SLOT_WORDS
+        self.slots = probe.registers.memory(received.streams_memory(port)).words // formats.STREAM_SLOT_WORDS
 
     @property
     def latches(self) -> list[str]:
@@ -203,9 +144,11 @@ class Monitor:
 
     def read(self, with_histograms: bool = True, is_latched: bool = False) -> PortMeasurement:
         """Return what the port has measured; ``histograms`` is empty unless asked for; ``is_latched``: as of that instant."""
-        accumulators = read_accumulators(self._registers, self.port) if is_latched else self.accumulators()
+        accumulators = received.read_accumulators(self._registers, self.port) if is_latched else self.accumulators()
         base, checked = self.stream_base, self.prbs_slots
-        streams = [stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])]
+        streams = [
+            received.stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])
+        ]
         return PortMeasurement(
             port=self.port,
             counters=accumulators[0] | {"other_streams": streams[0].frames},
@@ -243,9 +186,11 @@ class Monitor:
         stream_base: int = 0,
         passed_only: bool = False,
         prbs: Collection[int] = (),
-        places: Mapping[int, StampPlace] | None = None,
+        places: Mapping[int, formats.StampPlace] | None = None,
     ) -> None:
         """Measure the streams from ``stream_base`` on, of all frames or of those that the filter lets pass; and clear.
+
+        Raises UsageError when a stream id, slot or place is out of range, or the probe was built without them.
 
         Parameters
         ----------
@@ -255,17 +200,12 @@ class Monitor:
             Measure frames that the filter lets pass alone.
         prbs : collection of int
             Slots whose streams' fill is PRBS-31: their bit errors are counted.
-        places : dict of int to StampPlace, or None
+        places : dict of int to formats.StampPlace, or None
             By slot: where its frames have their TX stamp; of others it is in the probe's header. The place of slot 0 is also that
             of all frames without a probe's header, which are then measured there.
-
-        Raises
-        ------
-        UsageError
-            When a stream id, slot or place is out of range, or the probe was built without them.
         """
-        if not 0 <= stream_base < STREAM_IDS:
-            raise UsageError(f"there is no stream {stream_base}: give 0 to {STREAM_IDS - 1}")
+        if not 0 <= stream_base < received.STREAM_IDS:
+            raise UsageError(f"there is no stream {stream_base}: give 0 to {received.STREAM_IDS - 1}")
         places = places or {}
         self._check_fields(prbs, places)
         values = {"stream_base": stream_base, "measure_passed": int(passed_only)}
@@ -276,7 +216,7 @@ class Monitor:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
         self.clear()
 
-    def _check_fields(self, prbs: Collection[int], places: Mapping[int, StampPlace]) -> None:
+    def _check_fields(self, prbs: Collection[int], places: Mapping[int, formats.StampPlace]) -> None:
         if not self.has_fields and (prbs or places):
             raise UsageError(
                 "this probe checks no fill and takes no stamps from fields: "
@@ -294,11 +234,7 @@ class Monitor:
         """Return frames and octets of the last interval that ended, all of one interval.
 
         None before the first, and on a probe that counts no rates (preset generator).
-
-        Raises
-        ------
-        ProbeError
-            When the intervals end faster than they can be read.
+        Raises ProbeError when the intervals end faster than they can be read.
         """
         if not self.has_rates:
             return None
@@ -318,20 +254,19 @@ class Monitor:
     def set_rate_interval(self, interval_ns: int) -> None:
         """Count rates of all ports over ``interval_ns`` from now on; the next interval that ends is not whole.
 
-        Raises
-        ------
-        UsageError
-            When it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
+        Raises UsageError when it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
         """
         if not self.has_rates:
             raise UsageError("this probe counts no rates: build and load one with --preset monitor or tester")
-        if not RATE_INTERVAL_MIN_NS <= interval_ns < 1 << 32:
-            raise UsageError(f"no rates over {interval_ns} ns: give {RATE_INTERVAL_MIN_NS} to {(1 << 32) - 1} ns")
+        if not formats.RATE_INTERVAL_MIN_NS <= interval_ns < 1 << 32:
+            raise UsageError(
+                f"no rates over {interval_ns} ns: give {formats.RATE_INTERVAL_MIN_NS} to {(1 << 32) - 1} ns"
+            )
         self._registers.write_many({"rates_interval": interval_ns})
 
     # Histograms -------------------------------------------------------------------------------
 
-    def bins(self) -> dict[BinKind, BinSetting]:
+    def bins(self) -> dict[formats.BinKind, BinSetting]:
         """Return how values are sorted."""
         registers = [self._prefix + name + end for name in NAMES.values() for end in ("_origin", "_shift")]
         values = self._registers.read_many(registers)
@@ -340,13 +275,10 @@ class Monitor:
             for kind, name in NAMES.items()
         }
 
-    def set_bins(self, settings: Mapping[BinKind, BinSetting]) -> None:
+    def set_bins(self, settings: Mapping[formats.BinKind, BinSetting]) -> None:
         """Sort by other bins from now on, in all slots; clears all that was measured, or old and new would mix.
 
-        Raises
-        ------
-        UsageError
-            When an origin or a shift doesn't fit the gateware.
+        Raises UsageError when an origin or a shift doesn't fit the gateware.
         """
         values = {}
         for kind, setting in settings.items():
@@ -355,25 +287,27 @@ class Monitor:
                 raise UsageError(
                     f"bins of {NAMES[kind]} can't begin at {setting.origin} {UNITS[kind]}: give {least} to {end - 1}"
                 )
-            if not 0 <= setting.shift <= BIN_SHIFT_MAX:
-                raise UsageError(f"bins of 2^{setting.shift} {UNITS[kind]}: give a shift of 0 to {BIN_SHIFT_MAX}")
+            if not 0 <= setting.shift <= formats.BIN_SHIFT_MAX:
+                raise UsageError(
+                    f"bins of 2^{setting.shift} {UNITS[kind]}: give a shift of 0 to {formats.BIN_SHIFT_MAX}"
+                )
             values[f"{self._prefix}{NAMES[kind]}_origin"] = setting.origin
             values[f"{self._prefix}{NAMES[kind]}_shift"] = setting.shift
         self._registers.write_many(values)
         self.clear()
 
-    def histograms(self) -> list[dict[BinKind, Histogram]]:
+    def histograms(self) -> list[dict[formats.BinKind, Histogram]]:
         """Return the histograms of each slot, as they are now."""
         settings = self.bins()
         words = self._registers.read_memory(self._bins, 0, self._registers.memory(self._bins).words)
-        return [histograms_of(slot, settings) for slot in words.reshape(-1, BIN_SLOT_WORDS)]
+        return [histograms_of(slot, settings) for slot in words.reshape(-1, formats.BIN_SLOT_WORDS)]
 
     # Accumulators -----------------------------------------------------------------------------
 
     def accumulators(self) -> list[dict[str, int]]:
         """Return the accumulators of one instant by name: those of the port, then those of each slot."""
         self._registers.write(self._prefix + "latch", 1)
-        return read_accumulators(self._registers, self.port)
+        return received.read_accumulators(self._registers, self.port)
 
 
 def latch_all(registers: Registers, latches: Sequence[str]) -> None:
@@ -382,10 +316,12 @@ def latch_all(registers: Registers, latches: Sequence[str]) -> None:
     registers.link.write_scattered({registers.register(latch).address: 1 for latch in latches})
 
 
-def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetting]) -> dict[BinKind, Histogram]:
+def histograms_of(
+    words: NDArray[np.uint32], settings: Mapping[formats.BinKind, BinSetting]
+) -> dict[formats.BinKind, Histogram]:
     """Return the histograms that ``words`` of a slot hold."""
     found = {}
-    for kind, bins in BINS.items():
+    for kind, bins in formats.BINS.items():
         counts = words[bins.first : bins.first + bins.words].astype(np.int64)
         found[kind] = Histogram(kind, settings[kind], int(counts[0]), int(counts[-1]), counts[1:-1])
     return found
@@ -394,14 +330,14 @@ def histograms_of(words: NDArray[np.uint32], settings: Mapping[BinKind, BinSetti
 OCTETS_MAX, SHIFT_MAX = 8, 15
 
 
-def check_place(place: StampPlace) -> None:
+def check_place(place: formats.StampPlace) -> None:
     """Raise UsageError, naming the reason, where the gateware can't take a stamp from ``place``."""
     end = place.offset + place.octets
     if not 1 <= place.octets <= OCTETS_MAX or not place.bits:
         raise UsageError(f"a stamp can't have {place.octets} octets: give 1 to {OCTETS_MAX}")
-    if place.offset < 0 or end > HEAD_OCTETS:
+    if place.offset < 0 or end > formats.HEAD_OCTETS:
         raise UsageError(
-            f"a stamp can't lie in octets {place.offset} to {end - 1}: give places within {HEAD_OCTETS} octets"
+            f"a stamp can't lie in octets {place.offset} to {end - 1}: give places within {formats.HEAD_OCTETS} octets"
         )
     if not 0 <= place.shift <= SHIFT_MAX:  # A field may have bits beyond the 64 of the time: they are 0.
         raise UsageError(f"a stamp can't be shifted by {place.shift} nibbles: give 0 to {SHIFT_MAX}")

@@ -17,19 +17,13 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1  # Of a value (ns).
 
 @dataclass(frozen=True)
 class Bounds:
-    """A figure that lies between two values, both included.
-
-    Attributes
-    ----------
-    least, most : float
-    """
+    """A figure that lies between two values, both included."""
 
     least: float
     most: float
 
     @property
     def middle(self) -> float:
-        """The value in the middle."""
         return (self.least + self.most) / 2
 
     @property
@@ -40,19 +34,12 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Cells:
-    """Values of which each is known to lie within one of these intervals.
+    """Values of which each is known to lie within one of these intervals."""
 
-    Attributes
-    ----------
-    lows, highs : array, shape (cells,), of int64
-        Ends of each interval, both included (ns).
-    counts : array, shape (cells,), of int64
-        Values that lie in it, 1 at least.
-    """
-
+    #: ``lows``, ``highs``: shape (cells,): ends of each interval, both included (ns).
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # Shape (cells,): values that lie in it, 1 at least.
 
     @staticmethod
     def of(cells: Iterable[tuple[int, int, int]]) -> "Cells":
@@ -70,11 +57,9 @@ class Cells:
 
     @property
     def total(self) -> int:
-        """Values of all cells."""
         return int(self.counts.sum())
 
     def and_those(self, *more: "Cells") -> "Cells":
-        """Return these cells and others together."""
         parts = (self, *more)
         lows, highs, counts = (
             np.concatenate([getattr(one, name) for one in parts]) for name in ("lows", "highs", "counts")

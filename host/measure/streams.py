@@ -5,14 +5,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from liteprobe.cores.formats import (
-    BIT_ERRORS,
-    PORT_ACCUMULATORS,
-    STREAM_ACCUMULATORS,
-    STREAM_SLOT_WORDS,
-    Accumulator,
-    lost_frames,
-)
+from liteprobe.cores import formats
 from liteprobe.host.device.registers import Registers
 
 STREAM_IDS = 1 << 16
@@ -20,40 +13,32 @@ STREAM_IDS = 1 << 16
 
 @dataclass(frozen=True)
 class ReceivedStream:
-    """Probe frames of a stream; damaged ones are in none.
+    """Probe frames of a stream; damaged ones are in none."""
 
-    Attributes
-    ----------
-    slot : int
-        From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
-    stream_id : int or None
-        None in slot 0.
-    frames, octets, first_stamp_ns, last_stamp_ns : int
-        Duplicates and late ones too; octets without FCS. Stamps are 0 without frames.
-    expected, lost, duplicated, reordered, beyond_window : int
-        Next sequence number that is expected, and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
-    delay_min_ns, delay_max_ns, delay_sum_ns, delay_square_sum : int
-        RX stamp less TX stamp (ns, ns^2), exact; 0 without frames.
-    bit_errors, damaged_bit_errors : int or None
-        Bits of the fill that are not PRBS-31's, of all frames of the stream; and of those with a bad FCS, which are counted
-        nowhere else in it. None: this probe checks no fill, or not that of this stream (`Monitor.watch`).
-    """
-
-    slot: int
-    stream_id: int | None
+    slot: int  # From 1 on; 0: the probe frames of all other streams, whose sequence numbers then say nothing.
+    stream_id: int | None  # None in slot 0.
+    #: ``frames``, ``octets``, ``first_stamp_ns``, ``last_stamp_ns``: duplicates and late ones too; octets without FCS.
+    #: Stamps are 0 without frames.
     frames: int
     octets: int
     first_stamp_ns: int
     last_stamp_ns: int
+    #: ``expected``, ``lost``, ``duplicated``, ``reordered``, ``beyond_window``: next sequence number that is expected,
+    #: and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
     expected: int
     lost: int
     duplicated: int
     reordered: int
     beyond_window: int
+    #: ``delay_min_ns``, ``delay_max_ns``, ``delay_sum_ns``, ``delay_square_sum``: RX stamp less TX stamp (ns, ns^2),
+    #: exact; 0 without frames.
     delay_min_ns: int
     delay_max_ns: int
     delay_sum_ns: int
     delay_square_sum: int
+    #: ``bit_errors``, ``damaged_bit_errors``: bits of the fill that are not PRBS-31's, of all frames of the stream; and
+    #: of those with a bad FCS, which are counted nowhere else in it. None: this probe checks no fill, or not that of
+    #: this stream (`Monitor.watch`).
     bit_errors: int | None = None
     damaged_bit_errors: int | None = None
 
@@ -100,17 +85,17 @@ def read_accumulators(registers: Registers, port: int) -> list[dict[str, int]]:
     """
     memory = streams_memory(port)
     words = registers.read_memory(memory, 0, registers.memory(memory).words)
-    slots = words.reshape(-1, STREAM_SLOT_WORDS).tolist()
-    return [named(PORT_ACCUMULATORS, slots[0]), *(named(STREAM_ACCUMULATORS, slot) for slot in slots)]
+    slots = words.reshape(-1, formats.STREAM_SLOT_WORDS).tolist()
+    return [named(formats.PORT_ACCUMULATORS, slots[0]), *(named(formats.STREAM_ACCUMULATORS, slot) for slot in slots)]
 
 
 def read_stream(registers: Registers, port: int) -> dict[str, int]:
     """Return the accumulators of the first stream, as of the last snapshot, by name."""
-    words = registers.read_memory(streams_memory(port), STREAM_SLOT_WORDS, STREAM_SLOT_WORDS)
-    return named(STREAM_ACCUMULATORS, words.tolist())
+    words = registers.read_memory(streams_memory(port), formats.STREAM_SLOT_WORDS, formats.STREAM_SLOT_WORDS)
+    return named(formats.STREAM_ACCUMULATORS, words.tolist())
 
 
-def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, int]:
+def named(layout: Mapping[str, formats.Accumulator], words: Sequence[int]) -> dict[str, int]:
     """Return the accumulators that ``words`` of a slot hold, by name."""
     return {name: place.value(words) for name, place in layout.items()}
 
@@ -118,10 +103,10 @@ def named(layout: Mapping[str, Accumulator], words: Sequence[int]) -> dict[str, 
 def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> ReceivedStream:
     """Return the stream of a slot from its accumulators; ``is_checked``: its fill is."""
     in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
-    named = {name: value for name, value in values.items() if is_checked or name not in BIT_ERRORS}
+    named = {name: value for name, value in values.items() if is_checked or name not in formats.BIT_ERRORS}
     fields = {name + "_ns" if name in in_ns else name: value for name, value in named.items()}
     stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
-    return ReceivedStream(slot=slot, stream_id=stream_id, lost=lost_frames(values), **fields)
+    return ReceivedStream(slot=slot, stream_id=stream_id, lost=formats.lost_frames(values), **fields)
 
 
 def counters_of(registers: Registers, port: int) -> list[str]:

@@ -23,15 +23,9 @@ SCHEMA = pa.schema(
         ("action", pa.string()),
         ("name", pa.string()),
         *((f"{column}_{kind}", arrow) for column in ("asked", "value") for kind, arrow in TYPES.items()),
-        ("status", pa.string()),
-        ("error", pa.string()),
-        ("sent_utc", pa.timestamp("ns")),
-        ("received_utc", pa.timestamp("ns")),
-        ("agent_utc", pa.timestamp("ns")),
-        ("agent_monotonic_ns", pa.int64()),
-        ("agent_duration_ns", pa.int64()),
-        ("number", pa.int64()),
-        ("missed", pa.int64()),
+        *((name, pa.string()) for name in ("status", "error")),
+        *((name, pa.timestamp("ns")) for name in ("sent_utc", "received_utc", "agent_utc")),
+        *((name, pa.int64()) for name in ("agent_monotonic_ns", "agent_duration_ns", "number", "missed")),
     ]
 )
 

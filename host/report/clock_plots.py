@@ -22,12 +22,8 @@ with extras.named():
 
 CLOCK, OSCILLATOR, EDGES = "#1f5fa8", "#c2560a", "#6a7583"
 SIZE_IN = (7.5, 11.2)
-STATES = {
-    "acquiring": "#f3d9b1",
-    "holdover": "#f6ecc0",
-    "free-running": "#f3c6c0",
-    "unknown": "#e3d3e6",
-}  # Locked: white.
+# Locked: white.
+STATES = {"acquiring": "#f3d9b1", "holdover": "#f6ecc0", "free-running": "#f3c6c0", "unknown": "#e3d3e6"}
 SILENCE = "#e9ecf0"
 SIGMAS_95 = 1.96
 FORMATS = (".svg", ".png", ".pdf")
@@ -48,13 +44,7 @@ STYLE: dict[Any, Any] = {
 
 
 def write(path: Path, name: str, log: ClockLog, smoothed: Smoothed) -> None:
-    """Draw a log into a file, whose name says the format.
-
-    Raises
-    ------
-    UsageError
-        When the format is none of svg, png and pdf.
-    """
+    """Draw a log into a file, whose name says the format; raises UsageError when the format is none of svg, png and pdf."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path} names no format: end it in {', '.join(FORMATS)}")
     with matplotlib.rc_context(STYLE):

@@ -11,28 +11,18 @@ from liteprobe.host.base import extras
 from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
-from liteprobe.host.report.plots import DASHES, HEIGHT_IN, PLAIN, SERIES, axes_of, svg
-from liteprobe.host.run.emulate import (
-    CLASSES,
-    DROPS,
-    STATIONS,
-    ClassDelays,
-    ClassLook,
-    DirectionLook,
-    EmulationResult,
-    stations_of,
-)
+from liteprobe.host.report.plots import HEIGHT_IN, PLAIN, axes_of, legend_below, percent_axis, series, svg
+from liteprobe.host.run import emulate
 from liteprobe.host.traffic.network.document import treatment, write_network
 
 with extras.named():
     import matplotlib
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
 
-Figure = Callable[[ClassLook], float | None]
+Figure = Callable[[emulate.ClassLook], float | None]
 TITLE = "A network, emulated"
 WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
-FATES = f"name arrived sent {' '.join(DROPS)} duplicated corrupted held_back late"
+FATES = f"name arrived sent {' '.join(emulate.DROPS)} duplicated corrupted held_back late"
 QUEUES = "frames most least_ns most_ns background background_dropped"
 DEFINED = ("Frame length",)
 FATES_WORDS = (
@@ -41,7 +31,7 @@ FATES_WORDS = (
 )
 
 
-def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> None:
+def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     title = f"{TITLE}: {result.network.name}" if result.network else TITLE
     ran = f"{page.address(content['url'])}: {ended(f'{result.last.there.seconds:,.3f} s', result.end or 'running')}."
@@ -64,7 +54,7 @@ def write(path: Path, result: EmulationResult, content: Mapping[str, Any]) -> No
 # # #
 
 
-def _tiles(result: EmulationResult) -> Block:
+def _tiles(result: emulate.EmulationResult) -> Block:
     classes = [one for way in result.last.ways for one in way.classes]
     tiles = [
         (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
@@ -78,10 +68,14 @@ def _tiles(result: EmulationResult) -> Block:
 
 
 def _stations(report: StationsReport) -> list[Block]:
-    return [heading("Stations"), listed(list(STATIONS.values()), stations_of(report)), *said_of([report.sentence])]
+    return [
+        heading("Stations"),
+        listed(list(emulate.STATIONS.values()), emulate.stations_of(report)),
+        *said_of([report.sentence]),
+    ]
 
 
-def _way(result: EmulationResult, last: DirectionLook) -> list[Block]:
+def _way(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[Block]:
     way = last.way
     looks = [getattr(look, way) for look in result.samples]
     outside = (
@@ -100,22 +94,22 @@ def _way(result: EmulationResult, last: DirectionLook) -> list[Block]:
     return [
         heading(WAYS[way]),
         *_asked(result, way),
-        listed(CLASSES.of(FATES), last.classes),
-        listed([*CLASSES.of("name"), _mean_rate(last.seconds), *CLASSES.of(QUEUES)], last.classes),
+        listed(emulate.CLASSES.of(FATES), last.classes),
+        listed([*emulate.CLASSES.of("name"), _mean_rate(last.seconds), *emulate.CLASSES.of(QUEUES)], last.classes),
         *said_of([outside]),
         page.figures(captions),
     ]
 
 
 def _mean_rate(seconds: float) -> Column:
-    def of(one: ClassLook) -> float | None:
+    def of(one: emulate.ClassLook) -> float | None:
         octets = one.counts.sent_octets
         return None if octets is None or not seconds else 8 * octets / seconds
 
     return Column("mean_bps", "", "Mb/s,\nmean", 3, MEGA, of=of)
 
 
-def _asked(result: EmulationResult, way: str) -> list[Block]:
+def _asked(result: emulate.EmulationResult, way: str) -> list[Block]:
     if result.network is None:
         return []
     classes = getattr(result.network, way).numbered.values()
@@ -126,17 +120,17 @@ def _asked(result: EmulationResult, way: str) -> list[Block]:
 # Plots --------------------------------------------------------------------------------------------
 
 
-def draw_rates(looks: Sequence[DirectionLook]) -> str:
+def draw_rates(looks: Sequence[emulate.DirectionLook]) -> str:
     """Draw the rate at which each class left, over time."""
     return _over_time(looks, lambda one: _scaled(one.sent_bps), "octets of frames without FCS (Mb/s)", "rates")
 
 
-def draw_queues(looks: Sequence[DirectionLook]) -> str:
+def draw_queues(looks: Sequence[emulate.DirectionLook]) -> str:
     """Draw what waited of each class, over time."""
     return _over_time(looks, lambda one: float(one.queue.frames), "frames that wait for the link", "queues")
 
 
-def draw_delays(look: DirectionLook) -> str:
+def draw_delays(look: emulate.DirectionLook) -> str:
     """Draw which part of the frames of each class was due within which delay: known at the dots."""
     known = [one for one in look.classes if any(one.delays.counts)]
     with matplotlib.rc_context(PLAIN):
@@ -146,27 +140,22 @@ def draw_delays(look: DirectionLook) -> str:
             if one not in known:
                 continue
             ends, shares = _steps(one.delays)
-            axes.plot(ends, shares, marker="o", ms=3, lw=1.4, **_look(place))
-            lines.append(Line2D([], [], label=one.name, **_look(place)))
-        if not lines:
-            axes.set_title("nothing to draw", loc="left")
-        else:
-            if axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
-                axes.set_xscale("log", subs=())
-                axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
-        axes.set_ylim(0, 105)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.plot(ends, shares, marker="o", ms=3, lw=1.4, **series(place))
+            lines.append((one.name, place))
+        if lines and axes.dataLim.x1 > 5 * axes.dataLim.x0:  # Else it would have a tick or none.
+            axes.set_xscale("log", subs=())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        legend_below(figure, axes, lines)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlabel("delay, SFD to SFD (ms)")
-        axes.set_ylabel("frames that were due")
+        percent_axis(axes, "frames that were due")
     return svg(figure, f"emulate-delays-{look.way}")
 
 
 # # #
 
 
-def _steps(delays: ClassDelays) -> tuple[list[float], list[float]]:
+def _steps(delays: emulate.ClassDelays) -> tuple[list[float], list[float]]:
     """Return delays (ms), and per cent of the frames that were due within them: at the ends, and where bins meet."""
     total, within = sum(delays.counts), 0
     least, most = (delays.least_ns or 0.0, delays.most_ns or 0.0)
@@ -179,15 +168,11 @@ def _steps(delays: ClassDelays) -> tuple[list[float], list[float]]:
     return [*ends, most / 1e6], [*shares, 100.0]
 
 
-def _look(place: int) -> dict[str, Any]:
-    return {"color": SERIES[place % len(SERIES)], "ls": DASHES[place // len(SERIES) % len(DASHES)]}
-
-
 def _scaled(value_bps: float | None) -> float | None:
     return None if value_bps is None else value_bps / 1e6
 
 
-def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, name: str) -> str:
+def _over_time(looks: Sequence[emulate.DirectionLook], figure_of: Figure, label: str, name: str) -> str:
     with matplotlib.rc_context(PLAIN):
         figure, (axes,) = axes_of(1, HEIGHT_IN)
         lines = []
@@ -200,12 +185,9 @@ def _over_time(looks: Sequence[DirectionLook], figure_of: Figure, label: str, na
             ]
             if not points:
                 continue
-            axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **_look(place))
-            lines.append(Line2D([], [], label=one.name, **_look(place)))
-        if not lines:
-            axes.set_title("nothing to draw", loc="left")
-        else:
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+            axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **series(place))
+            lines.append((one.name, place))
+        legend_below(figure, axes, lines)
         axes.set_xlim(0, looks[-1].seconds or 1.0)
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
         axes.set_xlabel("since the start (s)")

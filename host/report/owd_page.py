@@ -51,28 +51,14 @@ BOUND = """
 
 @dataclass(frozen=True)
 class Points:
-    """Packets of a program.
+    """Packets of a program."""
 
-    Attributes
-    ----------
-    length : int
-        Of its frames (octets).
-    sent_ns : array, shape (packets,)
-        When each that arrived was sent, by the sender's clock.
-    owd_ns : array, shape (packets,)
-    lost_ns : array, shape (lost packets,)
-        When each that is lost was sent, to within an interval.
-    bound_ns : float or None
-        95 % bound of the error of each delay.
-    is_resolved : bool
-        The tick of the receive stamps is resolved by the line's clock; else each delay may be half a tick off.
-    """
-
-    length: int
-    sent_ns: NDArray[np.int64]
-    owd_ns: NDArray[np.float64]
-    lost_ns: NDArray[np.int64]
-    bound_ns: float | None
+    length: int  # Of its frames (octets).
+    sent_ns: NDArray[np.int64]  # Shape (packets,): when each that arrived was sent, by the sender's clock.
+    owd_ns: NDArray[np.float64]  # Shape (packets,).
+    lost_ns: NDArray[np.int64]  # Shape (lost packets,): when each that is lost was sent, to within an interval.
+    bound_ns: float | None  # 95 % bound of the error of each delay.
+    #: The tick of the receive stamps is resolved by the line's clock; else each delay may be half a tick off.
     is_resolved: bool = True
 
     @staticmethod
@@ -106,7 +92,6 @@ class OneWayReport:
 
     @property
     def ends(self) -> str:
-        """From where to where."""
         return page.address(self.sweep.name)
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
-from liteprobe.host.analysis.columns import MEGA, NONE, Column, shown
+from liteprobe.host.analysis.columns import NONE, Column, shown
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of, interval_of, remarks, worst_bound_ns
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import named
@@ -103,21 +103,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Report:
-    """Words a report, beside what it takes from the rows.
+    """Words a report, beside what it takes from the rows."""
 
-    Attributes
-    ----------
-    title : str
-        Heading.
-    paragraphs : sequence of str
-        What was measured and on what, in words.
-    is_paper : bool
-        Whether the packet-train paper's figures stand beside these.
-    """
-
-    title: str = "Packet trains, measured"
-    paragraphs: Sequence[str] = ()
-    is_paper: bool = False
+    title: str = "Packet trains, measured"  # Heading.
+    paragraphs: Sequence[str] = ()  # What was measured and on what, in words.
+    is_paper: bool = False  # Whether the packet-train paper's figures stand beside these.
 
 
 def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report | None = None) -> None:
@@ -163,11 +153,6 @@ def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Block:
     """Return rows as a table of these columns."""
     cells = [[typeset(column.text(row)) for column in columns] for row in rows]
     return table([column.title for column in columns], cells)
-
-
-def megabits(value_bps: float | None) -> str:
-    """Return a rate in Mb/s, to 1 kb/s."""
-    return typeset(shown(value_bps, 3, MEGA))
 
 
 def agrees(row: Row) -> bool | None:

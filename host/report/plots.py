@@ -24,6 +24,7 @@ with extras.named():
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # Colours that are only names: each becomes a variable of the page, so that light and dark both read well.
 INK, MUTED, PAPER = "#010101", "#020202", "#030303"
@@ -39,24 +40,11 @@ BINS_MAX = 60
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "liteprobe",
-    "font.size": 10,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlesize": 10,
-    "axes.titlecolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": MUTED,
-    "grid.alpha": 0.25,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    **{"font.size": 10, "axes.titlesize": 10, "legend.fontsize": 9},
+    **{"axes.grid": True, "grid.color": MUTED, "grid.alpha": 0.25, "axes.edgecolor": MUTED},
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
 }
 
 
@@ -102,6 +90,27 @@ def axes_of(
     figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
     grid = figure.subplots(rows, 1, squeeze=False, height_ratios=ratios, sharex=rows > 1 and ratios is not None)
     return figure, list(grid[:, 0])
+
+
+def series(place: int) -> dict[str, Any]:
+    """Return what the line of a row looks like, of many."""
+    return {"color": SERIES[place % len(SERIES)], "ls": DASHES[place // len(SERIES) % len(DASHES)]}
+
+
+def legend_below(figure: Figure, axes: Axes, lines: Sequence[tuple[str, int]]) -> None:
+    """Name lines below a plot, each with its place among the rows; or say that there is nothing to draw."""
+    if not lines:
+        axes.set_title("nothing to draw", loc="left")
+        return
+    handles = [Line2D([], [], label=name, **series(place)) for name, place in lines]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+
+
+def percent_axis(axes: Axes, label: str) -> None:
+    """Make the y axis one of per cent, from 0 to all."""
+    axes.set_ylim(0, 105)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+    axes.set_ylabel(label)
 
 
 def _size_axis(axes: Axes, lengths: Sequence[int]) -> None:
@@ -267,9 +276,7 @@ def distribution(sweeps: Sequence[Sweep]) -> str:
                 0.93, 0.06, "\n".join(f"{mark} {at:g} {name}" for at, _, mark in marks),
                 transform=axes.transAxes, ha="right", va="bottom", fontsize=8, color=INK,
             )  # fmt: skip
-            axes.set_ylim(0, 105)
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-            axes.set_ylabel("frames sent")
+            percent_axis(axes, "frames sent")
             axes.set_xlabel(f"delay over the least of its row ({name})")
     return svg(figure, "distribution")
 

@@ -14,12 +14,22 @@ from liteprobe.host.base import extras
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of
-from liteprobe.host.report.plots import DASHES, HEIGHT_IN, INK, MUTED, PLAIN, SERIES, axes_of, svg
+from liteprobe.host.report.plots import (
+    HEIGHT_IN,
+    INK,
+    MUTED,
+    PLAIN,
+    SERIES,
+    axes_of,
+    legend_below,
+    percent_axis,
+    series,
+    svg,
+)
 from liteprobe.host.run.figures import DELAYS, OUTSIDE, STREAMS, StreamFigures, TrafficResult, totals
 
 with extras.named():
     import matplotlib
-    from matplotlib.lines import Line2D
 
 TITLE = "Streams, measured"
 DEFINED = ("Frame length", "Time stamps", "Lost, duplicated, reordered", "Late", "Bit errors")
@@ -143,22 +153,16 @@ def draw_delays(rows: Sequence[StreamFigures]) -> str:
         for place, row in enumerate(rows):
             if row not in known or row.latency is None:
                 continue
-            colour, dashes = SERIES[place % len(SERIES)], DASHES[place // len(SERIES) % len(DASHES)]
             at, least, greatest = row.latency.cells.distribution()
             ends = np.concatenate([at[:1], at, [most]]) / unit
             low, high = (100 * np.concatenate([[0.0], shares, shares[-1:]]) for shares in (least, greatest))
-            axes.fill_between(ends, low, high, step="post", color=colour, alpha=0.2, lw=0)
-            axes.step(ends, (low + high) / 2, where="post", color=colour, ls=dashes, lw=1.4)
-            lines.append(Line2D([], [], color=colour, ls=dashes, label=row.name))
-        if not lines:
-            axes.set_title("nothing to draw", loc="left")
-        axes.set_ylim(0, 105)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+            axes.fill_between(ends, low, high, step="post", color=series(place)["color"], alpha=0.2, lw=0)
+            axes.step(ends, (low + high) / 2, where="post", lw=1.4, **series(place))
+            lines.append((row.name, place))
+        percent_axis(axes, "frames that came")
         axes.ticklabel_format(axis="x", useOffset=False)
         axes.set_xlabel(f"one-way delay ({name})")
-        axes.set_ylabel("frames that came")
-        if lines:
-            figure.legend(handles=lines, loc="outside lower center", ncols=3)
+        legend_below(figure, axes, lines)
     return svg(figure, "traffic-delays")
 
 

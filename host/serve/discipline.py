@@ -8,17 +8,7 @@ The edges are stamped by the gateware, so a slow way to the probe costs no accur
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from liteprobe.cores.formats import (
-    CLOCK_COUNT_MASK,
-    CLOCK_JUMPS_BIT,
-    CLOCK_STEPS_BIT,
-    TICK_NS,
-    UNCERTAINTY_UNKNOWN,
-    ClockError,
-    ClockMode,
-    ClockState,
-    TransmitState,
-)
+from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.clock.clock import LOOKS_PER_PERIOD, Edge
 from liteprobe.host.clock.servo import Servo, ServoEdge, ServoOutput, ServoStamp
@@ -35,26 +25,12 @@ WRITE_TICKS = 1000  # From the look at the clock until an increment has been wri
 class Discipline:
     """A servo on this host for one probe.
 
-    Parameters
-    ----------
-    probe : Probe
-    period_ns : int or None
-        Of the PPS; None: the one that the link knows of, or that is set.
-    settings : int
-        Further fields of ``ServoConfig``.
+    ``period_ns``: of the PPS; None: the one that the link knows of, or that is set.
+    ``settings``: further fields of ``ServoConfig``.
 
-    Attributes
-    ----------
-    period_ns : int
-    out : ServoOutput
-        What the servo said last.
-
-    Raises
-    ------
-    ProbeError
-        When the gateware has no such clock, or somebody else disciplines it.
-    UsageError
-        When no servo can follow this period.
+    ``out``: what the servo said last.
+    Raises ProbeError when the gateware has no such clock, or somebody else disciplines it, UsageError when no servo can
+    follow this period.
     """
 
     def __init__(self, probe: Probe, period_ns: int | None = None, **settings: int) -> None:
@@ -69,8 +45,8 @@ class Discipline:
         self.period_ns = period_ns or probe.link.pps_period_ns or status.period_ns
         self._servo = Servo(self.period_ns, **{"quantum_ps": self._clock.quantum_ps, **settings})
         self._clock.enable_pps(self.period_ns)
-        self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
-        self._error = ClockError.NONE
+        self.out = ServoOutput(state=int(formats.ClockState.FREE_RUNNING), uncertainty=formats.UNCERTAINTY_UNKNOWN)
+        self._error = formats.ClockError.NONE
         self._steps = 0
         self._last = self._clock.edge()
         self._heard_ticks = self._timebase.ticks
@@ -81,7 +57,7 @@ class Discipline:
     def run(self, seconds: float | None = None) -> Iterator[Edge | None]:
         """Go on for ``seconds`` (probe time; None: for ever); give each edge as it was taken, None for news without one."""
         step_s = self.period_ns / 1e9 / LOOKS_PER_PERIOD
-        end = None if seconds is None else self._timebase.ticks + round(seconds * 1e9 / TICK_NS)
+        end = None if seconds is None else self._timebase.ticks + round(seconds * 1e9 / formats.TICK_NS)
         while end is None or self._timebase.ticks < end:
             self.wait(step_s)
             edge = self.look()
@@ -90,7 +66,6 @@ class Discipline:
                 yield edge
 
     def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of the probe's time pass."""
         self._probe.wait(seconds)
 
     def tend(self) -> Edge | None:
@@ -128,9 +103,9 @@ class Discipline:
                 "edges": out.edges,
                 "rejected": out.rejected,
                 "holdover": out.holdover * self.period_ns // 10**9,
-                "error": int(self._error | (ClockError.NONE if present else ClockError.NO_PPS))
-                | (self._servo.jumps & CLOCK_COUNT_MASK) << CLOCK_JUMPS_BIT
-                | (self._steps & CLOCK_COUNT_MASK) << CLOCK_STEPS_BIT,
+                "error": int(self._error | (formats.ClockError.NONE if present else formats.ClockError.NO_PPS))
+                | (self._servo.jumps & formats.CLOCK_COUNT_MASK) << formats.CLOCK_JUMPS_BIT
+                | (self._steps & formats.CLOCK_COUNT_MASK) << formats.CLOCK_STEPS_BIT,
             }
         )
 
@@ -145,13 +120,13 @@ class Discipline:
 
     def _may_steer(self) -> bool:
         mode = self._probe.registers.read("clock_mode")
-        if mode == ClockMode.REACQUIRE:
+        if mode == formats.ClockMode.REACQUIRE:
             self._servo.reacquire()
-            self._clock.set_mode(ClockMode.DISCIPLINE)
-        elif mode == ClockMode.LEAVE_ALONE:
-            self.out = ServoOutput(state=int(ClockState.FREE_RUNNING), uncertainty=UNCERTAINTY_UNKNOWN)
+            self._clock.set_mode(formats.ClockMode.DISCIPLINE)
+        elif mode == formats.ClockMode.LEAVE_ALONE:
+            self.out = ServoOutput(state=int(formats.ClockState.FREE_RUNNING), uncertainty=formats.UNCERTAINTY_UNKNOWN)
             self._servo.reacquire()
-        return mode != ClockMode.LEAVE_ALONE
+        return mode != formats.ClockMode.LEAVE_ALONE
 
     def _take(self, edge: Edge) -> None:
         stamp = ServoStamp(now=edge.now_ns, fraction=edge.fraction, ticks=edge.ticks)
@@ -163,7 +138,7 @@ class Discipline:
     def _miss(self) -> None:
         """Tell the servo of each period without an edge, half a period after it was due."""
         now, fraction, ticks = self._timebase.moment()
-        period = self.period_ns // TICK_NS
+        period = self.period_ns // formats.TICK_NS
         since_edge = self._heard_ticks == self._last.ticks
         if ticks - self._heard_ticks < (period + period // 2 if since_edge else period):
             return
@@ -173,15 +148,15 @@ class Discipline:
 
     def _is_sending(self) -> bool:
         """Whether frames of a program leave now: at a step they would leave at another time than they were asked to."""
-        return any(port.transmit.look()[0] == TransmitState.RUNNING for port in self._probe.ports)
+        return any(port.transmit.look()[0] == formats.TransmitState.RUNNING for port in self._probe.ports)
 
     def _obey(self, is_edge: bool) -> None:
-        self._error = ClockError.NONE
+        self._error = formats.ClockError.NONE
         if self.out.has_adjust and self._is_sending():
-            self._error = ClockError.STEP_REFUSED
+            self._error = formats.ClockError.STEP_REFUSED
             self.out = self._servo.refuse(self.out)
         if self._servo.has_jumped(self.out, is_edge):
-            self._error |= ClockError.REFERENCE_JUMPED
+            self._error |= formats.ClockError.REFERENCE_JUMPED
         if self.out.increment:
             self._timebase.increment = self.out.increment
         if self.out.has_adjust:

@@ -35,19 +35,12 @@ HISTOGRAMS = {
 
 
 class Metrics(Collector):
-    """Gives the last look away; before the first one, nothing.
-
-    Attributes
-    ----------
-    look : Look or None
-        Set it after each look.
-    """
+    """Gives the last look away; before the first one, nothing; set ``look`` after each."""
 
     def __init__(self) -> None:
         self.look: Look | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics of the last look."""
         look = self.look
         if look is None:
             return
@@ -59,33 +52,30 @@ class Metrics(Collector):
         yield from _clock(look)
 
 
+def _gauge(name: str, about: str, label: str, of: str, value: float) -> GaugeMetricFamily:
+    """Return a gauge of one value."""
+    gauge = GaugeMetricFamily(PREFIX + name, about, labels=[label])
+    gauge.add_metric([of], value)
+    return gauge
+
+
 def _build() -> Iterator[Metric]:
     """Yield what the numbers come from."""
-    build = GaugeMetricFamily(PREFIX + "build_info", "1, labelled with the version of liteprobe", labels=["version"])
-    build.add_metric([metadata.version("liteprobe")], 1)
-    yield build
+    yield _gauge("build_info", "1, labelled with the version of liteprobe", "version", metadata.version("liteprobe"), 1)
 
 
 def _clock(look: Look) -> Iterator[Metric]:
     """Yield the state of the clock, and the bound of its error where it is known."""
-    state = GaugeMetricFamily(PREFIX + "clock_state", "1 for the state of the clock", labels=["state"])
-    state.add_metric([look.clock_state], 1)
-    yield state
+    yield _gauge("clock_state", "1 for the state of the clock", "state", look.clock_state, 1)
     if look.uncertainty_ns is not None:
-        bound = GaugeMetricFamily(
-            PREFIX + "clock_uncertainty_seconds", "95 % bound of the clock's error", labels=["state"]
-        )
-        bound.add_metric([look.clock_state], look.uncertainty_ns / PER_SECOND)
-        yield bound
+        about, bound_s = "95 % bound of the clock's error", look.uncertainty_ns / PER_SECOND
+        yield _gauge("clock_uncertainty_seconds", about, "state", look.clock_state, bound_s)
 
 
 def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer:
     """Answer Prometheus on a TCP port; 0: a free one. Call ``shutdown`` of what is returned in the end.
 
-    Raises
-    ------
-    ProbeError
-        When the port is taken.
+    Raises ProbeError when the port is taken.
     """
     registry = CollectorRegistry()
     registry.register(metrics)
@@ -99,21 +89,15 @@ def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer
 
 
 def _ports(look: Look) -> Iterator[Metric]:
-    frames = CounterMetricFamily(PREFIX + "frames", "Frames that came to a port, damaged ones too", labels=["port"])
-    octets = CounterMetricFamily(PREFIX + "bytes", "Octets of the frames of a port, without FCS", labels=["port"])
-    events = CounterMetricFamily(
-        PREFIX + "events", "What became of the frames of a port, by cause", labels=["port", "event"]
-    )
-    rates = {
-        "frames_per_s": GaugeMetricFamily(
-            PREFIX + "frames_per_second", "Rate of frames in the last interval of rates", labels=["port"]
-        ),
-        "line_bytes_per_s": GaugeMetricFamily(
-            PREFIX + "line_bytes_per_second",
-            "Octets a second that take the line in the last interval of rates, with FCS, preamble and gap",
-            labels=["port"],
-        ),
-    }
+    port_label = ["port"]
+    frames = CounterMetricFamily(PREFIX + "frames", "Frames that came to a port, damaged ones too", labels=port_label)
+    octets = CounterMetricFamily(PREFIX + "bytes", "Octets of the frames of a port, without FCS", labels=port_label)
+    about = "What became of the frames of a port, by cause"
+    events = CounterMetricFamily(PREFIX + "events", about, labels=["port", "event"])
+    about = "Rate of frames in the last interval of rates"
+    frame_rate = GaugeMetricFamily(PREFIX + "frames_per_second", about, labels=port_label)
+    about = "Octets a second that take the line in the last interval of rates, with FCS, preamble and gap"
+    octet_rate = GaugeMetricFamily(PREFIX + "line_bytes_per_second", about, labels=port_label)
     for port, seen in zip(look.ports, look.events, strict=True):
         label = str(port.port)
         all_frames, all_octets = totals(port, seen)
@@ -122,9 +106,9 @@ def _ports(look: Look) -> Iterator[Metric]:
         for name, count in seen.items():
             if name not in ALL:
                 events.add_metric([label, name], count)
-        rates["frames_per_s"].add_metric([label], port.rate.frames_per_s if port.rate else math.nan)
-        rates["line_bytes_per_s"].add_metric([label], port.rate.line_bits_per_s / 8 if port.rate else math.nan)
-    yield from (frames, octets, events, *rates.values())
+        frame_rate.add_metric([label], port.rate.frames_per_s if port.rate else math.nan)
+        octet_rate.add_metric([label], port.rate.line_bits_per_s / 8 if port.rate else math.nan)
+    yield from (frames, octets, events, frame_rate, octet_rate)
 
 
 def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:

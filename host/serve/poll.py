@@ -35,31 +35,17 @@ UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 @dataclass(frozen=True)
 class Look:
-    """Holds the measurements of a probe at one time.
-
-    Attributes
-    ----------
-    url, clock_state : str
-    uncertainty_ns : float or None
-        95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
-    now_ns : int
-        The probe's time.
-    ports : list of PortMeasurement
-    events : list of dict of str to int
-        Of each port: what was seen, refused and lost, by cause.
-    channels : dict of int to ChannelState
-        That a capture uses.
-    is_choosing : bool
-        Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
-    """
+    """Holds the measurements of a probe at one time."""
 
     url: str
     clock_state: str
+    #: 95 % bound of the error of the probe's clock; None: not known, as of a clock that nobody disciplines.
     uncertainty_ns: float | None
-    now_ns: int
+    now_ns: int  # The probe's time.
     ports: list[PortMeasurement]
-    events: list[dict[str, int]]
-    channels: dict[int, ChannelState] = field(default_factory=dict)
+    events: list[dict[str, int]]  # Of each port: what was seen, refused and lost, by cause.
+    channels: dict[int, ChannelState] = field(default_factory=dict)  # That a capture uses.
+    #: Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     is_choosing: bool = False
 
 
@@ -110,18 +96,9 @@ class Totals:
 
 
 class Poller:
-    """Looks at a probe again and again.
+    """Looks at a probe again and again; ``ports`` None: at all.
 
-    Parameters
-    ----------
-    probe : Probe
-    ports : sequence of int or None
-        Which; None: all.
-
-    Raises
-    ------
-    UsageError
-        When the probe has no such port, or no meters.
+    Raises UsageError when the probe has no such port, or no meters.
     """
 
     def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
@@ -137,19 +114,10 @@ class Poller:
     ) -> None:
         """Say what is measured; nothing where nothing is given.
 
-        Parameters
-        ----------
-        stream_base : int or None
-            First of the streams of each port.
-        bins : dict of BinKind to BinSetting
-            How values are sorted.
-        rate_interval_ns : int or None
-            What rates are counted over, of the probe's time (ns).
+        Raises UsageError when the probe can't.
 
-        Raises
-        ------
-        UsageError
-            When the probe can't.
+        ``stream_base``: first of the streams of each port; ``rate_interval_ns``: what rates are counted over, of the probe's
+        time.
         """
         for monitor in self._monitors:
             if stream_base is not None:
@@ -311,24 +279,13 @@ def number(value: float) -> float | None:
 
 @dataclass
 class Worst:
-    """Peaks of all looks since the last `clear`.
+    """Peaks of all looks since the last `clear`."""
 
-    Attributes
-    ----------
-    since : str
-        Time of day of this host.
-    rate_bps : dict of int to float
-        By port: the greatest rate on the line.
-    lost : dict of int to int
-        By port: most frames that were refused, damaged or lost from one look to the next.
-    waiting : dict of int to int
-        By channel: most blocks that waited.
-    """
-
-    since: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))
-    rate_bps: dict[int, float] = field(default_factory=dict)
+    since: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))  # Time of day of this host.
+    rate_bps: dict[int, float] = field(default_factory=dict)  # By port: the greatest rate on the line.
+    #: By port: most frames that were refused, damaged or lost from one look to the next.
     lost: dict[int, int] = field(default_factory=dict)
-    waiting: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, int] = field(default_factory=dict)  # By channel: most blocks that waited.
     _events: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def clear(self) -> None:
@@ -336,7 +293,6 @@ class Worst:
         self.since, self.rate_bps, self.lost, self.waiting = time.strftime("%H:%M:%S"), {}, {}, {}
 
     def take(self, look: Look) -> None:
-        """Take a look in."""
         for port, events in zip(look.ports, look.events, strict=True):
             number, counts = port.port, losses(events)
             if port.rate and math.isfinite(port.rate.line_bits_per_s):

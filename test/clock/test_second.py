@@ -478,6 +478,19 @@ def test_a_leap_second_that_gps_time_shows_later_moves_tai_by_it() -> None:
     assert found["corrections"][-1] == 1
 
 
+@pytest.mark.parametrize(("pulses", "leaps"), [(1, 0), (9, 0), (10, 1), (11, 1)])
+def test_a_leap_second_is_believed_once_gps_time_has_shown_it_for_ten_pulses(pulses: int, leaps: int) -> None:
+    start = NEW_YEAR + timedelta(hours=1)
+
+    def shown(number: int, utc: datetime) -> bytes:
+        return tim_tp(utc, 0, gps_utc=GPS + 1) if 20 <= number < 20 + pulses else b""
+
+    found = run(60, lambda _, utc: rmc(utc), shown, start)
+    assert found["tai"][28] == tai(start) + 28
+    assert (found["tai"][-1], found["tai_utc"][-1]) == (tai(start, TAI_UTC + leaps) + 59, TAI_UTC + leaps)
+    assert (found["corrections"][-1], found["faults"][-1]) == (leaps, 0 if leaps else UNSURE)
+
+
 @pytest.mark.parametrize("weeks", [-1024, 1024])
 def test_a_receiver_that_lost_count_of_the_weeks_agrees_with_itself(weeks: int) -> None:
     wrong = timedelta(weeks=weeks)

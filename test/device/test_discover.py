@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, EtherboneWrites
@@ -207,6 +208,71 @@ def test_neighbours_are_those_that_have_answered() -> None:
         "192.168.1.51     0x1         0x0         00:00:00:00:00:00     *        eth0\n"
     )
     assert networks.neighbours(table) == {"192.168.1.50": "10:e2:d5:00:00:00"}
+
+
+class ArpLine:
+    """Stands in for a packet socket; ``arrivals`` is how long each frame is waited for (s), and the frame."""
+
+    def __init__(self, arrivals: list[tuple[float, bytes]], clock: SimpleNamespace) -> None:
+        self.arrivals, self.clock = arrivals, clock
+        self.bound: tuple[str, int] | None = None
+        self.sent: list[bytes] = []
+        self.left_s = 0.0
+
+    def __enter__(self) -> "ArpLine":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def bind(self, address: tuple[str, int]) -> None:
+        self.bound = address
+
+    def getsockname(self) -> tuple[str, int, int, int, bytes]:
+        return ("eth0", 0x0806, 0, 1, OWN_MAC)
+
+    def send(self, frame: bytes) -> None:
+        self.sent.append(frame)
+
+    def settimeout(self, left_s: float) -> None:
+        self.left_s = left_s
+
+    def recv(self, _: int) -> bytes:
+        if not self.arrivals or self.arrivals[0][0] > self.left_s:
+            self.clock.now_s += self.left_s
+            raise TimeoutError
+        waited_s, frame = self.arrivals.pop(0)
+        self.clock.now_s += waited_s
+        return frame
+
+
+OWN_MAC = bytes.fromhex("020000000001")
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "answer"),
+    [
+        ([], set()),
+        ([0.2, 0.2], {"10:e2:d5:00:00:00", "10:e2:d5:00:00:01"}),
+        ([0.2, 0.9], {"10:e2:d5:00:00:00"}),
+        ([1.0, 0.0], {"10:e2:d5:00:00:00"}),  # The time is over with the first.
+    ],
+)
+def test_all_who_answer_arp_in_time_are_named(
+    monkeypatch: pytest.MonkeyPatch, waits_s: list[float], answer: set[str]
+) -> None:
+    clock = SimpleNamespace(now_s=100.0)
+    frames = [
+        bytes.fromhex(f"020000000001 10e2d500000{number} 0806 0001 0800 06 04 0002")
+        + bytes.fromhex(f"10e2d500000{number} c0a80132 020000000001 c0a80101")
+        for number in range(2)
+    ]
+    line = ArpLine(list(zip(waits_s, frames, strict=False)), clock)
+    monkeypatch.setattr(networks.socket, "socket", lambda *_: line)
+    monkeypatch.setattr(networks.time, "monotonic", lambda: clock.now_s)
+    assert networks.arp_macs("eth0", "192.168.1.1", "192.168.1.50", 1.0) == answer
+    assert line.bound == ("eth0", 0x0806) and line.sent == [
+        networks.arp_request(OWN_MAC, "192.168.1.1", "192.168.1.50")
+    ]
 
 
 def test_arp_is_as_rfc_826_has_it() -> None:

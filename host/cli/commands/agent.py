@@ -10,44 +10,43 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import duration_ns
+from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns
 
 with lazily():
     from liteprobe.host.agent import agent as agents
     from liteprobe.host.agent import document, keys
-
-if TYPE_CHECKING:
-    from liteprobe.host.agent.agent import Agent
 
 HELP = "let measuring scripts set and read this device, or make keys for that"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("action", choices=tuple(ACTIONS), help="what to do")
-    parser.add_argument(
-        "file", type=Path,
-        help="run: the device as a YAML document, or a Python file with a function offer(agent); keys: NAME, for NAME.key and "
+    add(parser, "action", str, "what to do", choices=tuple(ACTIONS))
+    add(
+        parser,
+        "file",
+        Path,
+        "run: the device as a YAML document, or a Python file with a function offer(agent); keys: NAME, for NAME.key and "
         "NAME.key_secret",
-    )  # fmt: skip
-    parser.add_argument(
-        "--address",
-        metavar="URL",
-        help=f"where to listen; other than loopback with keys alone (default: {AGENT_ADDRESS})",
     )
-    parser.add_argument("--keys", metavar="FILE", type=Path, help="the agent's own keys (NAME.key_secret)")
-    parser.add_argument(
-        "--clients", metavar="FILE", type=Path, action="append", default=[],
-        help="public key of one who may talk to it (NAME.key), or a folder of them; again for more",
-    )  # fmt: skip
-    parser.add_argument(
-        "--limit", metavar="TIME", type=duration_ns, help=f"what a callback may take (default: {AGENT_LIMIT_S:g}s)"
+    add(
+        parser, "--address URL", str, f"where to listen; other than loopback with keys alone (default: {AGENT_ADDRESS})"
     )
+    add(parser, "--keys FILE", Path, "the agent's own keys (NAME.key_secret)")
+    add(
+        parser,
+        "--clients FILE",
+        Path,
+        "public key of one who may talk to it (NAME.key), or a folder of them; again for more",
+        [],
+        action="append",
+    )
+    add(parser, "--limit TIME", duration_ns, f"what a callback may take (default: {AGENT_LIMIT_S:g}s)")
 
 
 OFFER = "offer"
@@ -83,7 +82,7 @@ def _run(args: argparse.Namespace) -> None:
     print(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", file=sys.stderr)
 
 
-def _device(path: Path, limit_s: float) -> tuple[str, Callable[[Agent], None]]:
+def _device(path: Path, limit_s: float) -> tuple[str, Callable[[agents.Agent], None]]:
     """Return the name of a device, and what makes an agent offer it."""
     if path.suffix in (".yaml", ".yml"):
         device = document.read_device(path.read_text(encoding="utf-8"), limit_s, path.name)
@@ -97,7 +96,7 @@ def _device(path: Path, limit_s: float) -> tuple[str, Callable[[Agent], None]]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    offer: Callable[[Agent], None] | None = getattr(module, OFFER, None)
+    offer: Callable[[agents.Agent], None] | None = getattr(module, OFFER, None)
     if not callable(offer):
         raise UsageError(f"{path} has no function {OFFER}(agent): register settings and values of the agent in one")
     return path.stem, offer

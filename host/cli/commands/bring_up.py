@@ -10,20 +10,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_text
-from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output_or_stdout, whole
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output_or_stdout, whole
 
 with lazily():
     from liteprobe.host.cli import tables
     from liteprobe.host.report import files
     from liteprobe.host.suites import bring_up as suite
-
-if TYPE_CHECKING:
-    from liteprobe.host.suites.bring_up import BringUpCheck
 
 FORMAT = "liteprobe-bring-up"
 FORMAT_VERSION = 1
@@ -34,22 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     add_probe(parser)
     group = parser.add_argument_group("extent")
-    group.add_argument(
-        "--frames", metavar="N", type=whole, default=1_000_000, help="frames each way; 0: none (default: 1000000)"
-    )
-    group.add_argument("--ram", metavar="BYTES", type=whole, help="of the SDRAM; 0: none (default: all)")
-    group.add_argument(
-        "--duration",
-        metavar="TIME",
-        type=duration_ns,
-        default=5e9,
-        help="how long to look at the oscillator and at the PPS (default: 5s)",
-    )
-    group.add_argument("--eye", action="store_true", help="find the eye of received data, and keep its middle")
+    add(group, "--frames N", whole, "frames each way; 0: none (default: 1000000)", 1_000_000)
+    add(group, "--ram BYTES", whole, "of the SDRAM; 0: none (default: all)")
+    add(group, "--duration TIME", duration_ns, "how long to look at the oscillator and at the PPS (default: 5s)", 5e9)
+    add(group, "--eye", bool, "find the eye of received data, and keep its middle")
     group = parser.add_argument_group("results")
-    group.add_argument(
-        "--report", metavar="FILE", type=output_or_stdout, help="write the report as Markdown; -: to stdout"
-    )
+    add(group, "--report FILE", output_or_stdout, "write the report as Markdown; -: to stdout")
     add_json(parser, "what was found")
 
 
@@ -81,7 +69,7 @@ def _progress(name: str) -> None:
         print(f"{name} ...", file=sys.stderr, flush=True)
 
 
-def document(facts: Mapping[str, Any], checks: Sequence[BringUpCheck]) -> dict[str, Any]:
+def document(facts: Mapping[str, Any], checks: Sequence[suite.BringUpCheck]) -> dict[str, Any]:
     """Return everything about a bring-up as plain data."""
     return {
         "format": FORMAT,

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from liteprobe.host.base import extras, folders
-from liteprobe.host.cli.arguments import add_flash_options, flash_options
+from liteprobe.host.cli.arguments import add, add_flash_options, flash_options
 from liteprobe.host.cli.lazy import lazily
 
 with lazily():
@@ -38,15 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 boards:
 {boards}"""
     parser.epilog = "options of the gateware come after BOARD: liteprobe build BOARD --help"
-    parser.add_argument("--load", action="store_true", help="load the bitstream into the board (volatile)")
-    parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
+    add(parser, "--load", bool, "load the bitstream into the board (volatile)")
+    add(parser, "--flash", bool, "write the bitstream into the board's flash (it stays)")
     add_flash_options(parser)
-    parser.add_argument("--seed", metavar="N", help="seed of placement (default: the board's own)")
-    parser.add_argument("--no-compile", action="store_true", help="write Verilog, map and driver; run no tool")
-    parser.add_argument("board", metavar="BOARD", help="one of those above")
-    parser.add_argument(
-        "rest", nargs=argparse.REMAINDER, metavar="...", help="more options: liteprobe build BOARD --help"
-    )
+    add(parser, "--seed N", str, "seed of placement (default: the board's own)")
+    add(parser, "--no-compile", bool, "write Verilog, map and driver; run no tool")
+    add(parser, "board BOARD", str, "one of those above")
+    add(parser, "rest ...", str, "more options: liteprobe build BOARD --help", nargs=argparse.REMAINDER)
 
 
 PROGRAM = "liteprobe.soc.build.bitstream"

@@ -5,24 +5,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, write_text
-from liteprobe.host.cli.arguments import add_json, add_ports, add_probe, number, time_ns, whole, wholes
+from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import number, time_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.analysis import calibration
+    from liteprobe.host.analysis import rows as figures
     from liteprobe.host.cli import tables
     from liteprobe.host.suites import sweep
     from liteprobe.host.traffic import train
-
-if TYPE_CHECKING:
-    from liteprobe.host.analysis.calibration import Calibration
-    from liteprobe.host.analysis.rows import Row
 
 HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
 
@@ -32,26 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser)
     add_ports(parser)
     group = parser.add_argument_group("trains")
-    group.add_argument(
-        "--length", metavar="L,L[,L...]", type=wholes, default=list(PAPER_LENGTHS), help="octets without FCS"
-    )
-    group.add_argument("--count", metavar="N", type=whole, default=100, help="frames in a train (default: 100)")
-    group.add_argument("--repeat", metavar="R", type=whole, default=10, help="trains of each length (default: 10)")
+    add(group, "--length L,L[,L...]", wholes, "octets without FCS", list(PAPER_LENGTHS))
+    add(group, "--count N", whole, "frames in a train (default: 100)", 100)
+    add(group, "--repeat R", whole, "trains of each length (default: 10)", 10)
     theory = parser.add_argument_group("theory of the calibrated path")
-    theory.add_argument(
-        "--slope",
-        metavar="NS/B",
-        type=number,
-        default=0.0,
-        help="0 for a wire (default), 8 for each store-and-forward hop",
-    )
-    theory.add_argument(
-        "--intercept",
-        metavar="TIME",
-        type=time_ns,
-        default=0.0,
-        help="delay of the wire itself, in ns or like 1.5us (default: 0)",
-    )
+    add(theory, "--slope NS/B", number, "0 for a wire (default), 8 for each store-and-forward hop", 0.0)
+    add(theory, "--intercept TIME", time_ns, "delay of the wire itself, in ns or like 1.5us (default: 0)", 0.0)
     add_json(parser, "the calibration, for train --calibration")
 
 
@@ -61,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
-    rows: list[Row] = []
+    rows: list[figures.Row] = []
     try:
         measure(request, lambda measured: rows.append(measured.rows[-1]))
     except (ProbeError, KeyboardInterrupt) as end:
@@ -76,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         write_text(args.json, found.text())
 
 
-def _show(args: argparse.Namespace, found: Calibration) -> None:
+def _show(args: argparse.Namespace, found: calibration.Calibration) -> None:
     line = found.line
     slope_reach, intercept_reach = line.interval()
     shown = tables.table("", "measured", "+- 95 %", "theory", "difference", "unit")

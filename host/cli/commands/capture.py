@@ -9,32 +9,20 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    duration_ns,
-    open_probe,
-    output,
-    output_or_stdout,
-    span_ns,
-    whole,
-    wholes,
-)
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
     from liteprobe.host.cli import tables
-
-if TYPE_CHECKING:
-    from liteprobe.host.capture.request import CaptureRequest
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
 
@@ -44,60 +32,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_files(parser)
     _add_choice(parser)
     _add_reduction(parser)
-    parser.add_argument(
-        "-r", "--read", metavar="FILE", type=Path, help="take the blocks of a recording (--blocks); - is stdin"
-    )
+    add(parser, "-r --read FILE", Path, "take the blocks of a recording (--blocks); - is stdin")
     add_probe(parser)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files")
-    group.add_argument("-w", "--write", metavar="FILE.pcapng", type=output_or_stdout, help="write frames; - is stdout")
-    group.add_argument("--headers", metavar="FILE.parquet", type=output, help="write unified headers")
-    group.add_argument("--blocks", metavar="FILE", type=output, help="write blocks as they come, to be read by --read")
+    add(group, "-w --write FILE.pcapng", output_or_stdout, "write frames; - is stdout")
+    add(group, "--headers FILE.parquet", output, "write unified headers")
+    add(group, "--blocks FILE", output, "write blocks as they come, to be read by --read")
     add_json(group, "all counts")
-    group.add_argument(
-        "--utc", metavar="S", nargs="?", const="probe", help="write UTC, S seconds less than TAI (what the probe knows)"
-    )
+    add(group, "--utc S", str, "write UTC, S seconds less than TAI (what the probe knows)", nargs="?", const="probe")
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
-    group.add_argument("--filter", metavar="EXPR", help="like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
-    group.add_argument("--host-filter", action="store_true", help="by libpcap on this host, exactly as tcpdump")
-    group.add_argument("--sample", metavar="N", help="every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
-    group.add_argument(
-        "--damaged", action="store_const", const=True, help="frames with FCS or symbol errors, runts and giants, too"
-    )
-    group.add_argument("--count", metavar="N", type=whole, help="end after N frames")
-    group.add_argument(
-        "--duration", metavar="TIME", type=duration_ns, help="end after so long, like 10s; a number alone is seconds"
-    )
-    group.add_argument("--trigger", metavar="EXPR", help="keep nothing until a frame matches")
-    group.add_argument(
-        "--host-trigger", action="store_const", const=True, help="look for it on this host: all frames come here"
-    )
-    group.add_argument(
-        "--before", metavar="TIME", type=span_ns, help="with --trigger: so much before it (default: 10ms)"
-    )
-    group.add_argument(
-        "--after", metavar="TIME", type=span_ns, help="with --trigger: so much after it (default: to the end)"
-    )
+    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    add(group, "--host-filter", bool, "by libpcap on this host, exactly as tcpdump")
+    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    add(group, "--damaged", bool, "frames with FCS or symbol errors, runts and giants, too")
+    add(group, "--count N", whole, "end after N frames")
+    add(group, "--duration TIME", duration_ns, "end after so long, like 10s; a number alone is seconds")
+    add(group, "--trigger EXPR", str, "keep nothing until a frame matches")
+    add(group, "--host-trigger", bool, "look for it on this host: all frames come here")
+    add(group, "--before TIME", span_ns, "with --trigger: so much before it (default: 10ms)")
+    add(group, "--after TIME", span_ns, "with --trigger: so much after it (default: to the end)")
 
 
 def _add_reduction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the probe hands over")
-    group.add_argument("--snap", metavar="N", type=whole, help="octets of a frame at the most (default: all)")
-    group.add_argument("--keep", choices=KEEPS, help="of a frame (default: what the files need)")
-    group.add_argument("--channels", metavar="N[,N...]", type=wholes, help="flows go to these, by hash (default: 0)")
-    group.add_argument(
+    add(group, "--snap N", whole, "octets of a frame at the most (default: all)")
+    add(group, "--keep", str, "of a frame (default: what the files need)", choices=KEEPS)
+    add(group, "--channels N[,N...]", wholes, "flows go to these, by hash (default: 0)")
+    add(
+        group,
         "--via",
+        str,
+        "how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
         choices=TRANSPORTS,
-        help="how blocks come here (default: udp over Etherbone, dma over PCIe where its devices can be opened, else bus)",
     )
-    group.add_argument(
-        "--udp-port", metavar="PORT", type=whole, help="of this host, of channel 0; 7 more follow (default: free ones)"
-    )
+    add(group, "--udp-port PORT", whole, "of this host, of channel 0; 7 more follow (default: free ones)")
 
 
 #: What a recording can't be asked for any more: option, and its name among the arguments.
@@ -132,18 +106,18 @@ def check(args: argparse.Namespace) -> None:
     if str(args.write) == "-" and str(args.json) == "-":
         raise UsageError("stdout can't take frames and counts: give --json a file")
     for option, name in OF_A_PROBE.items():
-        if args.read and getattr(args, name) is not None:
+        if args.read and all(getattr(args, name) is not nothing for nothing in (None, False)):
             raise UsageError(f"{option} is for a probe, and --read takes a recording: leave one of them out")
 
 
-def request_of(args: argparse.Namespace) -> CaptureRequest:
+def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
     """Return what is asked for."""
     settings = requests.CaptureSettings(
         channels=tuple(args.channels or (0,)),
         snap_length=requests.SNAP_MOST if args.snap is None else args.snap,
         keep=requests.Keep[args.keep.upper()] if args.keep else None,
         sampling=requests.Sampling.of(args.sample) if args.sample else requests.Sampling(),
-        with_damaged=bool(args.damaged),
+        with_damaged=args.damaged,
     )
     return requests.CaptureRequest(
         args.write,
@@ -151,11 +125,11 @@ def request_of(args: argparse.Namespace) -> CaptureRequest:
         args.blocks,
         settings,
         filter=args.filter,
-        host_filter=bool(args.host_filter),
+        host_filter=args.host_filter,
         trigger=args.trigger,
         before_ns=None if args.before is None else round(args.before),
         after_ns=None if args.after is None else round(args.after),
-        host_trigger=bool(args.host_trigger),
+        host_trigger=args.host_trigger,
         count=args.count,
         duration_s=None if args.duration is None else args.duration / 1e9,
         tai_utc_s=_seconds(args.utc),

@@ -10,29 +10,27 @@ import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, Lines, named
-from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, whole
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, whole
 
 with lazily():
     import numpy as np
+    import rich.table
 
     from liteprobe.cores import formats
     from liteprobe.host.analysis import clock_smooth
     from liteprobe.host.cli import tables
+    from liteprobe.host.clock import clock as clocks
     from liteprobe.host.clock import log as clock_log
     from liteprobe.host.clock import servo
     from liteprobe.host.report import clock_plots
     from liteprobe.host.serve import discipline as disciplines
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from liteprobe.host.clock.clock import ClockReport
 
 HELP = "show, log, plot, set or discipline the probe's clock"
 MODES = ("discipline", "leave-alone", "reacquire")
@@ -50,47 +48,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--watch", metavar="TIME", type=duration_ns, help="go on for so long (probe time), 4 looks a period"
-    )
+    add(parser, "--watch TIME", duration_ns, "go on for so long (probe time), 4 looks a period")
     add_json(parser, "the status, a line a look,")
     add_probe(parser)
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="file of the log (CSV)")
-    parser.add_argument(
-        "--for", dest="span", metavar="TIME", type=duration_ns, required=True, help="probe time, like 60s"
-    )
+    add(parser, "--out FILE", output, "file of the log (CSV)", required=True)
+    add(parser, "--for TIME", duration_ns, "probe time, like 60s", dest="span", required=True)
     add_probe(parser)
 
 
 def _add_plot(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("log", type=Path, help="what 'liteprobe clock log' wrote")
-    parser.add_argument("--out", metavar="FILE", type=output, required=True, help="picture: .svg, .png or .pdf")
+    add(parser, "log", Path, "what 'liteprobe clock log' wrote")
+    add(parser, "--out FILE", output, "picture: .svg, .png or .pdf", required=True)
 
 
 def _add_set(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--time", metavar="NS|now", help="TAI in ns since 1970; now: the time of this host")
-    what.add_argument("--mode", choices=MODES, help="what the servo shall do")
-    parser.add_argument("--tai-utc", metavar="S", type=whole, default=TAI_UTC_S, help="for now (default: %(default)s)")
+    add(what, "--time NS|now", str, "TAI in ns since 1970; now: the time of this host")
+    add(what, "--mode", str, "what the servo shall do", choices=MODES)
+    add(parser, "--tai-utc S", whole, "for now (default: %(default)s)", TAI_UTC_S)
     add_probe(parser)
 
 
 def _add_discipline(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--for", dest="span", metavar="TIME", type=duration_ns, help="probe time (default: until Ctrl-C)"
-    )
-    parser.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS (default: what is set, 1s)")
-    parser.add_argument(
-        "--receiver",
-        metavar="NAME",
-        default="timing",
-        help="what its pulses are like: timing (default), navigation, ideal",
-    )
-    parser.add_argument("--oscillator", metavar="NAME", default="xo", help="of the probe: xo (default), tcxo, ocxo")
-    parser.add_argument("--log", metavar="FILE", type=output, help="write a line for each PPS edge, too")
+    add(parser, "--for TIME", duration_ns, "probe time (default: until Ctrl-C)", dest="span")
+    add(parser, "--period TIME", duration_ns, "of the PPS (default: what is set, 1s)")
+    add(parser, "--receiver NAME", str, "what its pulses are like: timing (default), navigation, ideal", "timing")
+    add(parser, "--oscillator NAME", str, "of the probe: xo (default), tcxo, ocxo", "xo")
+    add(parser, "--log FILE", output, "write a line for each PPS edge, too")
     add_probe(parser)
 
 
@@ -106,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
 # Status -------------------------------------------------------------------------------------------
 
 
-def rows(status: ClockReport, now_ns: int) -> dict[str, str]:
+def rows(status: clocks.ClockReport, now_ns: int) -> dict[str, str]:
     """Return what a person wants to read of a clock, name by name."""
     colour = COLOURS[status.name]
     bound = "not known" if status.uncertainty_ns is None else f"{status.uncertainty_ns:.1f} ns (95 %)"
@@ -131,12 +118,12 @@ def rows(status: ClockReport, now_ns: int) -> dict[str, str]:
     return shown
 
 
-def _table(status: ClockReport, now_ns: int) -> Table:
+def _table(status: clocks.ClockReport, now_ns: int) -> rich.table.Table:
     faults = [("[red]fault[/red]", fault) for fault in status.faults]
     return tables.fact_table([*rows(status, now_ns).items(), *faults])
 
 
-def _document(status: ClockReport, now_ns: int) -> dict[str, Any]:
+def _document(status: clocks.ClockReport, now_ns: int) -> dict[str, Any]:
     mode = None if status.mode is None else status.mode.name.lower()
     words = {"state": status.name, "errors": [bit.name.lower() for bit in status.errors if bit.name], "mode": mode}
     return {**asdict(status), **words, "faults": status.faults, "now_ns": now_ns}

@@ -4,6 +4,7 @@
 
 import argparse
 
+from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
 
 with lazily():
@@ -15,7 +16,7 @@ SHELLS = ("bash", "zsh", "tcsh", "fish", "powershell")  # Of shtab, which takes 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("shell", choices=SHELLS, help="source its output from the shell's start-up file")
+    add(parser, "shell", str, "source its output from the shell's start-up file", choices=SHELLS)
 
 
 def run(args: argparse.Namespace) -> None:

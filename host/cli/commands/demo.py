@@ -8,13 +8,14 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.base.output import write_json
-from liteprobe.host.cli.arguments import whole
+from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats
@@ -26,22 +27,14 @@ with lazily():
     from liteprobe.host.suites import sweep
     from liteprobe.host.traffic import train
 
-if TYPE_CHECKING:
-    from liteprobe.host.suites.sweep import Sweep, SweepRequest
-    from liteprobe.host.traffic.train import TrainProgram
-
 HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("build/demo"), help="folder (default: build/demo)"
-    )
-    parser.add_argument(
-        "--repeat", metavar="R", type=whole, default=DEMO_REPEATS, help=f"trains of each kind (default: {DEMO_REPEATS})"
-    )
-    parser.add_argument("--sim", metavar="DIR", type=Path, help="a simulated probe that is built already")
+    add(parser, "--out DIR", Path, "folder (default: build/demo)", Path("build/demo"))
+    add(parser, "--repeat R", whole, f"trains of each kind (default: {DEMO_REPEATS})", DEMO_REPEATS)
+    add(parser, "--sim DIR", Path, "a simulated probe that is built already")
 
 
 LATENCY_NS = 3000
@@ -61,7 +54,7 @@ LEDE = (
 )
 
 
-def requests(out: Path, build: Path, repeats: int) -> list[SweepRequest]:
+def requests(out: Path, build: Path, repeats: int) -> list[sweep.SweepRequest]:
     """Return what is measured: the paper's sweep on two wires, and one kind of train against other traffic."""
     loop_ns = formats.TICK_NS  # The shortest wire.
     # A store-and-forward switch has the whole frame, FCS included, before it sends preamble and SFD.
@@ -69,7 +62,7 @@ def requests(out: Path, build: Path, repeats: int) -> list[SweepRequest]:
     template = train.TrainProgram(length=60, count=1, repeats=repeats)
     paper = sweep.programs_for(PAPER_LENGTHS, PAPER_COUNTS, template)
     loaded = (train.TrainProgram(CROSS_LENGTH, CROSS_COUNT, CROSS_REPEATS, gap_ns=CROSS_GAP_NS),)
-    wires: list[tuple[str, str, tuple[TrainProgram, ...], dict[str, Any]]] = [
+    wires: list[tuple[str, str, tuple[train.TrainProgram, ...], dict[str, Any]]] = [
         ("loopback", "loopback", paper, {"theory_delay": (0.0, loop_ns)}),
         ("switch", f"switch?latency={LATENCY_NS}ns", paper, {"theory_delay": (8.0, switch_ns)}),
         (
@@ -107,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
     tables.console().print(f"{frames} frames in {seconds:.0f} s. Report: {report}", soft_wrap=True)
 
 
-def write(args: argparse.Namespace, measured: list[Sweep]) -> Path:
+def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
     """Write JSON, CSV and the report; return the path of the report."""
     content = files.document(measured, ["liteprobe", *sys.argv[1:]])
     write_json(args.out / "trains.json", content)

@@ -8,12 +8,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_json
-from liteprobe.host.cli.arguments import add_json, duration_ns, whole
+from liteprobe.host.cli.arguments import add, add_json
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, whole
 
 with lazily():
     import rich.text
@@ -21,25 +22,21 @@ with lazily():
     from liteprobe.host.cli import tables
     from liteprobe.host.device import discover
 
-if TYPE_CHECKING:
-    from liteprobe.host.device.discover import FoundProbe
-
 HELP = "find the probes on the network"
 DEFAULT_PORT = 1234  # Of Etherbone, as in liteprobe.host.device.link.etherbone, which would load numpy.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "targets",
+    add(
+        parser,
+        "targets TARGET",
+        str,
+        "where to look: HOST, HOST:PORT or a network like 192.168.1.0/24 (default: all networks of this host, and localhost)",
         nargs="*",
-        metavar="TARGET",
-        help="where to look: HOST, HOST:PORT or a network like 192.168.1.0/24 (default: all networks of this host, and localhost)",
     )
-    parser.add_argument("--port", metavar="N", type=whole, default=DEFAULT_PORT, help="UDP port (default: 1234)")
-    parser.add_argument(
-        "--wait", metavar="TIME", type=duration_ns, default=1e9, help="for answers after the last request (default: 1s)"
-    )
+    add(parser, "--port N", whole, "UDP port (default: 1234)", DEFAULT_PORT)
+    add(parser, "--wait TIME", duration_ns, "for answers after the last request (default: 1s)", 1e9)
     add_json(parser, "them")
 
 
@@ -48,15 +45,7 @@ UNKNOWN = "-"
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look, and print what was found.
-
-    Raises
-    ------
-    NoProbeError
-        When no probe has answered.
-    ProbeError
-        When two have one address.
-    """
+    """Look, and print what was found; raises NoProbeError when no probe has answered, ProbeError when two have one address."""
     if not 0 < args.port < PORTS:
         raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
     asked, skipped = discover.places(args.targets, args.port)
@@ -83,14 +72,14 @@ def addresses(count: int) -> str:
     return "the one address that was asked" if count == 1 else f"{count} addresses"
 
 
-def document(probe: FoundProbe) -> dict[str, Any]:
+def document(probe: discover.FoundProbe) -> dict[str, Any]:
     """Return a probe as plain data."""
     place = asdict(probe.place)
     rest = {name: value for name, value in asdict(probe).items() if name != "place"}
     return {"url": probe.url, **place, **rest, "macs": list(probe.macs), "is_shared": probe.is_shared}
 
 
-def words(probe: FoundProbe) -> str:
+def words(probe: discover.FoundProbe) -> str:
     """Return what to do where two have one address."""
     who = f"MAC addresses {', '.join(probe.macs)}" if len(probe.macs) > 1 else f"{probe.answers} answers to one request"
     return (
@@ -99,7 +88,7 @@ def words(probe: FoundProbe) -> str:
     )
 
 
-def show(found: Sequence[FoundProbe]) -> None:
+def show(found: Sequence[discover.FoundProbe]) -> None:
     """Print a table."""
     shown = tables.table("probe", "what", "preset", "ports", "map", "MAC", text=6)
     for probe in found:

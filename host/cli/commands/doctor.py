@@ -7,11 +7,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, write_json
-from liteprobe.host.cli.arguments import add_json
+from liteprobe.host.cli.arguments import add, add_json
 from liteprobe.host.cli.lazy import lazily
 
 with lazily():
@@ -21,15 +20,12 @@ with lazily():
     from liteprobe.host.cli import tables
     from liteprobe.host.device import discover
 
-if TYPE_CHECKING:
-    from liteprobe.host.base.doctor import Finding
-
 HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("--no-network", action="store_true", help="look for no probes on the network")
+    add(parser, "--no-network", bool, "look for no probes on the network")
     add_json(parser, "them")
 
 
@@ -40,10 +36,7 @@ WAIT_S = 0.5
 def run(args: argparse.Namespace) -> None:
     """Look, print, and fail where what the host needs is missing.
 
-    Raises
-    ------
-    ProbeError
-        When the host can do nothing on this machine.
+    Raises ProbeError when the host can do nothing on this machine.
     """
     checks = look(not args.no_network)
     needed = [check for check in checks if check.is_needed and check.state == doctor.State.MISSING]
@@ -55,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
         raise ProbeError("; ".join(f"{check.name}: {check.said}: {check.advice}" for check in needed))
 
 
-def look(with_network: bool = True) -> list[Finding]:
+def look(with_network: bool = True) -> list[doctor.Finding]:
     """Return what came of all checks; where the host can't run, only of those that say why."""
     checks = [doctor.python(), doctor.packages()]
     if any(check.state == doctor.State.MISSING for check in checks):
@@ -68,7 +61,7 @@ def look(with_network: bool = True) -> list[Finding]:
     return checks
 
 
-def show(checks: Sequence[Finding]) -> None:
+def show(checks: Sequence[doctor.Finding]) -> None:
     """Print a line a check, and under it what to do, as it can be typed."""
     width = max(len(check.name) for check in checks)
     console = tables.console()

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, output, rate_bps, read_text
+from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, rate_bps, read_text
 
 with lazily():
     import rich.console
@@ -29,25 +29,12 @@ with lazily():
     from liteprobe.host.analysis import columns
     from liteprobe.host.base import units
     from liteprobe.host.cli import results, tables
+    from liteprobe.host.device.link import sim_stations
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.traffic import presets
     from liteprobe.host.traffic.network import document, netem
     from liteprobe.host.traffic.network import network as networks
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from liteprobe.host.device.link.sim_stations import Stations, StationsReport
-    from liteprobe.host.run.emulate import (
-        ClassDelays,
-        ClassLook,
-        DirectionLook,
-        Emulation,
-        EmulationLook,
-        EmulationResult,
-    )
-    from liteprobe.host.traffic.network.network import Direction, Network
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
 DEFAULT_PROBE = "sim://emulator"
@@ -56,36 +43,23 @@ DEFAULT_PROBE = "sim://emulator"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     what = parser.add_argument_group("network (one of these)")
-    what.add_argument("network", metavar="FILE.yaml", nargs="?", type=Path, help="a network, as docs/emulator.md shows")
-    what.add_argument(
-        "--preset", metavar="NAME", help="one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty"
-    )
-    what.add_argument(
-        "--from-netem", metavar="WORDS", help='what tc would be told, from port 0 to port 1, like "delay 20ms loss 1%%"'
-    )
-    what.add_argument("--netem-back", metavar="WORDS", help="with --from-netem: of the way back (default: nothing)")
-    what.add_argument(
-        "--expected", metavar="BPS", type=rate_bps, help="with --from-netem: what comes each way at most, for the store"
-    )
-    what.add_argument("--attach", action="store_true", help="the one that runs: look at it, and leave it running")
+    add(what, "network FILE.yaml", Path, "a network, as docs/emulator.md shows", nargs="?")
+    add(what, "--preset NAME", str, "one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty")
+    add(what, "--from-netem WORDS", str, 'what tc would be told, from port 0 to port 1, like "delay 20ms loss 1%%"')
+    add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)")
+    add(what, "--expected BPS", rate_bps, "with --from-netem: what comes each way at most, for the store")
+    add(what, "--attach", bool, "the one that runs: look at it, and leave it running")
     add_probe(parser, DEFAULT_PROBE)
     run = parser.add_argument_group("run")
-    run.add_argument(
-        "--duration",
-        metavar="TIME",
-        type=duration_ns,
-        help="stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
+    add(
+        run, "--duration TIME", duration_ns, "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)"
     )
-    run.add_argument(
-        "--interval", metavar="TIME", type=duration_ns, help="between looks (default: 1s; of sim://emulator 10ms)"
-    )
-    run.add_argument("--detach", action="store_true", help="start it, and leave it running; liteprobe stop ends it")
-    run.add_argument("--check", action="store_true", help="only check it, and show what it does")
-    run.add_argument("--yaml", action="store_true", help="print it as a document, and end")
-    run.add_argument("--schema", action="store_true", help="print the JSON schema of such a file, and end")
-    results = parser.add_argument_group("results")
-    add_json(results, "all figures")
-    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
+    add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of sim://emulator 10ms)")
+    add(run, "--detach", bool, "start it, and leave it running; liteprobe stop ends it")
+    add(run, "--check", bool, "only check it, and show what it does")
+    add(run, "--yaml", bool, "print it as a document, and end")
+    add(run, "--schema", bool, "print the JSON schema of such a file, and end")
+    add_results(parser, "write a report")
 
 
 WAYS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
@@ -116,13 +90,10 @@ def run(args: argparse.Namespace) -> None:
         _follow(args, emulation, facts, probe.link.stations)
 
 
-def network_of(args: argparse.Namespace) -> Network | None:
+def network_of(args: argparse.Namespace) -> networks.Network | None:
     """Return the network that is asked for, checked as far as it can be without a probe; None: the one that runs.
 
-    Raises
-    ------
-    UsageError
-        When none or several are given, or no probe can do it.
+    Raises UsageError when none or several are given, or no probe can do it.
     """
     given = {
         "a file": args.network is not None,
@@ -148,7 +119,7 @@ def network_of(args: argparse.Namespace) -> Network | None:
     return network
 
 
-def _read(args: argparse.Namespace) -> Network:
+def _read(args: argparse.Namespace) -> networks.Network:
     if args.preset is not None:
         return presets.preset(args.preset)
     if args.from_netem is not None:
@@ -160,7 +131,7 @@ def _read(args: argparse.Namespace) -> Network:
     return document.read_network(text, str(args.network), args.network.parent)
 
 
-def _show_asked(args: argparse.Namespace, network: Network) -> None:
+def _show_asked(args: argparse.Namespace, network: networks.Network) -> None:
     if args.yaml:
         print(document.write_network(network), end="")
     else:
@@ -169,9 +140,9 @@ def _show_asked(args: argparse.Namespace, network: Network) -> None:
 
 def _follow(
     args: argparse.Namespace,
-    emulation: Emulation,
+    emulation: runs.Emulation,
     facts: dict[str, int | float | str | bool],
-    stations: Stations | None = None,
+    stations: sim_stations.Stations | None = None,
 ) -> None:
     """Look until the end; without a duration that is Ctrl-C, or when simulated stations have done all."""
     seconds = None if args.duration is None else args.duration / 1e9
@@ -194,33 +165,33 @@ def _follow(
     finish(args, _ended(args, result), facts)
 
 
-def _ended(args: argparse.Namespace, result: EmulationResult) -> EmulationResult:
+def _ended(args: argparse.Namespace, result: runs.EmulationResult) -> runs.EmulationResult:
     """Return a result with the end of its network: one that was only looked at runs on."""
     return replace(result, end="detached") if args.attach else result
 
 
-def _let_go(args: argparse.Namespace, emulation: Emulation) -> None:
+def _let_go(args: argparse.Namespace, emulation: runs.Emulation) -> None:
     """Stop the network, unless it is another host's."""
     if not args.attach:
         emulation.stop()
 
 
-def finish(args: argparse.Namespace, result: EmulationResult, facts: dict[str, int | float | str | bool]) -> None:
+def finish(args: argparse.Namespace, result: runs.EmulationResult, facts: dict[str, int | float | str | bool]) -> None:
     """Print and write a result."""
     content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.document()
     results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain))
 
 
-def _screen(args: argparse.Namespace, look: EmulationLook) -> RenderableType:
+def _screen(args: argparse.Namespace, look: runs.EmulationLook) -> rich.console.RenderableType:
     return live(look, args.probe, int(time.monotonic() / TURN_S))
 
 
 # What is shown ------------------------------------------------------------------------------------
 
 
-def asked(network: Network) -> RenderableType:
+def asked(network: networks.Network) -> rich.console.RenderableType:
     """Return what a network does, a table a direction, and what changes when."""
-    parts: list[RenderableType] = [rich.text.Text(network.name, "bold")]
+    parts: list[rich.console.RenderableType] = [rich.text.Text(network.name, "bold")]
     if network.about:
         parts.append(rich.text.Text(network.about))
     for way in networks.DIRECTIONS:
@@ -233,7 +204,7 @@ def asked(network: Network) -> RenderableType:
     return rich.console.Group(*parts)
 
 
-def live(look: EmulationLook, url: str, turn: int = 0) -> RenderableType:
+def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.RenderableType:
     """Return a screen of a network that runs; ``turn``: which direction, where the terminal is too low for both."""
     head = rich.text.Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
     if look.changes:
@@ -242,7 +213,7 @@ def live(look: EmulationLook, url: str, turn: int = 0) -> RenderableType:
     return rich.console.Group(head, tables.InTurn(panels, turn), rich.text.Text("Ctrl-C stops it.", "dim"))
 
 
-def final(result: EmulationResult) -> RenderableType:
+def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     """Return what came of a network."""
     last = result.last
     said = f"{columns.ended(f'{last.there.seconds:,.3f} s', result.end or 'running')}. Clock {result.clock_state}."
@@ -254,13 +225,13 @@ def final(result: EmulationResult) -> RenderableType:
 # # #
 
 
-def _stations(report: StationsReport) -> RenderableType:
+def _stations(report: sim_stations.StationsReport) -> rich.console.RenderableType:
     stations = runs.STATIONS
     shown = tables.figures([*stations.values()], runs.stations_of(report), lambda row: "bold")
     return rich.console.Group(shown, rich.text.Text(report.sentence))
 
 
-def _asked_way(way: str, direction: Direction) -> RenderableType:
+def _asked_way(way: str, direction: networks.Direction) -> rich.console.RenderableType:
     link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
         link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
@@ -277,7 +248,7 @@ def _asked_way(way: str, direction: Direction) -> RenderableType:
     return shown
 
 
-def _changed(before: Direction, after: Direction) -> list[str]:
+def _changed(before: networks.Direction, after: networks.Direction) -> list[str]:
     """Return what a change of a direction names, a line each."""
     lines = []
     if before.rate_bps != after.rate_bps:
@@ -292,8 +263,8 @@ def _changed(before: Direction, after: Direction) -> list[str]:
     return lines
 
 
-def _panel(way: DirectionLook) -> RenderableType:
-    parts: list[RenderableType] = []
+def _panel(way: runs.DirectionLook) -> rich.console.RenderableType:
+    parts: list[rich.console.RenderableType] = []
     outside = {"bad FCS or length": way.damaged, "no space on the way in": way.overflows}
     if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
         parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
@@ -308,8 +279,8 @@ def _panel(way: DirectionLook) -> RenderableType:
     )
 
 
-def _fates(classes: Sequence[ClassLook]) -> RenderableType:
-    def table(keys: str, is_tight: bool) -> RenderableType:
+def _fates(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
+    def table(keys: str, is_tight: bool) -> rich.console.RenderableType:
         return tables.figures(runs.CLASSES.of(keys), classes, lambda row: "bold", is_tight, "dim")
 
     keys = f"name arrived sent {' '.join(runs.DROPS)} late"
@@ -318,7 +289,7 @@ def _fates(classes: Sequence[ClassLook]) -> RenderableType:
     )
 
 
-def _queues(classes: Sequence[ClassLook]) -> RenderableType:
+def _queues(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
     keys = "arrived_bps sent_bps frames octets most"
     keys += " background background_dropped" * any(one.counts.background for one in classes)
     shown = runs.CLASSES.of(keys)
@@ -331,7 +302,7 @@ def _queues(classes: Sequence[ClassLook]) -> RenderableType:
     return tables.Either(wide, tight)
 
 
-def _delays(one: ClassLook) -> RenderableType:
+def _delays(one: runs.ClassLook) -> rich.console.RenderableType:
     """Return the histogram of a class: a bar for each doubling of the delay."""
     delays = one.delays
     used = [number for number, count in enumerate(delays.counts) if count]
@@ -343,7 +314,7 @@ def _delays(one: ClassLook) -> RenderableType:
     return text
 
 
-def span(delays: ClassDelays) -> str:
+def span(delays: runs.ClassDelays) -> str:
     """Return the ends of delays."""
     if delays.least_ns is None or delays.most_ns is None:
         return columns.NONE

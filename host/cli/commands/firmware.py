@@ -8,53 +8,43 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add_flash_options, add_probe, flash_options, open_probe, span_ns
+from liteprobe.host.cli.arguments import add, add_flash_options, add_probe, flash_options, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import span_ns
 
 with lazily():
     import queue
     import threading
 
+    from liteprobe.host import probe as probes
     from liteprobe.host.base import programs
     from liteprobe.host.device import firmware, firmware_build
-
-if TYPE_CHECKING:
-    from liteprobe.host.device.firmware import Console, Image
-    from liteprobe.host.probe import Probe
 
 HELP = "build, load, flash or talk to the firmware of the probe's processor"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("action", choices=tuple(ACTIONS), help="what to do")
-    parser.add_argument(
-        "image", nargs="?", type=Path, help="image to load or pack (default: the one that was built for this map)"
-    )
-    parser.add_argument("--board", metavar="BOARD", help="board on the JTAG cable whose flash is written (flash)")
+    add(parser, "action", str, "what to do", choices=tuple(ACTIONS))
+    add(parser, "image", Path, "image to load or pack (default: the one that was built for this map)", nargs="?")
+    add(parser, "--board BOARD", str, "board on the JTAG cable whose flash is written (flash)")
     add_flash_options(parser)
-    parser.add_argument("--zephyr", metavar="FOLDER", type=Path, help="sources of Zephyr (default: ZEPHYR_BASE)")
-    parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help="products of build and pack (default: build/firmware/HASH)"
-    )
-    parser.add_argument(
-        "--define", metavar="NAME=VALUE", action="append", default=[], help="an option of Kconfig, for the build"
-    )
-    parser.add_argument(
-        "--type",
+    add(parser, "--zephyr FOLDER", Path, "sources of Zephyr (default: ZEPHYR_BASE)")
+    add(parser, "--out FOLDER", Path, "products of build and pack (default: build/firmware/HASH)")
+    add(parser, "--define NAME=VALUE", str, "an option of Kconfig, for the build", [], action="append")
+    add(
+        parser,
+        "--type LINE",
+        str,
+        "what to type into the shell, whose answer is printed; -: the lines of stdin, as they come",
+        [],
         dest="lines",
-        metavar="LINE",
         action="append",
-        default=[],
-        help="what to type into the shell, whose answer is printed; -: the lines of stdin, as they come",
     )
-    parser.add_argument(
-        "--follow", metavar="TIME", type=span_ns, default=0.0, help="then print the console for so long (probe time)"
-    )
+    add(parser, "--follow TIME", span_ns, "then print the console for so long (probe time)", 0.0)
     add_probe(parser)
 
 
@@ -90,9 +80,9 @@ def _state(args: argparse.Namespace) -> None:
         print(STATES[firmware.boot_state(probe.registers).name])
 
 
-def _load_and_talk(args: argparse.Namespace) -> None:
+def _load(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
-        _load(probe, args.image)
+        _load_image(probe, args.image)
         _talk(probe, args.lines, args.follow / 1e9)
 
 
@@ -101,7 +91,7 @@ def _console(args: argparse.Namespace) -> None:
         _talk(probe, args.lines, args.follow / 1e9)
 
 
-def _image_for_map(args: argparse.Namespace) -> Image:
+def _image_for_map(args: argparse.Namespace) -> firmware.Image:
     """Return the image that is given, or the one that was built for the map."""
     return firmware.read_image(
         args.image or firmware_build.folder_of(firmware_build.find_map(args.map)) / firmware_build.IMAGE
@@ -149,13 +139,13 @@ def _option(text: str) -> str:
     return text if name.startswith("CONFIG_") else f"CONFIG_{text}"
 
 
-def _load(probe: Probe, path: Path | None) -> None:
+def _load_image(probe: probes.Probe, path: Path | None) -> None:
     image = firmware.read_image(path or firmware_build.folder_of_hash(probe.registers.map_hash) / firmware_build.IMAGE)
     firmware.load(probe.registers, image)
     print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
 
 
-def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
+def _talk(probe: probes.Probe, commands: list[str], seconds: float) -> None:
     console = firmware.Console(probe.registers)
     for line in commands:
         if line == STDIN:
@@ -170,7 +160,7 @@ def _talk(probe: Probe, commands: list[str], seconds: float) -> None:
         left_s -= 0.01
 
 
-def type_stdin(console: Console) -> None:
+def type_stdin(console: firmware.Console) -> None:
     """Type what comes on stdin, line by line, and print what the firmware prints meanwhile; until stdin ends.
 
     A line waits for the prompt after the one before, so that a file of commands can be given, too.
@@ -201,11 +191,4 @@ def _print(octets: bytes) -> None:
     sys.stdout.flush()
 
 
-ACTIONS = {
-    "build": _build,
-    "load": _load_and_talk,
-    "pack": _pack,
-    "flash": _flash,
-    "state": _state,
-    "console": _console,
-}
+ACTIONS = {"build": _build, "load": _load, "pack": _pack, "flash": _flash, "state": _state, "console": _console}

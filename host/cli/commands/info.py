@@ -3,14 +3,12 @@
 """Shows facts of a probe: ports, clock, links, register map."""
 
 import argparse
-import json
 
-from liteprobe.host.base.output import STDOUT, write_text
 from liteprobe.host.cli.arguments import add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 
 with lazily():
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import results, tables
 
 HELP = "show what a probe is: ports, clock, links, register map"
 
@@ -25,7 +23,4 @@ def run(args: argparse.Namespace) -> None:
     """Print the probe's facts."""
     with open_probe(args) as probe:
         found = probe.info()
-    if args.json:
-        write_text(args.json, json.dumps(found, indent=2) + "\n")
-    if args.json != STDOUT:
-        tables.facts(found)
+    results.publish(args, tables.fact_table(found.items()), found)

@@ -14,37 +14,30 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.output import STDOUT, Lines
-from liteprobe.host.cli.arguments import add_json, add_probe, duration_ns, open_probe, whole, wholes
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, whole, wholes
 
 with lazily():
     import rich.console
+    import rich.live
     import rich.panel
     import rich.progress_bar
     import rich.table
     import rich.text
 
     from liteprobe.cores import formats
+    from liteprobe.host import probe as probes
     from liteprobe.host.analysis import columns
+    from liteprobe.host.capture import ring
     from liteprobe.host.cli import tables
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
+    from liteprobe.host.measure import streams as received
     from liteprobe.host.serve import metrics as served
     from liteprobe.host.serve import poll
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.live import Live
-    from rich.text import Text
-
-    from liteprobe.host.capture.ring import ChannelState
-    from liteprobe.host.measure.monitor import Histogram, PortMeasurement
-    from liteprobe.host.measure.streams import ReceivedStream
-    from liteprobe.host.probe import Probe
-    from liteprobe.host.serve.poll import Look, Poller, Worst
 
 History = Mapping[int, Sequence[float]]  # Rates of each port that came before (bits/s on the line), the oldest first.
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
@@ -55,29 +48,31 @@ KINDS = ("length", "delay", "arrival")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("--ports", metavar="N[,N...]", type=wholes, help="which ports (default: all)")
-    parser.add_argument(
-        "--streams",
-        metavar="ID",
-        type=whole,
-        help="measure the streams from ID on, 7, 15 or 31 by the build; clears what was measured",
+    add(parser, "--ports N[,N...]", wholes, "which ports (default: all)")
+    add(
+        parser,
+        "--streams ID",
+        whole,
+        "measure the streams from ID on, 7, 15 or 31 by the build; clears what was measured",
     )
-    parser.add_argument(
-        "--bins", metavar="KIND=ORIGIN:WIDTH|keep", type=_bins, action="append", default=[],
-        help="histogram bins, like delay=0:64 (width a power of two, in octets or ns), or 'keep': as they are (default: "
+    add(
+        parser,
+        "--bins KIND=ORIGIN:WIDTH|keep",
+        _bins,
+        "histogram bins, like delay=0:64 (width a power of two, in octets or ns), or 'keep': as they are (default: "
         "chosen from what comes; not with --once); each choice clears streams and histograms",
-    )  # fmt: skip
-    parser.add_argument("--interval", metavar="TIME", type=duration_ns, default=1e9, help="between looks (default: 1s)")
-    parser.add_argument(
-        "--rates", metavar="TIME", type=duration_ns, help="count rates over this time of the probe, from 1ms"
+        [],
+        action="append",
     )
-    parser.add_argument("--once", action="store_true", help="look once, and end")
+    add(parser, "--interval TIME", duration_ns, "between looks (default: 1s)", 1e9)
+    add(parser, "--rates TIME", duration_ns, "count rates over this time of the probe, from 1ms")
+    add(parser, "--once", bool, "look once, and end")
     add_json(parser, "each look, a line a look,")
-    parser.add_argument(
-        "--metrics",
-        metavar="[ADDRESS:]PORT",
-        type=_address,
-        help="serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
+    add(
+        parser,
+        "--metrics [ADDRESS:]PORT",
+        _address,
+        "serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
     )
     add_probe(parser)
 
@@ -128,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
         if not args.once and KEEP not in args.bins:
             looker.follow(kind for kind in kinds.values() if kind not in bins)
         screen = Screen(args, stack)
-        take: list[Callable[[Look], None]] = [screen.show]
+        take: list[Callable[[poll.Look], None]] = [screen.show]
         if args.metrics is not None:
             take.append(_served(args.metrics, stack))
         is_seen = False
@@ -145,7 +140,7 @@ def run(args: argparse.Namespace) -> None:
                 raise
 
 
-def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
+def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:
     """Return what gives looks to those who ask for metrics."""
     metrics = served.Metrics()
     server = served.serve(metrics, where[1], where[0])
@@ -153,7 +148,7 @@ def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
     stack.callback(server.shutdown)
     print(f"metrics: http://{where[0]}:{server.server_port}/metrics", file=sys.stderr)
 
-    def take(look: Look) -> None:
+    def take(look: poll.Look) -> None:
         metrics.look = look
 
     return take
@@ -162,11 +157,7 @@ def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[Look], None]:
 class Screen:
     """Shows looks as was asked for: live in a terminal, else below one another, or as JSON.
 
-    Parameters
-    ----------
-    args : argparse.Namespace
-    stack : ExitStack
-        What is open for it until the end.
+    ``stack``: what is open for it until the end.
     """
 
     def __init__(self, args: argparse.Namespace, stack: ExitStack) -> None:
@@ -174,19 +165,18 @@ class Screen:
         self._is_json_alone = bool(args.json) and args.json == STDOUT
         self._console = tables.console()
         is_live = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._live: Live | None = None
+        self._live: rich.live.Live | None = None
         if is_live and not args.once and not self._is_json_alone:
             self._live = stack.enter_context(tables.live(screen=True))
             self._key = stack.enter_context(pressed())
         self._history: dict[int, deque[float]] = {}
         self._numbers: dict[int, int] = {}
         self._worst = poll.Worst()
-        self._look: Look | None = None
+        self._look: poll.Look | None = None
         self._has_help = False
         self._page = 0
 
-    def show(self, look: Look) -> None:
-        """Show a look."""
+    def show(self, look: poll.Look) -> None:
         self._look = look
         self._worst.take(look)
         for port in look.ports:
@@ -201,7 +191,7 @@ class Screen:
         elif not self._is_json_alone:
             self._console.print(view(look, self._history))
 
-    def waits(self, probe: Probe, looker: Poller, seconds: float) -> bool:
+    def waits(self, probe: probes.Probe, looker: poll.Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""
         if not self._live:
             probe.wait(seconds)
@@ -219,8 +209,7 @@ class Screen:
                 self._draw(max(left_s, 0.0))
         return False
 
-    def _obey(self, key: str, looker: Poller) -> None:
-        """Do what a key says."""
+    def _obey(self, key: str, looker: poll.Poller) -> None:
         self._has_help ^= key == "?"
         self._page += key == "p"
         if key == "b":
@@ -255,26 +244,25 @@ def pressed() -> Iterator[Callable[[], str]]:
 class Fitting:
     """A look with its keys: all of it where it fits into the terminal, else a page of it.
 
-    Parameters
-    ----------
-    look : Look
-    history : dict of int to sequence of float
-    worst : Worst
-    left_s : float
-        Until the next look, of the probe's time; 0: not known.
-    has_help : bool
-    page : int
-        Which, counted on and on.
+    ``left_s``: until the next look, of the probe's time; 0: not known.
+    ``page``: which, counted on and on.
     """
 
     def __init__(
-        self, look: Look, history: History, worst: Worst, left_s: float = 0.0, has_help: bool = False, page: int = 0
+        self,
+        look: poll.Look,
+        history: History,
+        worst: poll.Worst,
+        left_s: float = 0.0,
+        has_help: bool = False,
+        page: int = 0,
     ) -> None:
         self.look, self.history, self.worst = look, history, worst
         self.left_s, self.has_help, self.page = left_s, has_help, page
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what is shown."""
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
         whole = rich.console.Group(*self._head(""), view(self.look, self.history, self.worst))
         if len(console.render_lines(whole, options.update(height=None))) <= options.max_height:
             yield whole
@@ -284,7 +272,7 @@ class Fitting:
         yield from self._head(f"p: page {number + 1}/{len(pages)}")
         yield pages[number]
 
-    def _head(self, pages: str) -> list[RenderableType]:
+    def _head(self, pages: str) -> list[rich.console.RenderableType]:
         """Return the line above: a low terminal cuts the end off."""
         left = f"{self.left_s * 1e3:,.0f} ms" if self.left_s else ""
         said = "choosing bins" if self.look.is_choosing else left and f"next look in {left}"
@@ -293,10 +281,12 @@ class Fitting:
         lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
         short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
         wide, middle, compact = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
-        parts: list[RenderableType] = [tables.Either(wide, tables.Either(middle, compact))]
+        parts: list[rich.console.RenderableType] = [tables.Either(wide, tables.Either(middle, compact))]
         return [*parts, rich.text.Text(HELP_TEXT)] if self.has_help else parts
 
-    def _pages(self, console: Console, options: ConsoleOptions) -> list[RenderableType]:
+    def _pages(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> list[rich.console.RenderableType]:
         """Return all in short, then all of each port, on as many pages as it takes."""
         inner = options.update(height=None, max_width=options.max_width - FRAME_COLUMNS)
         most = (
@@ -304,9 +294,9 @@ class Fitting:
             - FRAME_ROWS
             - len(console.render_lines(rich.console.Group(*self._head("p: page 1/9")), inner))
         )
-        found: list[RenderableType] = [short_view(self.look, self.history, self.worst)]
+        found: list[rich.console.RenderableType] = [short_view(self.look, self.history, self.worst)]
         for port, events in zip(self.look.ports, self.look.events, strict=True):
-            page: list[RenderableType] = []
+            page: list[rich.console.RenderableType] = []
             taken = 0
             at_once = max(1, min(most // 2 - 4, most // 3))  # Streams: a row in each of two tables, or three lines.
             for part in _port_parts(port, events, self.history.get(port.port, ()), self.worst, at_once):
@@ -323,9 +313,13 @@ class Fitting:
 # All of it ----------------------------------------------------------------------------------------
 
 
-def view(look: Look, history: History | None = None, worst: Worst | None = None) -> RenderableType:
+def view(
+    look: poll.Look, history: History | None = None, worst: poll.Worst | None = None
+) -> rich.console.RenderableType:
     """Return a look as a screen."""
-    parts: list[RenderableType] = [rich.text.Text.assemble(("liteprobe ", "bold"), look.url, "   ", _clock(look))]
+    parts: list[rich.console.RenderableType] = [
+        rich.text.Text.assemble(("liteprobe ", "bold"), look.url, "   ", _clock(look))
+    ]
     parts += [
         _port(port, events, (history or {}).get(port.port, ()), worst)
         for port, events in zip(look.ports, look.events, strict=True)
@@ -335,7 +329,7 @@ def view(look: Look, history: History | None = None, worst: Worst | None = None)
     return rich.console.Group(*parts)
 
 
-def _clock(look: Look) -> Text:
+def _clock(look: poll.Look) -> rich.text.Text:
     colour = "green" if look.clock_state in GOOD_CLOCK else "yellow"
     return rich.text.Text.assemble(
         "clock ", (look.clock_state, colour), f", {timebase.bound_words(look.uncertainty_ns)}"
@@ -343,25 +337,25 @@ def _clock(look: Look) -> Text:
 
 
 def _port(
-    port: PortMeasurement, events: dict[str, int], history: Sequence[float], worst: Worst | None
-) -> RenderableType:
+    port: monitor.PortMeasurement, events: dict[str, int], history: Sequence[float], worst: poll.Worst | None
+) -> rich.console.RenderableType:
     return _framed(port.port, _port_parts(port, events, history, worst))
 
 
-def _framed(number: int, parts: Sequence[RenderableType]) -> RenderableType:
+def _framed(number: int, parts: Sequence[rich.console.RenderableType]) -> rich.console.RenderableType:
     return rich.panel.Panel(rich.console.Group(*parts), title=f"port {number}", title_align="left", border_style="cyan")
 
 
 def _port_parts(
-    port: PortMeasurement,
+    port: monitor.PortMeasurement,
     events: dict[str, int],
     history: Sequence[float],
-    worst: Worst | None,
+    worst: poll.Worst | None,
     streams_at_once: int = 1 << 16,
-) -> list[RenderableType]:
+) -> list[rich.console.RenderableType]:
     """Return what there is to show of a port; so many streams are one part."""
     frames, octets = poll.totals(port, events)
-    parts: list[RenderableType] = [_rates(port, frames, octets)]
+    parts: list[rich.console.RenderableType] = [_rates(port, frames, octets)]
     if len(history) > 1:
         recent = [round(rate) for rate in history]
         parts.append(rich.text.Text.assemble(tables.bars(recent), f" up to {max(recent) / 1e6:,.3f} Mb/s"))
@@ -380,7 +374,7 @@ def _port_parts(
     return parts
 
 
-def _worst(number: int, worst: Worst, name: str = "") -> Text:
+def _worst(number: int, worst: poll.Worst, name: str = "") -> rich.text.Text:
     """Return what was worst at a port."""
     rate_bps, lost = worst.rate_bps.get(number), worst.lost.get(number, 0)
     rate = "" if rate_bps is None else f"{rate_bps / 1e6:,.3f} Mb/s, "
@@ -390,7 +384,7 @@ def _worst(number: int, worst: Worst, name: str = "") -> Text:
     )
 
 
-def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
+def _rates(port: monitor.PortMeasurement, frames: int, octets: int) -> rich.console.RenderableType:
     counts = f"{frames:,} frames, {octets:,} octets"
     if not port.has_rates:
         return rich.text.Text(counts)
@@ -413,11 +407,11 @@ def _rates(port: PortMeasurement, frames: int, octets: int) -> RenderableType:
     return rich.console.Group(tables.Either(shown, compact), rich.text.Text(counts))
 
 
-def _bar(total: float, completed: float, width: int, style: str) -> RenderableType:
+def _bar(total: float, completed: float, width: int, style: str) -> rich.console.RenderableType:
     return rich.progress_bar.ProgressBar(total, completed, width, complete_style=style, finished_style=style)
 
 
-def _streams(streams: list[ReceivedStream]) -> RenderableType:
+def _streams(streams: list[received.ReceivedStream]) -> rich.console.RenderableType:
     name = poll.RECEIVED.of("stream_id")
     with_errors = any(stream.bit_errors is not None for stream in streams)
     counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
@@ -433,8 +427,8 @@ def _streams(streams: list[ReceivedStream]) -> RenderableType:
     return tables.Either(wide, tables.Either(compact, rich.console.Group(*lines)))
 
 
-def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableType]:
-    parts: list[RenderableType] = []
+def _histograms(found: list[monitor.Histogram], is_saturated: bool) -> list[rich.console.RenderableType]:
+    parts: list[rich.console.RenderableType] = []
     shown = [histogram for histogram in found if histogram.total]
     widest = max((len(f"{histogram.edges[0]:,.0f}") for histogram in shown), default=0)
     for histogram in shown:
@@ -457,7 +451,7 @@ def _histograms(found: list[Histogram], is_saturated: bool) -> list[RenderableTy
     return parts
 
 
-def _ring(channels: dict[int, ChannelState], worst: Worst | None = None) -> RenderableType:
+def _ring(channels: dict[int, ring.ChannelState], worst: poll.Worst | None = None) -> rich.console.RenderableType:
     shown = rich.table.Table.grid(padding=(0, 2))
     for channel, state in channels.items():
         style = (
@@ -475,9 +469,9 @@ def _ring(channels: dict[int, ChannelState], worst: Worst | None = None) -> Rend
 # In short -----------------------------------------------------------------------------------------
 
 
-def short_view(look: Look, history: History, worst: Worst) -> RenderableType:
+def short_view(look: poll.Look, history: History, worst: poll.Worst) -> rich.console.RenderableType:
     """Return a look in a few lines a port."""
-    parts: list[RenderableType] = [_clock(look)]
+    parts: list[rich.console.RenderableType] = [_clock(look)]
     for port, events in zip(look.ports, look.events, strict=True):
         parts += _short_port(port, events, history.get(port.port, ()), worst)
     for channel, state in look.channels.items():
@@ -488,8 +482,8 @@ def short_view(look: Look, history: History, worst: Worst) -> RenderableType:
 
 
 def _short_port(
-    port: PortMeasurement, events: dict[str, int], history: Sequence[float], worst: Worst
-) -> Iterator[RenderableType]:
+    port: monitor.PortMeasurement, events: dict[str, int], history: Sequence[float], worst: poll.Worst
+) -> Iterator[rich.console.RenderableType]:
     bps = port.rate.line_bits_per_s if port.rate else math.nan
     rate = f"{bps / 1e6:,.3f} Mb/s, {100 * bps / formats.LINE_RATE_BPS:.1f} %" if math.isfinite(bps) else "no rate yet"
     bars = [round(one) for one in history]
@@ -516,7 +510,7 @@ def _short_port(
             yield _short_histogram(found)
 
 
-def _short_histogram(found: Histogram) -> RenderableType:
+def _short_histogram(found: monitor.Histogram) -> rich.console.RenderableType:
     counts, edges = found.counts.tolist(), found.edges
     outside = 100 * (found.below + found.above) / found.total
     low, high = f"{monitor.NAMES[found.kind]:<8}{edges[0]:,.0f} ", f" {edges[-1]:,.0f} {found.unit}"

@@ -8,13 +8,14 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
-from liteprobe.host.cli.arguments import add_steal, duration_ns, output, time_ns, whole
+from liteprobe.host.cli.arguments import add, add_steal
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, time_ns, whole
 
 with lazily():
     from liteprobe.host import probe as probes
@@ -27,44 +28,34 @@ with lazily():
     from liteprobe.host.serve import discipline
     from liteprobe.host.suites import owd, sweep
 
-if TYPE_CHECKING:
-    from liteprobe.host.probe import Probe
-    from liteprobe.host.suites.owd import OneWayResult
-    from liteprobe.host.suites.sweep import Sweep, SweepRequest
-
 HELP = "measure the one-way delay from one probe to another, on a PPS"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     group = parser.add_argument_group("probes")
-    group.add_argument(
-        "--from", dest="probe", metavar="URL", required=True, help="probe that sends, as --probe of train"
-    )
-    group.add_argument("--to", metavar="URL", help="probe that receives (default: the other one of a sim://pair)")
-    group.add_argument("--map", metavar="FILE", type=Path, help="register map of the build that runs in --from")
-    group.add_argument("--map-to", metavar="FILE", type=Path, help="of the build in --to (default: the same)")
+    add(group, "--from URL", str, "probe that sends, as --probe of train", dest="probe", required=True)
+    add(group, "--to URL", str, "probe that receives (default: the other one of a sim://pair)")
+    add(group, "--map FILE", Path, "register map of the build that runs in --from")
+    add(group, "--map-to FILE", Path, "of the build in --to (default: the same)")
     add_steal(group)
-    group.add_argument("--transmit", metavar="PORT", type=whole, default=0, help="port that sends (default: 0)")
-    group.add_argument("--receive", metavar="PORT", type=whole, default=0, help="port that receives (default: 0)")
-    group.add_argument("--both-ways", action="store_true", help="send back at the same time, too")
+    add(group, "--transmit PORT", whole, "port that sends (default: 0)", 0)
+    add(group, "--receive PORT", whole, "port that receives (default: 0)", 0)
+    add(group, "--both-ways", bool, "send back at the same time, too")
     clocks = parser.add_argument_group("clocks")
-    clocks.add_argument(
-        "--discipline", metavar="TIME", type=duration_ns,
-        help="discipline both clocks from here, where no firmware does; begin after so long (probe time)",
-    )  # fmt: skip
-    clocks.add_argument("--period", metavar="TIME", type=duration_ns, help="of the PPS, for --discipline")
-    clocks.add_argument("--any-clock", action="store_true", help="measure with clocks that nobody disciplines, too")
+    add(
+        clocks,
+        "--discipline TIME",
+        duration_ns,
+        "discipline both clocks from here, where no firmware does; begin after so long (probe time)",
+    )
+    add(clocks, "--period TIME", duration_ns, "of the PPS, for --discipline")
+    add(clocks, "--any-clock", bool, "measure with clocks that nobody disciplines, too")
     train.add_program(parser)
     train.add_headers(parser)
     train.add_outputs(parser)
-    parser.add_argument("--save-calibration", metavar="FILE", type=output, help="write it, of a way of --known-delay")
-    parser.add_argument(
-        "--known-delay",
-        metavar="TIME",
-        type=time_ns,
-        help="delay of the way, in ns or like 1.5us, for --save-calibration",
-    )
+    add(parser, "--save-calibration FILE", output, "write it, of a way of --known-delay")
+    add(parser, "--known-delay TIME", time_ns, "delay of the way, in ns or like 1.5us, for --save-calibration")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -76,15 +67,15 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--save-calibration and --known-delay go together")
     calibrated = calibration.load(args.calibration) if args.calibration else None
     request = train.request_of(argparse.Namespace(**{**vars(args), "receive": None}))  # No port of the sender receives.
-    found: list[list[OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
+    found: list[list[owd.OneWayResult]] = [[] for _ in range(1 + args.both_ways)]
 
-    def report(path: Path, sweeps: list[Sweep], content: dict[str, Any]) -> None:
+    def report(path: Path, sweeps: list[sweep.Sweep], content: dict[str, Any]) -> None:
         named = zip(("There", "Back"), sweeps, found, strict=False)
         owd_page.write(path, [owd_page.OneWayReport(*one) for one in named], content)
 
     results = written.Results(args, len(request.programs) * len(found), show, report)
 
-    def take(sweeps: list[Sweep]) -> None:
+    def take(sweeps: list[sweep.Sweep]) -> None:
         if calibrated:
             for one in sweeps:
                 one.rows[-1] = calibrated.correct(one.rows[-1])
@@ -100,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         write_text(args.save_calibration, calibration.calibrate(measured, 0.0, args.known_delay).text())
 
 
-def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None] | None:
+def _disciplined(args: argparse.Namespace, *probes: probes.Probe) -> Callable[[], None] | None:
     """Let the clocks settle, and return what goes on with them."""
     if args.discipline is None:
         return None
@@ -117,11 +108,11 @@ def _disciplined(args: argparse.Namespace, *probes: Probe) -> Callable[[], None]
 
 def _measure(
     args: argparse.Namespace,
-    request: SweepRequest,
-    ends: tuple[Probe, Probe, Callable[[], None] | None],
-    found: list[list[OneWayResult]],
-    take: Callable[[list[Sweep]], None],
-) -> list[Sweep]:
+    request: sweep.SweepRequest,
+    ends: tuple[probes.Probe, probes.Probe, Callable[[], None] | None],
+    found: list[list[owd.OneWayResult]],
+    take: Callable[[list[sweep.Sweep]], None],
+) -> list[sweep.Sweep]:
     """Run all programs, and return a sweep for each direction; ``take`` is given them after each program."""
     sender, receiver, tend = ends
     ways = [(sender, receiver, args.transmit, args.receive)]
@@ -147,7 +138,7 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bars.advance(task)
 
 
-def show(sweeps: list[Sweep]) -> None:
+def show(sweeps: list[sweep.Sweep]) -> None:
     """Print a row for each length of each direction."""
     out = tables.console()
     for one in sweeps:

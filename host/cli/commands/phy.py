@@ -5,24 +5,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.output import STDOUT, write_text
-from liteprobe.host.cli.arguments import add_json, add_probe, open_probe, whole
+from liteprobe.host.base.output import STDOUT
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats
-    from liteprobe.host.cli import tables
+    from liteprobe.host import probe as probes
+    from liteprobe.host.cli import results, tables
     from liteprobe.host.device import phy
     from liteprobe.host.suites import eye as eyes
-
-if TYPE_CHECKING:
-    from liteprobe.host.probe import Probe
-    from liteprobe.host.suites.eye import Eye
 
 HELP = "show the PHYs and their links, or find the middle of the eye of received data (sweep)"
 ACTIONS = ("show", "sweep")
@@ -30,13 +26,13 @@ ACTIONS = ("show", "sweep")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("action", nargs="?", choices=ACTIONS, default="show", help="what to do (default: show)")
+    add(parser, "action", str, "what to do (default: show)", "show", nargs="?", choices=ACTIONS)
     add_probe(parser)
     group = parser.add_argument_group("sweep")
-    group.add_argument("--port", metavar="N", type=int, default=1, help="whose receive delay is changed (default: 1)")
-    group.add_argument("--transmit", metavar="N", type=int, default=0, help="port that sends to it (default: 0)")
-    group.add_argument("--count", metavar="N", type=whole, default=20, help="frames at each delay (default: 20)")
-    group.add_argument("--step", metavar="TAPS", type=whole, default=1, help="from one delay to the next (default: 1)")
+    add(group, "--port N", int, "whose receive delay is changed (default: 1)", 1)
+    add(group, "--transmit N", int, "port that sends to it (default: 0)", 0)
+    add(group, "--count N", whole, "frames at each delay (default: 20)", 20)
+    add(group, "--step TAPS", whole, "from one delay to the next (default: 1)", 1)
     add_json(parser, "what was found")
 
 
@@ -57,36 +53,29 @@ def run(args: argparse.Namespace) -> None:
             _show(args, probe)
 
 
-def _show(args: argparse.Namespace, probe: Probe) -> None:
+def _show(args: argparse.Namespace, probe: probes.Probe) -> None:
     if not phy.Phys.are_there(probe.registers):
         raise UsageError(f"{probe.url} does not reach its PHYs: it is simulated, or not a board with MDIO")
     states = probe.links.states
-    if args.json:
-        write_text(args.json, json.dumps([asdict(state) for state in states], indent=2) + "\n")
-    if args.json == STDOUT:
-        return
     shown = tables.table("port", "PHY", "MDIO", "link", "Energy Efficient Ethernet", text=5)
     for port, state in enumerate(states):
         shown.add_row(str(port), state.name, str(state.address), state.link, state.eee)
-    tables.console().print(shown)
-    for note in probe.links.notes():
+    results.publish(args, shown, [asdict(state) for state in states])
+    for note in probe.links.notes() if args.json != STDOUT else ():
         tables.console().print(note)
 
 
-def _sweep(args: argparse.Namespace, probe: Probe) -> None:
+def _sweep(args: argparse.Namespace, probe: probes.Probe) -> None:
     eye = eyes.sweep(probe, args.port, args.transmit, args.count, args.step)
-    if args.json:
-        write_text(args.json, json.dumps(eye._asdict(), indent=2) + "\n")
-    if args.json != STDOUT:
-        tables.console().print(_drawn(eye, args.step))
-        first, last, middle = (f"{tap * formats.TAP_NS:.3f}" for tap in (eye.first, eye.last, eye.middle))
-        tables.console().print(
-            f"taps {eye.first} to {eye.last} ({first} to {last} ns) bring all {eye.sent} frames; {HIDDEN[eye.clipped]}.\n"
-            f"Port {args.port} is set to tap {eye.middle} ({middle} ns) until the FPGA is loaded again."
-        )
+    first, last, middle = (f"{tap * formats.TAP_NS:.3f}" for tap in (eye.first, eye.last, eye.middle))
+    said = (
+        f"taps {eye.first} to {eye.last} ({first} to {last} ns) bring all {eye.sent} frames; {HIDDEN[eye.clipped]}.\n"
+        f"Port {args.port} is set to tap {eye.middle} ({middle} ns) until the FPGA is loaded again."
+    )
+    results.publish(args, f"{_drawn(eye, args.step)}\n{said}", eye._asdict())
 
 
-def _drawn(eye: Eye, step: int) -> str:
+def _drawn(eye: eyes.Eye, step: int) -> str:
     """Return a line of the eye: a mark each delay."""
     marks = "".join("#" if frames == eye.sent else "." if frames else " " for frames in eye.whole)
     return f"tap 0 |{marks}| {(len(eye.whole) - 1) * step}\n# all frames, . some, blank none"

@@ -6,8 +6,9 @@ import argparse
 import fnmatch
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add_probe, open_probe, whole
+from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.host.cli import tables
@@ -17,9 +18,9 @@ HELP = "read, write or list registers by name"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument("action", choices=["read", "write", "list"], help="what to do")
-    parser.add_argument("name", nargs="?", help="register; 'list' and 'read' take a pattern, like 'port0_tx_*'")
-    parser.add_argument("value", nargs="?", type=whole, help="what to write, decimal or 0x hexadecimal")
+    add(parser, "action", str, "what to do", choices=["read", "write", "list"])
+    add(parser, "name", str, "register; 'list' and 'read' take a pattern, like 'port0_tx_*'", nargs="?")
+    add(parser, "value", whole, "what to write, decimal or 0x hexadecimal", nargs="?")
     add_probe(parser)
 
 

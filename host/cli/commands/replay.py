@@ -7,25 +7,21 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add_json, add_probe, number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.arguments import add, add_probe, add_results
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import number, output, rate_bps, whole, wholes
 
 with lazily():
+    from liteprobe.host import probe as probes
     from liteprobe.host.base import units
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import replay
+    from liteprobe.host.run import streamed as shown
     from liteprobe.host.traffic import stamps
     from liteprobe.host.traffic.trace import trace as traces
-
-if TYPE_CHECKING:
-    from liteprobe.host.probe import Probe
-    from liteprobe.host.run.replay import ReplayResult
-    from liteprobe.host.run.streamed import Show
-    from liteprobe.host.traffic.trace.trace import Trace
 
 HELP = "replay captures of any length with exact gaps, streamed while they run"
 DEFAULT_PROBE = "sim://cable?preset=replay"
@@ -33,53 +29,46 @@ DEFAULT_PROBE = "sim://cable?preset=replay"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "files", metavar="FILE", nargs="+", type=Path, help="pcap or pcapng; two on two ports start in one tick"
-    )
+    add(parser, "files FILE", Path, "pcap or pcapng; two on two ports start in one tick", nargs="+")
     add_probe(parser, DEFAULT_PROBE)
     _add_times(parser)
     _add_frames(parser)
     group = parser.add_argument_group("run")
-    group.add_argument(
-        "--ports", metavar="PORTS", type=wholes, help="ports that send, one a file, like 0,1 (default: 0, 1 and so on)"
-    )
-    group.add_argument(
-        "--loop", metavar="N", type=whole, default=1, help="send all N times; 0: until Ctrl-C (default: 1)"
-    )
-    group.add_argument("--capture", metavar="FILE.pcapng", type=output, help="write what all ports see meanwhile")
-    group.add_argument("--check", action="store_true", help="only look through the files, and say what they come to")
-    results = parser.add_argument_group("results")
-    add_json(results, "all figures")
-    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
+    add(group, "--ports PORTS", wholes, "ports that send, one a file, like 0,1 (default: 0, 1 and so on)")
+    add(group, "--loop N", whole, "send all N times; 0: until Ctrl-C (default: 1)", 1)
+    add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
+    add(group, "--check", bool, "only look through the files, and say what they come to")
+    add_results(parser, "write a report")
 
 
 def _add_times(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("times (default: those of the file)")
     pace = group.add_mutually_exclusive_group()
-    pace.add_argument("--speed", metavar="X", type=number, help="X times as fast as the file says")
-    pace.add_argument(
-        "--rate", metavar="BPS", type=rate_bps, help="at a constant rate on the wire, frame + 24 octets, like 500M"
+    add(pace, "--speed X", number, "X times as fast as the file says")
+    add(pace, "--rate BPS", rate_bps, "at a constant rate on the wire, frame + 24 octets, like 500M")
+    add(pace, "--top", bool, "back to back")
+    add(
+        group,
+        "--margin-ppm PPM",
+        number,
+        "slower by so much, for a device whose clock is slower; 200 is always enough",
+        0.0,
     )
-    pace.add_argument("--top", action="store_true", help="back to back")
-    group.add_argument(
-        "--margin-ppm", metavar="PPM", type=number, default=0.0,
-        help="slower by so much, for a device whose clock is slower; 200 is always enough",
-    )  # fmt: skip
-    group.add_argument("--sort", action="store_true", help="bring packets into order whose times go back")
+    add(group, "--sort", bool, "bring packets into order whose times go back")
 
 
 def _add_frames(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("frames")
-    group.add_argument("--snap", metavar="N", type=whole, help="stream N octets of each; the rest of it is zero")
-    group.add_argument(
-        "--stamp", metavar="PLACE", type=_stamp,
-        help="write the time of its start into each frame: octet:42, octet:42:32 (bits), ipv4.identification, ipv4.checksum or "
+    add(group, "--snap N", whole, "stream N octets of each; the rest of it is zero")
+    add(
+        group,
+        "--stamp PLACE",
+        _stamp,
+        "write the time of its start into each frame: octet:42, octet:42:32 (bits), ipv4.identification, ipv4.checksum or "
         "ipv6.flow_label",
-    )  # fmt: skip
-    group.add_argument(
-        "--stamp-tick", metavar="N", type=whole, default=0, help="a unit of the stamp is 16^N ns (default: 0)"
     )
-    group.add_argument("--repair", action="store_true", help="replay a file that is cut or corrupt up to there")
+    add(group, "--stamp-tick N", whole, "a unit of the stamp is 16^N ns (default: 0)", 0)
+    add(group, "--repair", bool, "replay a file that is cut or corrupt up to there")
 
 
 def _stamp(text: str) -> tuple[str, int | None, int | None]:
@@ -101,21 +90,15 @@ def run(args: argparse.Namespace) -> None:
         tables.console().print(streamed.asked({port: trace.summary() for port, trace in asked.items()}))
         return
 
-    def send(probe: Probe, show: Show) -> ReplayResult:
+    def send(probe: probes.Probe, show: shown.Show) -> replay.ReplayResult:
         options = replay.ReplayOptions(remark=streamed.remark)
         return probe.replay(asked, args.loop or None, args.capture, options, show)
 
     streamed.run(args, send, files.REPLAY)
 
 
-def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
-    """Return the traces that are asked for, by port.
-
-    Raises
-    ------
-    UsageError
-        When they can't be.
-    """
+def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
+    """Return the traces that are asked for, by port; raises UsageError when they can't be."""
     ports = list(range(len(args.files))) if args.ports is None else args.ports
     if len(ports) != len(args.files) or len(set(ports)) != len(ports):
         raise UsageError(
@@ -126,7 +109,7 @@ def traces_of(args: argparse.Namespace) -> dict[int, Trace]:
     return {port: _trace(args, path) for port, path in zip(ports, args.files, strict=True)}
 
 
-def _trace(args: argparse.Namespace, path: Path) -> Trace:
+def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
     trace = traces.Trace.from_pcap(path, args.sort, args.repair)
     if args.speed is not None:
         if args.speed <= 0:

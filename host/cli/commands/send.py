@@ -13,27 +13,15 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    duration_ns,
-    number,
-    of_options,
-    open_probe,
-    output,
-    rate_bps,
-    read_text,
-    time_ns,
-    whole,
-)
+from liteprobe.host.cli.arguments import add, add_probe, add_results, add_waiting_time, of_options, open_probe
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, number, rate_bps, read_text, time_ns, whole
 
 with lazily():
     import rich.console
@@ -45,98 +33,48 @@ with lazily():
     from liteprobe.host.clock import timebase
     from liteprobe.host.report import files, traffic_page
     from liteprobe.host.run import figures
+    from liteprobe.host.run import streams as runs
     from liteprobe.host.traffic import document, headers, intervals, lengths, load, stream
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from liteprobe.host.analysis.columns import Column
-    from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
-    from liteprobe.host.run.streams import Traffic
-    from liteprobe.host.traffic.lengths import Length
-    from liteprobe.host.traffic.stream import Stream
 
 HELP = "send streams of traffic, many at once, and measure each"
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
 #: Options that describe one stream, in the place of a file.
-OF_ONE = (
-    "length",
-    "interval",
-    "rate",
-    "pps",
-    "share",
-    "count",
-    "exponential",
-    "burst",
-    "fill",
-    "stream_id",
-    "seed",
-    "transmit",
-)
+OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "streams",
-        metavar="FILE.yaml",
-        nargs="?",
-        type=Path,
-        help="streams, as docs/traffic.md shows; or one by options",
-    )
+    add(parser, "streams FILE.yaml", Path, "streams, as docs/traffic.md shows; or one by options", nargs="?")
     add_probe(parser, DEFAULT_PROBE)
     add_stream(parser)
     add_headers(parser, "up to four times")
     group = parser.add_argument_group("run")
-    group.add_argument(
-        "--receive", metavar="PORT", type=whole, help="port that measures (default: where the wire leads)"
-    )
-    group.add_argument(
-        "--duration",
-        metavar="TIME",
-        type=duration_ns,
-        help="stop after this time, like 10s (default: when all is sent)",
-    )
-    group.add_argument(
-        "--latency-range",
-        metavar="LEAST,MOST",
-        type=_range,
-        help="of histograms, in ns or like 0,100us (default: what comes)",
-    )
-    group.add_argument(
-        "--waiting-time", metavar="TIME", type=duration_ns,
-        help="T_max: a frame that takes longer is lost (default: 2ms simulated, 1s else)",
-    )  # fmt: skip
-    group.add_argument(
-        "--detach", action="store_true", help="let them go on without this host (liteprobe stop ends them)"
-    )
-    group.add_argument("--check", action="store_true", help="only check them, and show the share of the line of each")
-    group.add_argument("--schema", action="store_true", help="print the JSON schema of such a file, and end")
-    results = parser.add_argument_group("results")
-    add_json(results, "all figures")
-    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report with plots")
+    add(group, "--receive PORT", whole, "port that measures (default: where the wire leads)")
+    add(group, "--duration TIME", duration_ns, "stop after this time, like 10s (default: when all is sent)")
+    add(group, "--latency-range LEAST,MOST", _range, "of histograms, in ns or like 0,100us (default: what comes)")
+    add_waiting_time(group, "frame")
+    add(group, "--detach", bool, "let them go on without this host (liteprobe stop ends them)")
+    add(group, "--check", bool, "only check them, and show the share of the line of each")
+    add(group, "--schema", bool, "print the JSON schema of such a file, and end")
+    add_results(parser, "write a report with plots")
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
     """Add what describes one stream."""
     group = parser.add_argument_group("one stream, without a file")
-    group.add_argument(
-        "--length", metavar="L", type=_length, help="octets without FCS; 64-1514: at random; imix (default: 1514)"
-    )
+    add(group, "--length L", _length, "octets without FCS; 64-1514: at random; imix (default: 1514)")
     pace = group.add_mutually_exclusive_group()
-    pace.add_argument(
-        "--interval", metavar="TIME", type=time_ns, help="SFD to SFD, in ns or like 1.5us (default: back to back)"
-    )
-    pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
-    pace.add_argument("--pps", metavar="N", type=number, help="frames a second")
-    pace.add_argument("--share", metavar="PERCENT", type=number, help="of the line, up to 100")
-    group.add_argument("--exponential", action="store_true", help="intervals of a Poisson process, of that mean")
-    group.add_argument("--burst", metavar="N", type=whole, help="frames come in bursts of N, at that mean rate")
-    group.add_argument("--count", metavar="N", type=whole, help="frames (default: without an end)")
-    group.add_argument("--fill", choices=list(FILLS), help="rest of the payload (default: zero)")
-    group.add_argument("--stream-id", metavar="ID", type=whole, help="number that the frames carry (default: 1)")
-    group.add_argument("--seed", metavar="N", type=whole, help="of what is random (default: 1)")
-    group.add_argument("--transmit", metavar="PORT", type=whole, help="port that sends (default: 0)")
+    add(pace, "--interval TIME", time_ns, "SFD to SFD, in ns or like 1.5us (default: back to back)")
+    add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
+    add(pace, "--pps N", number, "frames a second")
+    add(pace, "--share PERCENT", number, "of the line, up to 100")
+    add(group, "--exponential", bool, "intervals of a Poisson process, of that mean")
+    add(group, "--burst N", whole, "frames come in bursts of N, at that mean rate")
+    add(group, "--count N", whole, "frames (default: without an end)")
+    add(group, "--fill", str, "rest of the payload (default: zero)", choices=list(FILLS))
+    add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)")
+    add(group, "--seed N", whole, "of what is random (default: 1)")
+    add(group, "--transmit PORT", whole, "port that sends (default: 0)")
 
 
 def _length(text: str) -> tuple[int, int] | str:
@@ -192,15 +130,12 @@ def run(args: argparse.Namespace) -> None:
 # What is sent -------------------------------------------------------------------------------------
 
 
-def streams_of(args: argparse.Namespace) -> list[Stream]:
+def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
     """Return the streams of the file, or the one that options describe, checked.
 
-    Raises
-    ------
-    UsageError
-        When no probe can send them.
+    Raises UsageError when no probe can send them.
     """
-    given = [f"--{name.replace('_', '-')}" for name in OF_ONE if getattr(args, name) not in (None, False)]
+    given = [f"--{name.replace('_', '-')}" for name in OF_ONE.split() if getattr(args, name) not in (None, False)]
     given += [option for option, field, *_, preset in HEADER_OPTIONS if getattr(args, field) != preset]
     given += ["--vlan"] * bool(args.vlan)
     if args.streams is None:
@@ -212,7 +147,7 @@ def streams_of(args: argparse.Namespace) -> list[Stream]:
     return document.read_document(read_text(args.streams, "a file of streams"), str(args.streams))
 
 
-def _stream(args: argparse.Namespace) -> Stream:
+def _stream(args: argparse.Namespace) -> stream.Stream:
     fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
     with of_options("burst"):
         burst = None if args.burst is None else intervals.Burst(args.burst)
@@ -238,7 +173,7 @@ def _stream(args: argparse.Namespace) -> Stream:
     )
 
 
-def _length_of(given: tuple[int, int] | str | None) -> Length:
+def _length_of(given: tuple[int, int] | str | None) -> lengths.Length:
     if given is None:
         return lengths.Fixed(1514)
     if isinstance(given, str):
@@ -256,7 +191,7 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _say_detached(streams: list[Stream]) -> None:
+def _say_detached(streams: list[stream.Stream]) -> None:
     for port in sorted({stream.port for stream in streams}):
         own = [stream for stream in streams if stream.port == port]
         endless = sum(stream.count is None for stream in own)
@@ -276,7 +211,7 @@ def _say_detached(streams: list[Stream]) -> None:
 
 @contextmanager
 def _published(
-    args: argparse.Namespace, traffic: Traffic, facts: dict[str, int | float | str | bool]
+    args: argparse.Namespace, traffic: runs.Traffic, facts: dict[str, int | float | str | bool]
 ) -> Iterator[None]:
     """Show and write what was measured when the body fails after streams were sent."""
     try:
@@ -295,7 +230,7 @@ def _published(
         raise
 
 
-def finish(args: argparse.Namespace, result: TrafficResult, facts: dict[str, int | float | str | bool]) -> None:
+def finish(args: argparse.Namespace, result: figures.TrafficResult, facts: dict[str, int | float | str | bool]) -> None:
     """Print and write a result."""
     content = {
         **files.of_run(files.TRAFFIC_FORMAT, args.probe, facts, results.typed()),
@@ -305,11 +240,11 @@ def finish(args: argparse.Namespace, result: TrafficResult, facts: dict[str, int
     results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain))
 
 
-def _screen(args: argparse.Namespace, look: TrafficLook) -> RenderableType:
+def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console.RenderableType:
     return live(look, args.probe, int(time.monotonic() / TURN_S))
 
 
-def asked(streams: Sequence[Stream]) -> RenderableType:
+def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
     """Return what streams are, and the share of the line that each takes."""
     shown = tables.table("stream", "id", "port", "length", "frames", "frames/s", "Mb/s", "of the line", text=1)
     for each in streams:
@@ -333,7 +268,7 @@ def asked(streams: Sequence[Stream]) -> RenderableType:
     return rich.console.Group(shown, *sums)
 
 
-def live(look: TrafficLook, url: str, turn: int = 0) -> RenderableType:
+def live(look: figures.TrafficLook, url: str, turn: int = 0) -> rich.console.RenderableType:
     """Return a screen of streams that run; ``turn``: which of two tables, where the terminal is too low for both."""
     colour = "green" if look.clock_state == "locked" else "yellow"
     head = rich.text.Text.assemble(
@@ -346,7 +281,7 @@ def live(look: TrafficLook, url: str, turn: int = 0) -> RenderableType:
     return rich.console.Group(head, table_of(look.rows, turn), "Delays ± by the width of a bin. Ctrl-C stops.")
 
 
-def final(result: TrafficResult) -> RenderableType:
+def final(result: figures.TrafficResult) -> rich.console.RenderableType:
     """Return what came of streams."""
     said = (
         f"{columns.ended(time_text(result.duration_s), result.end, result.is_complete)}. Clock {result.clock_state}; "
@@ -355,13 +290,13 @@ def final(result: TrafficResult) -> RenderableType:
     return rich.console.Group(table_of(result.rows), *map(rich.text.Text, [said, *result.notes]))
 
 
-def table_of(rows: Sequence[StreamFigures], turn: int | None = None) -> RenderableType:
+def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> rich.console.RenderableType:
     """Return streams in one table, or in two where that is too wide: of these only one, by ``turn``, where both are too high."""
     name = figures.STREAMS.of("name")
     counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
     delays = columns.in_unit(figures.DELAYS.of("least mean p50 p99 p99_9 most"), *unit_of(rows))
 
-    def table(of: list[Column], is_tight: bool = True) -> RenderableType:
+    def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
         return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
 
     parts = (table(counts), table(delays))
@@ -369,7 +304,7 @@ def table_of(rows: Sequence[StreamFigures], turn: int | None = None) -> Renderab
     return tables.Either(table([*counts, *delays], False), two)
 
 
-def unit_of(rows: Sequence[StreamFigures]) -> tuple[str, float, int]:
+def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:
     """Return the unit in which the greatest delay has few digits, its length (ns), and the digits after the point."""
     most = max((abs(row.latency.most_ns) for row in rows if row.latency), default=0)
     if most < 10**6:

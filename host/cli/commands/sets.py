@@ -7,33 +7,20 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import (
-    add_json,
-    add_probe,
-    number,
-    of_options,
-    output,
-    rate_bps,
-    read_text,
-    time_ns,
-    whole,
-)
+from liteprobe.host.cli.arguments import add, add_probe, add_results, of_options
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import number, output, rate_bps, read_text, time_ns, whole
 
 with lazily():
+    from liteprobe.host import probe as probes
     from liteprobe.host.cli import streamed, tables
     from liteprobe.host.report import files
     from liteprobe.host.run import sets as runs
+    from liteprobe.host.run import streamed as shown
     from liteprobe.host.traffic import document, intervals
-
-if TYPE_CHECKING:
-    from liteprobe.host.probe import Probe
-    from liteprobe.host.run.sets import SetsResult
-    from liteprobe.host.run.streamed import Show
-    from liteprobe.host.traffic.sets import Sets
+    from liteprobe.host.traffic import sets as traffic
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
 DEFAULT_PROBE = "sim://cable?preset=replay"
@@ -41,27 +28,21 @@ DEFAULT_PROBE = "sim://cable?preset=replay"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    parser.add_argument(
-        "sets", metavar="FILE.yaml", nargs="?", type=Path, help="a stream and its sets, as docs/sets.md shows"
-    )
+    add(parser, "sets FILE.yaml", Path, "a stream and its sets, as docs/sets.md shows", nargs="?")
     add_probe(parser, DEFAULT_PROBE)
     group = parser.add_argument_group("in the place of what the file says")
     pace = group.add_mutually_exclusive_group()
-    pace.add_argument("--interval", metavar="TIME", type=time_ns, help="SFD to SFD, in ns or like 1.5us")
-    pace.add_argument("--rate", metavar="BPS", type=rate_bps, help="rate on the wire, frame + 24 octets, like 500M")
-    pace.add_argument("--pps", metavar="N", type=number, help="frames a second")
-    group.add_argument(
-        "--repeat", metavar="N", type=whole, help="when no set is there in time, repeat the last frame up to N times"
-    )
-    group.add_argument("--transmit", metavar="PORT", type=whole, help="port that sends")
+    add(pace, "--interval TIME", time_ns, "SFD to SFD, in ns or like 1.5us")
+    add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
+    add(pace, "--pps N", number, "frames a second")
+    add(group, "--repeat N", whole, "when no set is there in time, repeat the last frame up to N times")
+    add(group, "--transmit PORT", whole, "port that sends")
     run = parser.add_argument_group("run")
-    run.add_argument("--count", metavar="N", type=whole, help="frames at most (default: until the sets end)")
-    run.add_argument("--check", action="store_true", help="only check them, and show what their stream takes")
-    run.add_argument("--schema", action="store_true", help="print the JSON schema of such a file, and end")
-    run.add_argument("--capture", metavar="FILE.pcapng", type=output, help="write what all ports see meanwhile")
-    results = parser.add_argument_group("results")
-    add_json(results, "all figures")
-    results.add_argument("--report", metavar="FILE.html", type=output, help="write a report")
+    add(run, "--count N", whole, "frames at most (default: until the sets end)")
+    add(run, "--check", bool, "only check them, and show what their stream takes")
+    add(run, "--schema", bool, "print the JSON schema of such a file, and end")
+    add(run, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
+    add_results(parser, "write a report")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -74,20 +55,14 @@ def run(args: argparse.Namespace) -> None:
         tables.facts(facts(sets))
         return
 
-    def send(probe: Probe, show: Show) -> SetsResult:
+    def send(probe: probes.Probe, show: shown.Show) -> runs.SetsResult:
         return probe.sets(sets, runs.SetsOptions(args.count, remark=streamed.remark), args.capture, show)
 
     streamed.run(args, send, files.SETS)
 
 
-def sets_of(args: argparse.Namespace) -> Sets:
-    """Return the sets of the file, checked.
-
-    Raises
-    ------
-    UsageError
-        When no probe can send them.
-    """
+def sets_of(args: argparse.Namespace) -> traffic.Sets:
+    """Return the sets of the file, checked; raises UsageError when no probe can send them."""
     if args.sets is None:
         raise UsageError("no file of sets is given: name one, as docs/sets.md shows")
     if args.count is not None and not 1 <= args.count < 1 << 32:
@@ -101,7 +76,7 @@ def sets_of(args: argparse.Namespace) -> Sets:
     )
 
 
-def facts(sets: Sets) -> dict[str, object]:
+def facts(sets: traffic.Sets) -> dict[str, object]:
     """Return what sets are, and what their stream takes where frames have the length of the headers."""
     summary = runs.SetsSummary.of(sets)
     return {

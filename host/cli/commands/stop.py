@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from liteprobe.host.cli.arguments import add_probe, open_probe, whole
+from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats
-
-if TYPE_CHECKING:
-    from liteprobe.host.run.streams import RunningStream
+    from liteprobe.host.run import streams as runs
 
 HELP = "stop what a probe sends"
 
@@ -22,7 +20,7 @@ HELP = "stop what a probe sends"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     add_probe(parser)
-    parser.add_argument("--port", metavar="PORT", type=whole, help="the port to stop (default: all)")
+    add(parser, "--port PORT", whole, "the port to stop (default: all)")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
                     print(f"  {_words(stream)}")
 
 
-def _words(stream: RunningStream) -> str:
+def _words(stream: runs.RunningStream) -> str:
     """Return what a stream was, which another host may have named."""
     name = "without a probe header" if stream.stream_id is None else f"of id {stream.stream_id}"
     end = "without an end" if stream.is_endless else "with frames left"

@@ -24,53 +24,31 @@ class Link(ABC):
     """Reads and writes 32-bit words of a probe's bus.
 
     Every read of the probe's map may be repeated without harm, so links repeat what gets lost.
-
-    Attributes
-    ----------
-    lease : int
-        Number of the lease under which this host writes; 0: none.
-    lease_lost : callable
-        Gives the error to raise when the probe answers under another lease.
-    arrival_timeout_s : float
-        How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
-    look_ns : float
-        Time from one look at the probe to the next, with a margin (probe time, ns).
-    is_in_band : bool
-        Whether the link may share a test port, so that a train may hold its replies.
-    oscillator_ppm : float
-        Bound of the rate error of the probe's oscillator while nothing disciplines it.
-    pps_period_ns : int or None
-        Nominal period of the PPS that the probe gets, where the link knows it (simulation).
-    silence_s : float
-        How long the probe may say nothing while it is streamed to (time of this host).
-    replay_flight : int
-        Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
-    replay_timeout_s : float
-        For so long at least an answer to them is waited for before they are sent again (time of this host).
-    stations : Stations or None
-        Who sits at the ports of a simulated emulator, and begins with its network.
-    map_file : Path or None
-        The register map of the probe, where the link knows it.
     """
 
-    lease: int = 0
+    lease: int = 0  # Number of the lease under which this host writes; 0: none.
+    #: Gives the error to raise when the probe answers under another lease.
     lease_lost: Callable[[], ProbeError] = staticmethod(
         lambda: ProbeError("the probe is under another lease: run again")
     )
+    #: How long to wait for a frame after the last one was due (probe time): T_max of RFC 7680.
     arrival_timeout_s: float = 1.0
-    look_ns: float = 5_000_000.0
-    is_in_band: bool = True
-    oscillator_ppm: float = 50.0
+    look_ns: float = 5_000_000.0  # Time from one look at the probe to the next, with a margin (probe time, ns).
+    is_in_band: bool = True  # Whether the link may share a test port, so that a train may hold its replies.
+    oscillator_ppm: float = 50.0  # Bound of the rate error of the probe's oscillator while nothing disciplines it.
+    #: Nominal period of the PPS that the probe gets, where the link knows it (simulation).
     pps_period_ns: int | None = None
-    silence_s: float = 3.0
+    silence_s: float = 3.0  # How long the probe may say nothing while it is streamed to (time of this host).
+    #: Datagrams of what is streamed that may be on their way at once; 0: as many as the probe has room for.
     replay_flight: int = 0
+    #: For so long at least an answer to them is waited for before they are sent again (time of this host).
     replay_timeout_s: float = 0.002
-    stations: "Stations | None" = None
-    map_file: Path | None = None
+    stations: "Stations | None" = None  # Who sits at the ports of a simulated emulator, and begins with its network.
+    map_file: Path | None = None  # The register map of the probe, where the link knows it.
 
-    @abstractmethod
     def read(self, address: int, count: int = 1) -> Words:
         """Return ``count`` words from ``address`` (bytes, a multiple of 4) upwards."""
+        return self.read_scattered(range(address, address + 4 * count, 4))
 
     @abstractmethod
     def read_scattered(self, addresses: Sequence[int]) -> Words:

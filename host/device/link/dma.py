@@ -35,18 +35,7 @@ Blocks = NDArray[np.uint32]
 class DmaDevice:
     """One direction of a channel's device: who has it, its memory, and whether its DMA runs.
 
-    Parameters
-    ----------
-    device : Device
-        Open.
-    name : str
-        Of the device, for errors.
-    is_reader : bool
-        The DMA reads this machine's memory, else it writes to it.
-
-    Attributes
-    ----------
-    is_running : bool
+    ``is_reader``: the DMA reads this machine's memory, else it writes to it.
     """
 
     def __init__(self, device: Device, name: str, is_reader: bool) -> None:
@@ -61,10 +50,7 @@ class DmaDevice:
     def map(self) -> Blocks:
         """Return the slots of the ring, shape (``DMA_SLOTS``, words of a slot).
 
-        Raises
-        ------
-        ProbeError
-            When the driver was made for other gateware.
+        Raises ProbeError when the driver was made for other gateware.
         """
         info = self._ioctl(IOCTL_DMA_INFO, DMA_INFO, *[0] * 6)
         offset, size, count = info[:3] if self._is_reader else info[3:]
@@ -106,24 +92,10 @@ def wrong_channel(name: str, channel: int) -> ProbeError:
 
 
 class DmaRing:
-    """The ring of one channel.
+    """The ring of one channel; ``device``: its own, open: ``/dev/litepcie<first + channel>``.
 
-    Parameters
-    ----------
-    device : Device
-        Of this channel, open: ``/dev/litepcie<first + channel>``.
-    registers : Registers
-        Of the probe, confirmed.
-    channel : int
-    name : str
-        Of the device, for errors.
-
-    Raises
-    ------
-    ProbeError
-        When another program has the ring, or the driver was made for other gateware.
-    NoProbeError
-        When the device is gone.
+    Raises ProbeError when another program has the ring, or the driver was made for other gateware, NoProbeError when
+    the device is gone.
     """
 
     def __init__(self, device: Device, registers: Registers, channel: int, name: str) -> None:
@@ -140,10 +112,7 @@ class DmaRing:
     def start(self) -> None:
         """Let the probe write blocks into the ring, from slot 0 on.
 
-        Raises
-        ------
-        ProbeError
-            When the device is another channel's: the first one wasn't given.
+        Raises ProbeError when the device is another channel's: the first one wasn't given.
         """
         self.taken = self._written = 0
         self._registers.write(f"capture_dma_taken{self.channel}", 0)
@@ -159,15 +128,12 @@ class DmaRing:
     def blocks(self) -> list[Blocks]:
         """Return all blocks that came and weren't taken, the oldest first: no copy, valid until ``take``.
 
+        Raises ProbeError when the pointers make no sense: the probe was reset meanwhile.
+
         Returns
         -------
         list of arrays, shape (blocks, BLOCK_WORDS)
             None, one, or two where the ring wraps. What is behind a block's own words is 0.
-
-        Raises
-        ------
-        ProbeError
-            When the pointers make no sense: the probe was reset meanwhile.
         """
         now = self._registers.read(f"capture_dma_written{self.channel}")
         self._written += (now - self._written) & 0xFFFFFFFF
@@ -195,26 +161,10 @@ class DmaRing:
 class DmaCapture:
     """The rings of some channels of a probe.
 
-    Parameters
-    ----------
-    registers : Registers
-        Of the probe, confirmed.
-    path : str
-        The probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
-    channels : sequence of int
-    open_device : function from a path to a Device
+    ``path``: the probe's first device, ``/dev/litepcie0``; channel n has the n-th behind it.
 
-    Attributes
-    ----------
-    rings : dict of DmaRing
-        By channel.
-
-    Raises
-    ------
-    NoProbeError
-        When a device can't be opened.
-    ProbeError
-        As of `DmaRing`. What was opened is closed again.
+    ``rings``: by channel.
+    Raises NoProbeError when a device can't be opened, ProbeError as of `DmaRing`. What was opened is closed again.
     """
 
     def __init__(
@@ -230,7 +180,6 @@ class DmaCapture:
             stack.pop_all()
 
     def start(self) -> None:
-        """Let the probe write."""
         for ring in self.rings.values():
             ring.start()
 

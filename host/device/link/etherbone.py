@@ -98,22 +98,13 @@ class _Request:
 
 @dataclass(frozen=True)
 class Patience:
-    """Says how long a link waits, and how much it asks at once.
+    """Says how long a link waits, and how much it asks at once."""
 
-    Parameters
-    ----------
-    timeout_s : float
-        Longest time without any reply after which what is outstanding is sent again (s); as long as replies come sooner, it is
-        what RFC 6298 makes of their times.
-    tries : int
-        A request that was sent so often, for ``tries * timeout_s`` or longer, counts as lost for good.
-    window : int
-        Datagrams outstanding at once.
-    """
-
+    #: Longest time without any reply after which what is outstanding is sent again (s); as long as replies come sooner,
+    #: it is what RFC 6298 makes of their times.
     timeout_s: float = 0.25
-    tries: int = 12
-    window: int = 4
+    tries: int = 12  # A request that was sent so often, for ``tries * timeout_s`` or longer, counts as lost for good.
+    window: int = 4  # Datagrams outstanding at once.
 
 
 class RoundTrip:
@@ -159,19 +150,8 @@ class EtherboneLink(Link):
 
     Several requests are outstanding at once; each reply is matched by the identifier that the probe echoes.
 
-    Parameters
-    ----------
-    host : str
-        Name or IPv4 address of the probe.
-    port : int
-        UDP port of the probe.
-    patience : Patience
-        Timeouts and window.
-
-    Raises
-    ------
-    NoProbeError
-        When the name has no address.
+    ``host``: name or IPv4 address of the probe.
+    Raises NoProbeError when the name has no address.
     """
 
     def __init__(self, host: str, port: int = DEFAULT_PORT, patience: Patience | None = None) -> None:
@@ -204,17 +184,11 @@ class EtherboneLink(Link):
             raise self._unreachable(error) from None
         return connection
 
-    def read(self, address: int, count: int = 1) -> Words:
-        """Return ``count`` words from ``address`` upwards."""
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
     def read_scattered(self, addresses: Sequence[int]) -> Words:
-        """Return the words at ``addresses``, in their order."""
         bursts = [addresses[first : first + READ_WORDS] for first in range(0, len(addresses), READ_WORDS)]
         return self._exchange([_Request(burst, guard=(self.lease, 0)) for burst in bursts])
 
     def write(self, address: int, words: Sequence[int]) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         requests = []
         for first in range(0, len(words), WRITE_WORDS):
             burst = Write(address + 4 * first, words[first : first + WRITE_WORDS])
@@ -233,7 +207,6 @@ class EtherboneLink(Link):
         self._exchange([_Request([address], Write(address, [word]), (lease, 0))])
 
     def hold(self, lease: int) -> None:
-        """Send what comes under ``lease``; 0: under none."""
         super().hold(lease)
         self._order = 0
 
@@ -242,11 +215,9 @@ class EtherboneLink(Link):
         self._send_datagram(encode(0, [], Write(address, words), (self.lease, 0)))
 
     def expect_silence(self, seconds: float) -> None:
-        """Say that the probe may not answer for ``seconds``, because a train holds its port; 0 ends it."""
         self._silence_until = time.monotonic() + seconds if seconds > 0 else 0.0
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     # # #

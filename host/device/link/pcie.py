@@ -51,13 +51,7 @@ class Device(Protocol):
 
 
 class DeviceFile:
-    """A device file of the driver.
-
-    Raises
-    ------
-    NoProbeError
-        When it can't be opened; the message says what to do.
-    """
+    """A device file of the driver; raises NoProbeError when it can't be opened; the message says what to do."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -67,13 +61,11 @@ class DeviceFile:
         self._maps: list[mmap.mmap] = []
 
     def ioctl(self, request: int, argument: bytearray) -> None:
-        """Exchange ``argument`` with the driver."""
         import fcntl  # Linux has PCIe devices; other systems load this module, too.
 
         fcntl.ioctl(self._file, request, argument, True)
 
     def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
-        """Return the driver's memory from ``offset`` on, for reading, or for writing, too."""
         access = mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
         self._maps.append(mmap.mmap(self._file, length, mmap.MAP_SHARED, access, offset=offset))
         return memoryview(self._maps[-1])
@@ -104,11 +96,7 @@ def bar0_address(address: int) -> int:
     """Return what the driver calls an address of the probe's bus: where BAR0 begins is that of the registers.
 
     The driver checks nothing, and would read beyond BAR0.
-
-    Raises
-    ------
-    UsageError
-        When BAR0 doesn't reach ``address``, or it isn't that of a word.
+    Raises UsageError when BAR0 doesn't reach ``address``, or it isn't that of a word.
     """
     for number, base in enumerate(BAR0_SEGMENTS):
         if base <= address < base + BAR0_SEGMENT_BYTES and address % 4 == 0:
@@ -119,15 +107,7 @@ def bar0_address(address: int) -> int:
 
 
 class PcieLink(Link):
-    """A probe in a PCIe slot.
-
-    Parameters
-    ----------
-    device : Device
-        Of the probe's first channel, open.
-    name : str
-        Its path.
-    """
+    """A probe in a PCIe slot; ``device``: of its first channel, open."""
 
     look_ns = 1e6
     is_in_band = False
@@ -136,36 +116,26 @@ class PcieLink(Link):
         self.name = name
         self._device = device
 
-    def read(self, address: int, count: int = 1) -> Words:
-        """Return ``count`` words from ``address`` upwards."""
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
     def read_scattered(self, addresses: Sequence[int]) -> Words:
-        """Return the words at ``addresses``, in their order."""
         return np.array([self._exchange(address) for address in addresses], dtype=np.uint32)
 
     def write(self, address: int, words: Sequence[int]) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         self.post(address, words)
         return self.read(address, len(words))
 
     def post(self, address: int, words: Sequence[int]) -> None:
-        """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
         for number, word in enumerate(words):
             self._exchange(address + 4 * number, int(word))
 
     def replay_device(self) -> str | None:
-        """Return its first device, whose memory the probe reads."""
         return self.name
 
     def close(self) -> None:
-        """Close the device."""
         self._device.close()
 
     # # #
 
     def _exchange(self, address: int, word: int | None = None) -> int:
-        """Read a word, or write it."""
         argument = bytearray(REG.pack(bar0_address(address), word or 0, word is not None))
         try:
             self._device.ioctl(IOCTL_REG, argument)

@@ -28,22 +28,8 @@ CLOSE_TIMEOUT_S = 5.0
 class SimProcess:
     """Runs a ``liteprobe-sim``: commands go to its stdin, one line of answer comes back for each.
 
-    Parameters
-    ----------
-    command : list of str
-        The executable and its options.
-
-    Attributes
-    ----------
-    udp_ports : list of int
-        Where it listens on localhost, for each probe.
-
-    Raises
-    ------
-    UsageError
-        When it refuses its options (a wire that can't be).
-    ProbeError
-        When it ends without an answer.
+    ``udp_ports``: where it listens on localhost, for each probe.
+    Raises UsageError when it refuses its options (a wire that can't be), ProbeError when it ends without an answer.
     """
 
     def __init__(self, command: list[str]) -> None:
@@ -155,69 +141,39 @@ RUN_STEP_NS = 2_000_000  # Simulated time is let go in steps, so that Ctrl-C get
 
 @dataclass(frozen=True)
 class SimOptions:
-    """Says what to simulate.
+    """Says what to simulate."""
 
-    Parameters
-    ----------
-    wire : str
-        Wire specification: ``loopback``, ``cable?delay=1us``, ``switch?latency=3us&rate=1G``.
-    link : str
-        ``own``: Etherbone on a port of its own; ``shared``: in band on test port 0.
-    with_cpu : bool
-        Whether the simulated SoC has its softcore.
-    truth, pcap : Path or None
-        File of the truth, prefix of the captures that the simulation writes.
-    flash : Path or None
-        What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
-    extend : Path or None
-        A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
-    build : Path or None
-        Folder of a simulated probe that is built already; None: build it, or take it from the cache.
-    pps_ns, jitter_ns : int or None, int
-        A PPS of this period on the input of each probe, whose edges are off by up to so much either way, evenly;
-        None: no PPS, unless a receiver has one.
-    receivers : tuple of Path
-        What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
-    play : tuple of Path
-        Captures that come to the ports over and over, one for each port.
-    preset : str
-        What is built in: ``train`` or ``monitor``.
-    network : str
-        What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
-    oscillators : tuple of float
-        Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
-    probe : str
-        Of a pair: which of the two this is, ``a`` or ``b``.
-    stations : StationsAsked or None
-        Of an emulator: who sits at its ports.
-    """
-
-    wire: str = "loopback"
-    link: str = "own"
-    with_cpu: bool = True
+    wire: str = "loopback"  # Wire specification: ``loopback``, ``cable?delay=1us``, ``switch?latency=3us&rate=1G``.
+    link: str = "own"  # ``own``: Etherbone on a port of its own; ``shared``: in band on test port 0.
+    with_cpu: bool = True  # Whether the simulated SoC has its softcore.
+    #: ``truth``, ``pcap``: file of the truth, prefix of the captures that the simulation writes.
     truth: Path | None = None
     pcap: Path | None = None
+    #: Folder of a simulated probe that is built already; None: build it, or take it from the cache.
     build: Path | None = None
+    #: What the SPI flash holds at the place of firmware (``liteprobe firmware pack``); None: nothing.
     flash: Path | None = None
+    #: ``pps_ns``, ``jitter_ns``: a PPS of this period on the input of each probe, whose edges are off by up to so much
+    #: either way, evenly; None: no PPS, unless a receiver has one.
     pps_ns: int | None = None
     jitter_ns: int = 0
-    receivers: tuple[Path, ...] = ()
-    play: tuple[Path, ...] = ()
-    preset: str = DEFAULT_PRESET
+    receivers: tuple[Path, ...] = ()  # What the GNSS receiver of each probe does, a file a probe (docs/simulation.md).
+    play: tuple[Path, ...] = ()  # Captures that come to the ports over and over, one for each port.
+    preset: str = DEFAULT_PRESET  # What is built in: ``train`` or ``monitor``.
+    #: What datagrams between host and probe meet, both ways: ``loss=5%,duplicate=5%,reorder=5%,seed=1``; empty: nothing.
     network: str = ""
+    #: Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     oscillators: tuple[float, ...] = ()
-    probe: str = "a"
-    stations: StationsAsked | None = None
+    probe: str = "a"  # Of a pair: which of the two this is, ``a`` or ``b``.
+    stations: StationsAsked | None = None  # Of an emulator: who sits at its ports.
+    #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
 
 
 def build(options: SimOptions) -> Path:
     """Build the simulated probe, or find it in the cache, and return its folder.
 
-    Raises
-    ------
-    ProbeError
-        When it can't be built; the message says what to install.
+    Raises ProbeError when it can't be built; the message says what to install.
     """
     extras.require("sim")
     if shutil.which("g++") is None:
@@ -239,10 +195,8 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
     """Start a simulation; return its process and the register map of its probes."""
     folder = options.build or build(options)
     command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
-    command += ["--truth", str(options.truth)] if options.truth else []
-    command += ["--pcap", str(options.pcap)] if options.pcap else []
-    command += ["--flash", str(options.flash)] if options.flash else []
-    command += ["--network", options.network] if options.network else []
+    for name in ("truth", "pcap", "flash", "network"):
+        command += [f"--{name}", str(value)] if (value := getattr(options, name)) else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
     for seed in range(1, 1 + (len(options.oscillators) or 1)) if options.pps_ns else ():
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
@@ -265,10 +219,7 @@ class SharedProcess:
     def join(cls, options: SimOptions) -> "SharedProcess":
         """Return the simulation of these options, started when it doesn't run yet.
 
-        Raises
-        ------
-        UsageError
-            When this probe of the pair is open already.
+        Raises UsageError when this probe of the pair is open already.
         """
         key = replace(options, probe="a")
         shared = cls._running.get(key)
@@ -293,11 +244,6 @@ class SimLink(EtherboneLink):
     """A simulated probe of one's own, in lock-step: its time passes only while it is asked something.
 
     Two links to the probes of one pair, opened in the same Python process, share one simulation and its time.
-
-    Parameters
-    ----------
-    options : SimOptions
-        What to simulate.
     """
 
     silence_s = 60.0  # Its 10 ms take seconds.
@@ -328,15 +274,13 @@ class SimLink(EtherboneLink):
             self.stations = Stations(self, options.stations)
 
     def idle(self) -> None:
-        """Let a little of the simulated time pass."""
         self.wait(self.look_ns / 1e9)
 
     def now_s(self) -> float:
-        """Return the simulated time since the start (s)."""
         return self.now_ns() / 1e9
 
     def beat(self, act: Callable[[], None], period_s: float) -> Callable[[], None]:
-        """Call ``act`` every ``period_s`` of the simulated time, which passes in ``wait``, until what is returned is called."""
+        """Call ``act`` as time passes in ``wait``."""
         self._beats = (act, round(period_s * 10**9))
         self._since_beat_ns = 0
 
@@ -350,7 +294,6 @@ class SimLink(EtherboneLink):
         return int(self._process.command("time"))
 
     def wait(self, seconds: float) -> None:
-        """Let ``seconds`` of simulated time pass."""
         left_ns = round(seconds * 10**9)
         while left_ns > 0:
             step_ns = min(left_ns, RUN_STEP_NS)
@@ -375,22 +318,8 @@ class SimLink(EtherboneLink):
     def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
         """Play a capture (pcap, pcapng) into a port: each frame at its time after the first one, or when the line is free.
 
-        Parameters
-        ----------
-        port : test port.
-        path : the capture.
-        start_ns : simulated time of the first SFD; 0, or what has passed: as soon as can be.
-        repeats : how often; 0: without end.
-
-        Returns
-        -------
-        int
-            Frames of the capture.
-
-        Raises
-        ------
-        ProbeError
-            When it is not a capture of Ethernet frames.
+        Its first SFD is at ``start_ns`` of the simulated time, or as soon as can be; ``repeats`` 0: without end. Returns the
+        frames of the capture; raises ProbeError when it is not one of Ethernet frames.
         """
         with as_pcap(path) as readable:
             return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {readable.absolute()}"))
@@ -415,7 +344,6 @@ class SimLink(EtherboneLink):
         )
 
     def replay_address(self) -> tuple[str, int] | None:
-        """Return where the simulation takes what is streamed to this probe, by UDP."""
         return "127.0.0.1", int(self._process.command(f"{self._prefix}replay"))
 
     def sync(self) -> None:
@@ -435,15 +363,12 @@ class SimLink(EtherboneLink):
         return bytes.fromhex(self._process.command(f"{self._prefix}gnss"))
 
     def expect_silence(self, seconds: float) -> None:
-        """Say that the probe may not answer for ``seconds`` of simulated time; 0 ends it."""
         self._silence_until_ns = self.now_ns() + round(seconds * 10**9) if seconds > 0 else 0
 
     def receive_port(self, transmit: int, ports: int) -> int:
-        """Return the port that the wire leads to."""
         return transmit if self.options.wire.partition("?")[0] == "loopback" else super().receive_port(transmit, ports)
 
     def close(self) -> None:
-        """Close the socket and end the process."""
         super().close()
         if self._shared:
             self._shared.leave(self.options.probe)

@@ -20,55 +20,32 @@ BUILD = "liteprobe.sim.drivers.emulator.stations.build"
 
 @dataclass(frozen=True)
 class Station:
-    """A station with a TCP/IP stack of its own, whose clock is the simulation's.
+    """A station with a TCP/IP stack of its own, whose clock is the simulation's."""
 
-    Attributes
-    ----------
-    library : Path
-        The stack, compiled.
-    number : int
-        SERVER serves a web site, CLIENT fetches all of it.
-    lengths : tuple of int
-        Of its files (octets).
-    is_kept : bool
-        Whether the client asks for all of them over one connection.
-    seed : int
-        Of the stack's random numbers; not 0.
-    """
-
-    library: Path
-    number: int
-    lengths: tuple[int, ...]
-    is_kept: bool
-    seed: int
+    library: Path  # The stack, compiled.
+    number: int  # SERVER serves a web site, CLIENT fetches all of it.
+    lengths: tuple[int, ...]  # Of its files (octets).
+    is_kept: bool  # Whether the client asks for all of them over one connection.
+    seed: int  # Of the stack's random numbers; not 0.
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Counts what went over the line of a port until now.
+    """Counts what went over the line of a port until now."""
 
-    Attributes
-    ----------
-    played, is_playing : int, bool
-        Frames of captures that went into the port; whether more are to come.
-    sent : int
-        Frames of the station, that wait for the line, too.
-    frames, octets, wrong : int
-        That came from the port with a good FCS, and their octets without it; that came with a wrong one.
-    done_ticks : int
-        From its start until a client had all files; 0: it hasn't, or is none.
-    files, content, misread, connections, repeats, resent : int
-        Of a stack: files and octets of content that it has fetched; octets that aren't those of the site; connections that it
-        has opened; fetches begun anew since their connection broke; segments that it has sent again.
-    """
-
+    #: ``played``, ``is_playing``: frames of captures that went into the port; whether more are to come.
     played: int
     is_playing: bool
-    sent: int
+    sent: int  # Frames of the station, that wait for the line, too.
+    #: ``frames``, ``octets``, ``wrong``: that came from the port with a good FCS, and their octets without it; that came
+    #: with a wrong one.
     frames: int
     octets: int
     wrong: int
-    done_ticks: int = 0
+    done_ticks: int = 0  # From its start until a client had all files; 0: it hasn't, or is none.
+    #: ``files``, ``content``, ``misread``, ``connections``, ``repeats``, ``resent``: of a stack: files and octets of
+    #: content that it has fetched; octets that aren't those of the site; connections that it has opened; fetches begun
+    #: anew since their connection broke; segments that it has sent again.
     files: int = 0
     content: int = 0
     misread: int = 0
@@ -79,28 +56,17 @@ class Seen:
 
 @dataclass(frozen=True)
 class StationsAsked:
-    """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures.
-
-    Attributes
-    ----------
-    is_web : bool
-    files, octets : int
-        Of the site: how many, how long together.
-    is_kept, seed : bool, int
-        As of `Station`.
-    play : tuple of Path
-        Captures, one for each port; "" plays none.
-    repeats : int
-        How often each is played; 0: without end.
-    """
+    """Holds what a ``sim://emulator`` asks for: a web server at port 0 and a client at port 1, or players of captures."""
 
     is_web: bool = True
+    #: ``files``, ``octets``: of the site: how many, how long together.
     files: int = 3
     octets: int = 20_000
+    #: ``is_kept``, ``seed``: as of `Station`.
     is_kept: bool = True
     seed: int = 1
-    play: tuple[Path, ...] = ()
-    repeats: int = 1
+    play: tuple[Path, ...] = ()  # Captures, one for each port; "" plays none.
+    repeats: int = 1  # How often each is played; 0: without end.
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -125,7 +91,6 @@ class StationsReport:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names of the stations at ports 0 and 1."""
         return ("server", "client") if self.asked.is_web else ("player", "player")
 
     @property
@@ -151,34 +116,23 @@ class StationsReport:
         return f"{what}, {right}; connections: {client.connections:,}{begun}."
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data."""
         ports = [{"station": name, **asdict(one)} for name, one in zip(self.names, self.ports, strict=True)]
         return {"seconds": self.seconds, "ports": ports}
 
 
 class StationsLink(Protocol):
-    """The link to a simulated probe that has stations."""
+    """The link to a simulated probe that has stations, as `SimLink` is one."""
 
-    def now_ns(self) -> int:
-        """Return the simulated time."""
-
-    def put_station(self, port: int, station: Station, start_ns: int) -> None:
-        """Put a station at a port."""
-
-    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
-        """Play a capture into a port."""
-
-    def seen(self, port: int) -> Seen:
-        """Return what went over the line of a port."""
+    def now_ns(self) -> int: ...
+    def put_station(self, port: int, station: Station, start_ns: int) -> None: ...
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int: ...
+    def seen(self, port: int) -> Seen: ...
 
 
 class Stations:
     """The stations at the ports of a simulated probe: they begin with the network.
 
-    Raises
-    ------
-    ProbeError
-        When there is no TCP/IP stack for them, with what to do.
+    Raises ProbeError when there is no TCP/IP stack for them, with what to do.
     """
 
     def __init__(self, link: StationsLink, asked: StationsAsked) -> None:
@@ -197,18 +151,11 @@ class Stations:
             self._link.play(port, capture, start_ns, asked.repeats)
 
     def report(self) -> StationsReport:
-        """Return what they have seen."""
         return StationsReport(self.asked, tuple(self._link.seen(port) for port in range(2)))
 
 
 def stack() -> Path:
-    """Return the TCP/IP stack of a station, compiled first where need be.
-
-    Raises
-    ------
-    ProbeError
-        When that can't be done here.
-    """
+    """Return the TCP/IP stack of a station, compiled first where need be; raises ProbeError when that can't be done here."""
     done = programs.run(programs.module(BUILD), keep_output=True)
     lines = done.output.strip().splitlines()
     if done.code or not lines:

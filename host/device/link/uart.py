@@ -1,11 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Speaks UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone has it."""
+"""Speaks UARTBone: the probe's bus over a serial line, as LiteX's Stream2Wishbone has it.
+
+Stands alone: each kind of link is a file, and this one needs pyserial.
+"""
 
 import threading
 import time
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import serial
@@ -23,66 +25,34 @@ BRIDGE_TIMEOUT_S = 0.1  # The bridge drops a command that stands still for this 
 TRIES = 4
 
 
-class SerialLine(Protocol):
-    """Names what is used of ``serial.Serial``."""
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` octets, fewer after the timeout."""
-
-    def write(self, data: bytes) -> int | None:
-        """Send octets."""
-
-    def reset_input_buffer(self) -> None:
-        """Forget what came in."""
-
-    def close(self) -> None:
-        """Close the line."""
-
-
 def encode(command: int, address: int, count: int) -> bytes:
     """Return the six octets of a command on ``count`` words from byte address ``address``."""
     # On the line addresses count words.
     return bytes([command, count]) + (address // 4).to_bytes(4, "big")
 
 
-def open_line(device: str, baud: int) -> SerialLine:
-    """Open a serial device.
-
-    Raises
-    ------
-    NoProbeError
-        When there is no such device, or no right to open it.
-    """
+def open_line(device: str, baud: int) -> serial.Serial:
+    """Open a serial device; raises NoProbeError when there is no such device, or no right to open it."""
     try:
-        line: SerialLine = serial.Serial(device, baud, timeout=REPLY_TIMEOUT_S)
+        return serial.Serial(device, baud, timeout=REPLY_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise NoProbeError(
             f"can't open {device} at {baud} baud ({error}): check cable, name (ls /dev/ttyUSB*) and group (dialout)"
         ) from None
-    return line
 
 
 class UARTLink(Link):
-    """A probe behind a serial line.
-
-    Parameters
-    ----------
-    line : SerialLine
-        The open line; see ``open_line``.
-    name : str
-        What to call it in errors.
-    """
+    """A probe behind a serial line."""
 
     look_ns = 100e6
     is_in_band = False
 
-    def __init__(self, line: SerialLine, name: str) -> None:
+    def __init__(self, line: serial.Serial, name: str) -> None:
         self._line = line
         self._name = name
         self._lock = threading.RLock()  # A beat of the lease may come from another thread.
 
     def read(self, address: int, count: int = 1) -> Words:
-        """Return ``count`` words from ``address`` upwards."""
         bursts = [
             self._read_burst(address + 4 * first, min(READ_WORDS, count - first))
             for first in range(0, count, READ_WORDS)
@@ -100,13 +70,11 @@ class UARTLink(Link):
         return np.concatenate(words) if words else np.empty(0, dtype=np.uint32)
 
     def write(self, address: int, words: Sequence[int]) -> Words:
-        """Write ``words`` from ``address`` upwards, and return what a read of them gives afterwards."""
         with self._lock:
             self.post(address, words)
             return self.read(address, len(words))
 
     def post(self, address: int, words: Sequence[int]) -> None:
-        """Write ``words`` from ``address`` upwards, and don't wait until they are there."""
         for first in range(0, len(words), WRITE_WORDS):
             burst = words[first : first + WRITE_WORDS]
             command = encode(COMMAND_WRITE, address + 4 * first, len(burst))
@@ -114,7 +82,6 @@ class UARTLink(Link):
                 self._send(command + np.asarray(burst, dtype=">u4").tobytes())
 
     def close(self) -> None:
-        """Close the line."""
         self._line.close()
 
     # # #

@@ -5,6 +5,7 @@
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
@@ -44,48 +45,23 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")
-SIM_OPTIONS = (
-    "link",
-    "cpu",
-    "preset",
-    "network",
-    "pps",
-    "jitter",
-    "receivers",
-    "play",
-    *SIM_PATHS,
-)  # The wire has all others.
+_SIM_OWN = "link cpu preset network pps jitter receivers play"
+SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
 SIM_PORTS = 2
 
 
 @dataclass(frozen=True)
 class ProbeURL:
-    """A probe URL, taken apart.
+    """A probe URL, taken apart."""
 
-    Attributes
-    ----------
-    scheme : str
-        ``sim``, ``etherbone``, ``uart`` or ``pcie``.
-    target : str
-        What stands between ``://`` and ``?``: wire, host and port, or device.
-    options : dict
-        What stands behind ``?``, as it stands there.
-    """
-
-    scheme: str
-    target: str
-    options: dict[str, str] = field(default_factory=dict)
+    scheme: str  # ``sim``, ``etherbone``, ``uart`` or ``pcie``.
+    target: str  # What stands between ``://`` and ``?``: wire, host and port, or device.
+    options: dict[str, str] = field(default_factory=dict)  # What stands behind ``?``, as it stands there.
 
 
 def parse(url: str) -> ProbeURL:
-    """Take a probe URL apart.
-
-    Raises
-    ------
-    UsageError
-        When it can't be understood; the message has an example.
-    """
+    """Take a probe URL apart; raises UsageError when it can't be understood; the message has an example."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in EXAMPLES:
         raise UsageError(f"'{url}' is not a probe URL: write it like {', '.join(EXAMPLES.values())}")
@@ -94,12 +70,12 @@ def parse(url: str) -> ProbeURL:
     for item in query.split("&") if query else []:
         name, equals, value = item.partition("=")
         if not (name and equals and value):
-            raise _bad(url, scheme, f"option '{item}' has no name or no value")
+            raise _bad(url, f"option '{item}' has no name or no value")
         if name in options:
-            raise _bad(url, scheme, f"option '{name}' is given twice")
+            raise _bad(url, f"option '{name}' is given twice")
         options[name] = value
     if not target.strip("/"):
-        raise _bad(url, scheme, "it names no probe")
+        raise _bad(url, "it names no probe")
     return ProbeURL(scheme, target, options)
 
 
@@ -118,19 +94,14 @@ def sim_url(wire: str, **options: str | Path) -> str:
 def open_link(url: str) -> Link:
     """Open the link to the probe at ``url``.
 
-    Raises
-    ------
-    UsageError
-        When the URL can't be understood.
-    NoProbeError
-        When its host or device can't be reached.
+    Raises UsageError when the URL can't be understood, NoProbeError when its host or device can't be reached.
     """
     parsed = parse(url)
     if parsed.scheme == "sim":
         return SimLink(sim_options(url))
     if parsed.scheme == "uart":
         _only(url, parsed, ("baud",))
-        baud = _number(url, parsed, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
+        baud = _number(url, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
         return UARTLink(open_line(parsed.target, baud), parsed.target)
     if parsed.scheme == "pcie":
         _only(url, parsed, ())
@@ -138,7 +109,7 @@ def open_link(url: str) -> Link:
     _only(url, parsed, ("timeout",))
     host, port = _host_and_port(url, parsed)
     timeout_s = parsed.options.get("timeout")
-    return EtherboneLink(host, port, None if timeout_s is None else Patience(_seconds(url, parsed, timeout_s)))
+    return EtherboneLink(host, port, None if timeout_s is None else Patience(_seconds(url, timeout_s)))
 
 
 def sim_options(url: str) -> SimOptions:
@@ -146,40 +117,26 @@ def sim_options(url: str) -> SimOptions:
     parsed = parse(url)
     wire = parsed.target.strip("/")
     if wire not in (*WIRES, PAIR, EMULATOR):
-        raise _bad(url, "sim", f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR, EMULATOR))}")
+        raise _bad(url, f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR, EMULATOR))}")
     names = {PAIR: (*SIM_OPTIONS, *PAIR_OPTIONS), EMULATOR: (*SIM_OPTIONS, *EMULATOR_OPTIONS)}.get(wire, SIM_OPTIONS)
     own = {name: value for name, value in parsed.options.items() if name in names}
     of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
     is_pair = wire == PAIR
     if wire == EMULATOR:
         if of_wire:
-            raise _bad(url, "sim", f"an emulator has no option '{of_wire[0]}'")
+            raise _bad(url, f"an emulator has no option '{of_wire[0]}'")
         return _emulator(url, own)
-    wire = own.get("wire", "cable") if is_pair else wire
-    if is_pair and wire not in PAIR_WIRES:
-        raise _bad(url, "sim", f"a pair is joined by {' or '.join(PAIR_WIRES)}")
-    link = own.get("link", "own")
-    if link not in SIM_LINKS:
-        raise _bad(url, "sim", f"link is {' or '.join(SIM_LINKS)}")
-    preset = own.get("preset", DEFAULT_PRESET)
-    if preset not in PRESETS:
-        raise _bad(url, "sim", f"preset is {', '.join(PRESETS)}")
-    cpu = own.get("cpu", "1")
-    if cpu not in ("0", "1"):
-        raise _bad(url, "sim", "cpu is 0 or 1")
+    wire = _one_of(url, own, "wire", PAIR_WIRES, "cable", "a pair is joined by") if is_pair else wire
+    link = _one_of(url, own, "link", SIM_LINKS, "own")
+    preset = _one_of(url, own, "preset", tuple(PRESETS), DEFAULT_PRESET)
+    with_cpu = _one_of(url, own, "cpu", ("0", "1"), "1") == "1"
     # Not in the wire's options: a part of the frames may be a percentage.
-    paths = {name: Path(os.fsdecode(unquote_to_bytes(os.fsencode(own[name])))) for name in SIM_PATHS if name in own}
-    specification = wire + ("?" + "&".join(of_wire) if of_wire else "")
-    if is_pair and own.get("probe", "a") not in PROBES:
-        raise _bad(url, "sim", "probe is a or b")
+    paths: dict[str, Any] = {name: _path(own[name]) for name in SIM_PATHS if name in own}
     return SimOptions(
-        specification,
+        wire + ("?" + "&".join(of_wire) if of_wire else ""),
         link,
-        cpu == "1",
-        paths.get("truth"),
-        paths.get("pcap"),
-        paths.get("build"),
-        paths.get("flash"),
+        with_cpu,
+        **paths,
         pps_ns=_time_ns(url, "pps", own["pps"]) if "pps" in own else None,
         jitter_ns=_time_ns(url, "jitter", own["jitter"], 0) if "jitter" in own else JITTER_NS * is_pair,
         receivers=_files(url, own["receivers"], 1 + is_pair, ("receivers", "probes")) if "receivers" in own else (),
@@ -187,8 +144,7 @@ def sim_options(url: str) -> SimOptions:
         preset=preset,
         network=own.get("network", ""),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
-        probe=own.get("probe", "a"),
-        extend=paths.get("extend"),
+        probe=_one_of(url, own, "probe", PROBES, "a") if is_pair else own.get("probe", "a"),
     )
 
 
@@ -197,21 +153,19 @@ def _emulator(url: str, own: dict[str, str]) -> SimOptions:
     of_stations = {name: own.pop(name) for name in (*EMULATOR_OPTIONS, "play") if name in own}
     query = "&".join(f"{name}={value}" for name, value in ({"preset": "emulator", "cpu": "0"} | own).items())
     options = sim_options(f"sim://{EMULATOR_WIRE}&{query}")
-    stations = of_stations.get("stations", "none" if "play" in of_stations else "web")
-    if stations not in STATIONS:
-        raise _bad(url, "sim", f"stations is {' or '.join(STATIONS)}")
-    is_web = stations == "web"
+    usual = "none" if "play" in of_stations else "web"
+    is_web = _one_of(url, of_stations, "stations", STATIONS, usual) == "web"
     if is_web and "play" in of_stations:
-        raise _bad(url, "sim", "a station plays captures or has a TCP/IP stack: leave out play or stations=web")
+        raise _bad(url, "a station plays captures or has a TCP/IP stack: leave out play or stations=web")
     found = {}
     for name, (least, most, of_web) in STATION_NUMBERS.items():
         if name not in of_stations:
             continue
         if of_web != is_web:
-            raise _bad(url, "sim", f"{name} is for {'stations=web' if of_web else 'captures'}")
+            raise _bad(url, f"{name} is for {'stations=web' if of_web else 'captures'}")
         text = of_stations[name]
         if not (text.isascii() and text.isdecimal() and least <= int(text) <= most):
-            raise _bad(url, "sim", f"{name} '{text}' is not a number from {least} to {most}")
+            raise _bad(url, f"{name} '{text}' is not a number from {least} to {most}")
         found[name] = int(text)
     is_kept = bool(found.pop("keep", 1))
     play = _files(url, of_stations["play"], SIM_PORTS, ("captures", "ports")) if "play" in of_stations else ()
@@ -234,57 +188,66 @@ def _oscillators(url: str, text: str) -> tuple[float, ...]:
     except ValueError:
         found = ()
     if len(found) != len(PROBES) or not all(abs(ppm) <= PPM_MOST for ppm in found):
-        raise _bad(
-            url, "sim", f"oscillators '{text}' are not two numbers within {PPM_MOST} ppm, like {PAIR_OSCILLATORS}"
-        )
+        raise _bad(url, f"oscillators '{text}' are not two numbers within {PPM_MOST} ppm, like {PAIR_OSCILLATORS}")
     return found
 
 
 def _files(url: str, text: str, most: int, what: tuple[str, str]) -> tuple[Path, ...]:
-    found = tuple(Path(os.fsdecode(unquote_to_bytes(os.fsencode(part)))) for part in text.split(","))
+    found = tuple(map(_path, text.split(",")))
     if len(found) > most:
-        raise _bad(url, "sim", f"there are {len(found)} {what[0]} for {most} {what[1]}")
+        raise _bad(url, f"there are {len(found)} {what[0]} for {most} {what[1]}")
     return found
 
 
 def _time_ns(url: str, name: str, text: str, least: int = 1) -> int:
     found = split(text, TIMES, "[0-9]{1,99}")
     if not found or int(found[0]) < least:
-        raise _bad(url, "sim", f"{name} '{text}' is not a time in whole units, like 1ms")
+        raise _bad(url, f"{name} '{text}' is not a time in whole units, like 1ms")
     return int(found[0]) * int(found[1])
 
 
-def _bad(url: str, scheme: str, why: str) -> UsageError:
-    return UsageError(f"'{url}' can't be understood ({why}): write it like {EXAMPLES[scheme]}")
+def _path(text: str) -> Path:
+    return Path(os.fsdecode(unquote_to_bytes(os.fsencode(text))))
+
+
+def _one_of(url: str, own: dict[str, str], name: str, words: tuple[str, ...], usual: str, what: str = "") -> str:
+    """Return an option that is one of some words; ``what``: its message, up to them."""
+    if (word := own.get(name, usual)) not in words:
+        raise _bad(url, f"{what or f'{name} is'} {(', ' if len(words) > 2 else ' or ').join(words)}")
+    return word
+
+
+def _bad(url: str, why: str) -> UsageError:
+    return UsageError(f"'{url}' can't be understood ({why}): write it like {EXAMPLES[url.partition('://')[0]]}")
 
 
 def _only(url: str, parsed: ProbeURL, names: tuple[str, ...]) -> None:
     for name in parsed.options:
         if name not in names:
-            raise _bad(url, parsed.scheme, f"there is no option '{name}', only {', '.join(names) or 'none'}")
+            raise _bad(url, f"there is no option '{name}', only {', '.join(names) or 'none'}")
 
 
-def _number(url: str, parsed: ProbeURL, name: str, text: str) -> int:
+def _number(url: str, name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise _bad(url, parsed.scheme, f"{name} '{text}' is not a number")
+        raise _bad(url, f"{name} '{text}' is not a number")
     return int(text)
 
 
-def _seconds(url: str, parsed: ProbeURL, text: str) -> float:
+def _seconds(url: str, text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 3600:
-        raise _bad(url, parsed.scheme, f"timeout '{text}' is not a number of seconds")
+        raise _bad(url, f"timeout '{text}' is not a number of seconds")
     return seconds
 
 
 def _host_and_port(url: str, parsed: ProbeURL) -> tuple[str, int]:
     if parsed.target.count(":") > 1:
-        raise _bad(url, parsed.scheme, "that is an IPv6 address, and probes speak IPv4 alone")
+        raise _bad(url, "that is an IPv6 address, and probes speak IPv4 alone")
     host, colon, text = parsed.target.rstrip("/").partition(":")
-    port = _number(url, parsed, "port", text) if colon else DEFAULT_PORT
+    port = _number(url, "port", text) if colon else DEFAULT_PORT
     if not host or "/" in host or port > 0xFFFF:
-        raise _bad(url, parsed.scheme, "it needs HOST or HOST:PORT")
+        raise _bad(url, "it needs HOST or HOST:PORT")
     return host, port
