@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -293,10 +294,6 @@ def test_callbacks_are_run_one_at_a_time() -> None:
             for value in range(20):
                 client.set(name, value)
 
-    with agent:
-        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with agent, ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, "abcd"))
     assert most == [1]

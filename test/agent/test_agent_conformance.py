@@ -5,9 +5,9 @@
 import itertools
 import signal
 import struct
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import zmq
@@ -337,11 +337,8 @@ def test_many_controllers_at_once_each_get_their_own_answers(address: str) -> No
                 if reply.value != value:
                     wrong.append(reply)
 
-    threads = [threading.Thread(target=work, args=(session,)) for session in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(1, 9)))
     with Controller(address, 99) as one:
         assert wrong == [] and (count(one, "sets"), count(one, "agent.unsent")) == (800, 0)
 

@@ -47,8 +47,7 @@ def at(run: Run, time_s: float) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "rms_ns", "worst_ns"),
-    [("ideal", 1.8, 8), ("timing_qerr", 2.5, 12), ("timing", 5, 25), ("plain", 8.5, 40)],
+    ("kind", "rms_ns", "worst_ns"), [("ideal", 1.8, 8), ("timing_qerr", 2.5, 12), ("timing", 5, 25), ("plain", 8.5, 40)]
 )
 def test_an_hour_stays_within_what_the_receiver_allows(kind: str, rms_ns: float, worst_ns: float) -> None:
     found = spread(iter([servo(KINDS[kind], 4200)]))

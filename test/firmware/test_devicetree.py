@@ -21,15 +21,7 @@ from liteprobe.cores.formats import PRESETS, ClockError, ClockMode, ClockState, 
 from liteprobe.host.device.firmware_build import FIRMWARE
 from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.sim.system.board import Board
-from liteprobe.soc.build.devicetree import (
-    DevicetreeError,
-    devicetree,
-    formats_names,
-    load,
-    main,
-    write,
-    write_formats,
-)
+from liteprobe.soc.build.devicetree import DevicetreeError, devicetree, formats_names, load, main, write, write_formats
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import write_map
 from liteprobe.soc.probe import ProbeSoC

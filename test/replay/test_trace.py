@@ -21,6 +21,7 @@ from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
 from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
+from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.traffic.trace_words import Record, decode
 
 TICK_S = Fraction(8, 10**9)
@@ -494,10 +495,8 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes, words
 
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no such file"):
-        Trace.from_pcap(tmp_path / "nothing.pcap")
-    with pytest.raises(UsageError, match="it is not a file, and is read more than once"):
-        Trace.from_pcap(tmp_path)
+    assert "there is no such file" in refusal(Trace.from_pcap, tmp_path / "nothing.pcap")
+    assert "it is not a file, and is read more than once" in refusal(Trace.from_pcap, tmp_path)
 
 
 @pytest.mark.parametrize(("length", "fcs"), [(9001, 0), (9005, 4), (65549, 0)])
@@ -549,8 +548,7 @@ def test_times_that_go_back_too_far_are_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_a_time_that_jumps_by_days_is_refused(tmp_path: Path) -> None:
     packets = [Packet(Fraction(0), bytes(60), 60), Packet(Fraction(10**9), bytes(60), 60)]
-    with pytest.raises(UsageError, match="packet 2 comes 277,778 hours after the one before"):
-        read(tmp_path, pcap(packets))
+    assert "packet 2 comes 277,778 hours after the one before" in refusal(read, tmp_path, pcap(packets))
 
 
 # Captures that are played into a simulated probe --------------------------------------------------

@@ -530,11 +530,7 @@ def test_late_frames_are_said_of_a_stream_that_nothing_delays(make: MakeProbe) -
             {"seconds": 1.0, "detach": True},
             "nobody would be there to stop detached streams: give each a count, or stop them later",
         ),
-        (
-            [FIXED, replace(FIXED, port=1)],
-            {},
-            "2 streams have the name 'fixed': give each a name of its own",
-        ),
+        ([FIXED, replace(FIXED, port=1)], {}, "2 streams have the name 'fixed': give each a name of its own"),
         (
             [FIXED, replace(MIXED, stream_id=32)],
             {},

@@ -98,9 +98,7 @@ FIRST = Stream(
     Lengths((76, 590)),
     Interval(rate_bps=Fraction(10**7)),
     headers=Headers(
-        traffic_class=0x28,
-        vlan_tags=(100, 5 << 13 | 1 << 12 | 200),
-        mpls_labels=(MplsLabel(16), MplsLabel(17, 3, 9)),
+        traffic_class=0x28, vlan_tags=(100, 5 << 13 | 1 << 12 | 200), mpls_labels=(MplsLabel(16), MplsLabel(17, 3, 9))
     ),
     modifiers=(
         Increment("ipv4.source", "10.0.0.1", 2, 10),

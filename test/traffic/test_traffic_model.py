@@ -39,15 +39,7 @@ from liteprobe.host.traffic.stream import (
 )
 from liteprobe.sim.drivers.frames.random_streams import StreamMaker
 from liteprobe.sim.drivers.frames.tshark import write_pcap
-from liteprobe.sim.models.traffic.streams import (
-    Xorshift,
-    dues,
-    exponential,
-    logarithms,
-    octets,
-    schedule,
-    state_of,
-)
+from liteprobe.sim.models.traffic.streams import Xorshift, dues, exponential, logarithms, octets, schedule, state_of
 
 
 def rows(streams: list[Stream], count: int) -> list[tuple[int, int, int, int, bool, int]]:

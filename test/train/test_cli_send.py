@@ -163,10 +163,7 @@ def test_waiting_time_is_how_long_the_last_frames_are_waited_for(run: Run, model
 
 def test_detached_streams_go_on_and_stop_shows_them(run: Run, model: TrafficProbe, file: str) -> None:
     code, out, _ = run("send", "--pps", "10000", "--stream-id", "7", "--detach")
-    assert (code, out) == (
-        0,
-        "port 0 sends 1 stream, without an end; liteprobe stop --port 0 shows and ends it\n",
-    )
+    assert (code, out) == (0, "port 0 sends 1 stream, without an end; liteprobe stop --port 0 shows and ends it\n")
     model.advance(1_000_000)
     assert model.values["port0_tx_state"] == TransmitState.RUNNING
     code, out, _ = run("stop")
