@@ -30,7 +30,7 @@ from liteprobe.sim.drivers.frames import corpora
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, Ring
 from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.drivers.tools.figures import Figure, row
-from liteprobe.sim.models.traffic import trace_words
+from liteprobe.sim.models.traffic import replay
 
 FILE_OCTETS = 10**9
 FRAMES = 1 << 14  # Written at once.
@@ -59,13 +59,13 @@ def poisson_capture(path: Path, count: int) -> list[int]:
     return times
 
 
-def sent(trace: Trace) -> Iterator[trace_words.Record]:
+def sent(trace: Trace) -> Iterator[replay.Record]:
     """Yield what a probe would send of a trace, by the model, some thousand frames at once."""
     tick, chunks = 0, [words.tolist() for words in trace.records()]
     for number, words in enumerate(chunks):
         if number < len(chunks) - 1:
             words += END_OF_PART
-        found = trace_words.decode(words)
+        found = replay.decode(words)
         if number < len(chunks) - 1:
             found.pop()
         yield from (one._replace(tick=tick + one.tick) for one in found)

@@ -45,8 +45,7 @@ PUSHES_KEPT = 100_000  # Not yet taken by the script.
 class AgentUnreachableError(ProbeError):
     """No agent answers at this address, or it takes nobody without the right keys: exit code 3."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why, exit_code=3)
+    exit_code = 3
 
 
 class Connection:

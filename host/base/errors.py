@@ -7,29 +7,21 @@ from collections.abc import Sequence
 
 
 class ProbeError(Exception):
-    """Something failed; the message says what to do next.
+    """Something failed; the message says what happened, and what to do next, in one or two sentences."""
 
-    ``message``: what happened and the next step, in one or two sentences.
-    ``exit_code``: exit code of a command that ends with this error: 1 failed, 2 usage, 3 no probe.
-    """
-
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    exit_code = 1  # Of a command that ends with this error: 1 failed, 2 usage, 3 no probe.
 
 
 class UsageError(ProbeError):
     """Refuses what can't be done by any probe, or not by this one: exit code 2."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, exit_code=2)
+    exit_code = 2
 
 
 class NoProbeError(ProbeError):
     """No probe answers at this address: exit code 3."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, exit_code=3)
+    exit_code = 3
 
 
 class BusyError(ProbeError):

@@ -118,11 +118,6 @@ def _compact(heads: Sequence[str], title: str | None = None) -> Table:
     return made
 
 
-def facts(found: Mapping[str, object]) -> None:
-    """Print names and values."""
-    console().print(fact_table(found.items()))
-
-
 def fact_table(found: Iterable[tuple[str, object]]) -> Table:
     """Return names and values as a table."""
     shown = Table(box=None, show_header=False, pad_edge=False)
@@ -153,24 +148,23 @@ def registers(entries: Sequence[Register], values: Mapping[str, int] | None) -> 
 
 def compared(rows: Sequence[Row], title: str) -> None:
     """Print measured beside theory, and how far stamps are from the pins, for a terminal of 80 columns."""
-    columns = [*TRAINS.of("length count rate half_width"), _headed("theory", "theory"), *TRAINS.of("capacity")]
+    columns = [
+        *TRAINS.of("length count rate half_width"),
+        replace(TRAINS["theory"], head="theory"),
+        *TRAINS.of("capacity"),
+    ]
     columns += [replace(DELAYS["mean"], head="delay"), *TRAINS.of("theory_delay off_pins lost")]
-    made = _compact([column.head for column in columns], title)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(made)
+    out.print(_filled(_compact([column.head for column in columns], title), columns, rows))
     _remarks(rows)
     out.print()
 
 
-def _headed(key: str, head: str) -> Column:
-    return replace(TRAINS[key], head=head)
-
-
-def _plain(columns: Sequence[Column], row: Row) -> list[str]:
-    """Return the figures of a row with nothing between thousands."""
-    return [column.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for column in columns]
+def _filled(made: Table, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+    """Return a table with the figures of rows, nothing between thousands."""
+    for row in rows:
+        made.add_row(*(one.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for one in columns))
+    return made
 
 
 WIDE = 140  # Columns that the whole table of trains takes.
@@ -189,11 +183,8 @@ def trains(rows: Sequence[Row]) -> None:
     ]
     columns += TRAINS.of("ipdv_std lost duplicated reordered late" if is_wide else "counts")
     heads = [column.head for column in columns]
-    made = table(*heads, text=0) if is_wide else _compact(heads)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
     out = console()
-    out.print(made)
+    out.print(_filled(table(*heads, text=0) if is_wide else _compact(heads), columns, rows))
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
@@ -211,10 +202,7 @@ def one_way(rows: Sequence[Row]) -> Table:
         *(replace(one, head=head, digits=2) for one, head in delays),
         TRAINS["lost"],
     ]
-    made = table(*(column.head for column in columns), text=0)
-    for row in rows:
-        made.add_row(*_plain(columns, row))
-    return made
+    return _filled(table(*(column.head for column in columns), text=0), columns, rows)
 
 
 def _trust(rows: Sequence[Row]) -> str:

@@ -63,9 +63,7 @@ def is_utf8(octets: bytes) -> bool:
 class Expected:
     """An answer: what its header says of the request, and what follows.
 
-    Attributes
-    ----------
-    values : one of these is the value; empty: the model does not know it.
+    ``values``: one of these is the value; empty: the model does not know it.
     """
 
     kind: int

@@ -30,9 +30,7 @@ DELAY_PINS = ("LOADN", "MOVE", "DIRECTION")
 class Unpacker:
     """Takes one module back.
 
-    Parameters
-    ----------
-    module : as nextpnr writes it after ``--pack-only``.
+    ``module``: as nextpnr writes it after ``--pack-only``.
     """
 
     def __init__(self, module: dict[str, Any]) -> None:

@@ -9,14 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.cores.formats import (
-    EEE_ADVERTISEMENT,
-    EEE_BITS,
-    EEE_FEATURE,
-    NEGOTIATION,
-    PhyStatus,
-    mmd_write,
-)
+from liteprobe.cores.formats import EEE_ADVERTISEMENT, EEE_BITS, EEE_FEATURE, NEGOTIATION, PhyStatus, mmd_write
 from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience

@@ -210,9 +210,7 @@ class SimulatedPhy(LiteXModule):
 class SimulatedSamples(LiteXModule):
     """Takes the samples of the PPS input from the pins, as late as a board's.
 
-    Attributes
-    ----------
-    samples : Signal(SAMPLES), out, ``timebase``
+    ``samples``: Signal(SAMPLES), out, ``timebase``.
     """
 
     def __init__(self, pads):
@@ -230,10 +228,8 @@ class Board:
 
     Parameters
     ----------
-    memory_clk_freq : float, Hz
-        Frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
-    at_pace : bool
-        ``sys`` has 50 MHz by the line's clock: the harness must give it so.
+    memory_clk_freq : float, Hz; frequency of the SDRAM's own clock where ``sys`` has 50 MHz, up to 100 MHz.
+    at_pace : bool; ``sys`` has 50 MHz by the line's clock: the harness must give it so.
     """
 
     name = "simulated"

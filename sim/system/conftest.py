@@ -13,15 +13,7 @@ from liteprobe.host.device.firmware_build import Tools
 from liteprobe.host.device.firmware_build import build as build_firmware
 from liteprobe.sim.drivers.emulator.stations import build as stations
 from liteprobe.sim.drivers.system.firmware_run import simulated_tools
-from liteprobe.sim.system.build import (
-    HERE,
-    Design,
-    build,
-    build_probe,
-    content_key,
-    harness_files,
-    write_verilog,
-)
+from liteprobe.sim.system.build import HERE, Design, build, build_probe, content_key, harness_files, write_verilog
 from liteprobe.sim.system.variant import harness_variant
 
 

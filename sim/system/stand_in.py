@@ -17,9 +17,7 @@ from liteeth.common import eth_phy_description, eth_udp_user_description
 class LastMarker(LiteXModule):
     """Marks the last octet of each frame, as LiteEth's MAC asks of a PHY; ours doesn't.
 
-    Attributes
-    ----------
-    sink, source : Endpoint(eth_phy_description(8)), transmit in, receive out. Latency of receive: 1 cycle.
+    ``sink``, ``source``: Endpoint(eth_phy_description(8)), transmit in, receive out. Latency of receive: 1 cycle.
     """
 
     dw = 8
@@ -40,9 +38,7 @@ class LastMarker(LiteXModule):
 class ConstantDecoder(LiteXModule):
     """Decodes a constant, as LitePCIe's crossbar does: logic with no input that ever changes.
 
-    Attributes
-    ----------
-    selected : CSRStatus(8), 0x5a
+    ``selected``: CSRStatus(8), 0x5a.
     """
 
     def __init__(self):
@@ -71,8 +67,7 @@ class Teller(LiteXModule):
     Attributes
     ----------
     source : Endpoint(eth_udp_user_description(32)), out
-    address, port, data : CSRStorage, to whom, and what
-        A write of ``data`` sends it.
+    address, port, data : CSRStorage, to whom, and what; a write of ``data`` sends it.
     """
 
     def __init__(self):
@@ -98,9 +93,7 @@ class Teller(LiteXModule):
 class Echo(LiteXModule):
     """Sends what comes to a UDP port of the probe back to the port that it came from.
 
-    Attributes
-    ----------
-    sink, source : Endpoint(eth_udp_user_description(32)), in and out
+    ``sink``, ``source``: Endpoint(eth_udp_user_description(32)), in and out.
     """
 
     def __init__(self):

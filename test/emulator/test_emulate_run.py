@@ -40,7 +40,7 @@ from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.drivers.tools.refusals import refusal
-from liteprobe.sim.models.emulator.way_back import Arrival, leaving
+from liteprobe.sim.models.emulator.direction import Arrival, leaving
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 

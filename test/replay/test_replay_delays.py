@@ -37,7 +37,7 @@ from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.models.probe.replay import ReplayModel, SentFrame
-from liteprobe.sim.models.traffic.trace_words import Record, decode
+from liteprobe.sim.models.traffic.replay import Record, decode
 
 Fake = tuple[ReplayModel, ReplayLink, FakeReceiver]
 Device = Callable[[list[SentFrame]], list[Captured]]

@@ -22,7 +22,7 @@ from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
 from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
 from liteprobe.sim.drivers.tools.refusals import refusal
-from liteprobe.sim.models.traffic.trace_words import Record, decode
+from liteprobe.sim.models.traffic.replay import Record, decode
 
 TICK_S = Fraction(8, 10**9)
 

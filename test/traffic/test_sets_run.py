@@ -22,7 +22,7 @@ from liteprobe.host.traffic.stream import Fixed, Interval, Stream
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, ReplayLink, fake_probe
 from liteprobe.sim.drivers.replay.sets_maker import template_of
-from liteprobe.sim.models.probe.sets import SetsModel
+from liteprobe.sim.models.probe.replay import SetsModel
 
 Fake = tuple[SetsModel, ReplayLink, FakeReceiver]
 Run = Callable[..., tuple[int, str, str]]

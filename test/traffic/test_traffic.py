@@ -18,8 +18,7 @@ from liteprobe.host.traffic.lengths import IMIX, Fixed, RandomLength, Stepped
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.drivers.system.fake_traffic import DELAY_TICKS, ENDLESS, FIXED, MIXED, MakeProbe, maker, some
+from liteprobe.sim.drivers.system.fake_link import DELAY_TICKS, ENDLESS, FIXED, MIXED, FakeLink, MakeProbe, maker, some
 from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.probe.streams import SENT_BASE, TrafficFrame, TrafficProbe
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, damaged

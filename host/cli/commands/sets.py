@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
         return
     sets = sets_of(args)
     if args.check:
-        tables.facts(facts(sets))
+        tables.console().print(tables.fact_table(facts(sets).items()))
         return
 
     def send(probe: probes.Probe, show: shown.Show) -> runs.SetsResult:

@@ -21,9 +21,7 @@ from liteprobe.cores.formats.emulate import (
     ClassFlag,
     Service,
 )
-from liteprobe.cores.formats.emulate import (
-    BackgroundKind as Kind,
-)
+from liteprobe.cores.formats.emulate import BackgroundKind as Kind
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import Number, exact
 from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, ticks_of

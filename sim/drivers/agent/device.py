@@ -23,9 +23,7 @@ INTERVAL_S = 0.02
 class Device:
     """Settings and values of each type, one that refuses and one that hangs.
 
-    Parameters
-    ----------
-    agent : gets them.
+    ``agent``: gets them.
     """
 
     def __init__(self, agent: Agent) -> None:

@@ -35,10 +35,7 @@ def lacking() -> str:
 def c_device() -> Path:
     """Return the program of the device in C, compiled anew when its sources have changed.
 
-    Raises
-    ------
-    RuntimeError
-        With what the compiler says.
+    Raises RuntimeError with what the compiler says.
     """
     sources = sorted(SOURCES.glob("*.[ch]"))
     state = "".join((*FLAGS, *LIBRARIES)).encode() + b"".join(source.read_bytes() for source in sources)
@@ -72,10 +69,7 @@ def command_of(peer: str) -> list[str]:
 def device(peer: str, *words: str, address: str = "tcp://127.0.0.1:0") -> Iterator[Running]:
     """Run a device; in the end it must stop as it is asked to, and have said nothing: sanitizers would.
 
-    Raises
-    ------
-    RuntimeError
-        When it doesn't start, crashes, or says something.
+    Raises RuntimeError when it doesn't start, crashes, or says something.
     """
     with TemporaryFile() as errors:
         process = subprocess.Popen(

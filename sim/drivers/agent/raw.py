@@ -36,9 +36,7 @@ def frame(value: Value) -> bytes:
 class Reply:
     """An answer, or a push.
 
-    Attributes
-    ----------
-    octets : all of it.
+    ``octets``: all of it.
     """
 
     kind: int
@@ -78,9 +76,7 @@ class Reply:
 class Controller:
     """A controller that sends anything.
 
-    Parameters
-    ----------
-    session : of requests that are made by `ask`.
+    ``session``: of requests that are made by `ask`.
     """
 
     def __init__(self, address: str, session: int = 1) -> None:

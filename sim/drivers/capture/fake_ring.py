@@ -27,9 +27,7 @@ class FakeRing:
     blocks : array, shape (blocks, 368)
     size : blocks of a channel that may be sent and not freed.
 
-    Attributes
-    ----------
-    sends, resends : times that each (channel, number) was sent; the numbers that were asked for.
+    ``sends``, ``resends``: times that each (channel, number) was sent; the numbers that were asked for.
     """
 
     def __init__(self, blocks: Blocks, loses: Loses = lambda *_: False, size: int = 64) -> None:

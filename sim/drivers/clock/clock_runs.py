@@ -130,33 +130,11 @@ def outages(
 
 NO_PPS, NO_NMEA, WRONG, NO_FIX, UNKNOWN, LEAP, UNSURE = (1 << bit for bit in range(7))
 
-ANSWER = np.dtype(
-    [
-        ("tai", "u8"),
-        ("is_known", "u4"),
-        ("tai_utc", "i4"),
-        ("faults", "u4"),
-        ("sentences", "u4"),
-        ("unassigned", "u4"),
-        ("wrong", "u4"),
-        ("spurious", "u4"),
-        ("corrections", "u4"),
-        ("sound", "u4"),
-        ("refused", "u4"),
-        ("malformed", "u4"),
-        ("times", "u4"),
-        ("messages", "u4"),
-        ("messages_refused", "u4"),
-        ("pulses", "u4"),
-        ("has_qerr", "u4"),
-        ("late_ps", "i4"),
-        ("qerr_used", "u4"),
-        ("qerr_refused", "u4"),
-        ("qerr_waits", "u4"),
-        ("rollovers", "u4"),
-        ("unused", "u4"),
-    ]
-)
+ANSWER = np.dtype([("tai", "u8")] + [(name, "i4" if name in ("tai_utc", "late_ps") else "u4") for name in (
+    "is_known", "tai_utc", "faults", "sentences", "unassigned", "wrong", "spurious", "corrections", "sound", "refused",
+    "malformed", "times", "messages", "messages_refused", "pulses", "has_qerr", "late_ps", "qerr_used", "qerr_refused",
+    "qerr_waits", "rollovers", "unused",
+)])
 
 
 class Feed:

@@ -36,35 +36,15 @@ TICK_NS = 8
 # A PPS is at a whole second; any will do.
 START_NS = 1_700_000_000 * 10**9
 
-EVENT = np.dtype(
-    [
-        ("kind", "u4"),
-        ("flags", "u4"),
-        ("ticks", "u8"),
-        ("fraction", "u4"),
-        ("qerr_ps", "i4"),
-        ("latency", "u4"),
-        ("latency_true", "u4"),
-        ("value", "i8"),
-    ]
-)
-ANSWER = np.dtype(
-    [
-        ("error", "i8"),
-        ("increment", "u8"),
-        ("behind", "i8"),
-        ("state", "u4"),
-        ("is_used", "u4"),
-        ("uncertainty", "u4"),
-        ("offset", "i4"),
-        ("rate", "i4"),
-        ("drift", "i4"),
-        ("rejected", "u4"),
-        ("has_adjust", "u4"),
-        ("jumps", "u4"),
-        ("has_jumped", "u4"),
-    ]
-)
+EVENT = np.dtype([
+    ("kind", "u4"), ("flags", "u4"), ("ticks", "u8"), ("fraction", "u4"), ("qerr_ps", "i4"), ("latency", "u4"),
+    ("latency_true", "u4"), ("value", "i8"),
+])
+ANSWER = np.dtype([
+    ("error", "i8"), ("increment", "u8"), ("behind", "i8"), ("state", "u4"), ("is_used", "u4"), ("uncertainty", "u4"),
+    ("offset", "i4"), ("rate", "i4"), ("drift", "i4"), ("rejected", "u4"), ("has_adjust", "u4"), ("jumps", "u4"),
+    ("has_jumped", "u4"),
+])
 
 
 @dataclass(frozen=True)
@@ -267,14 +247,7 @@ def run_other(
     errors: list[float] = []
     last = 0.0
     nominal = nominal_ns(table, on_grid)
-    columns = (
-        table["kind"],
-        table["ticks"].astype(float),
-        nominal,
-        table["qerr_ps"] / 1e3,
-        table["latency_true"],
-        table["value"],
-    )
+    columns = (table["kind"], table["ticks"].astype(float), nominal, table["qerr_ps"] / 1e3, table["latency_true"], table["value"])
     for kind, ticks, ahead, qerr, latency, value in zip(*(column.tolist() for column in columns), strict=True):
         error = ahead + clock.ahead_ns(ticks)
         if kind == TRUTH:

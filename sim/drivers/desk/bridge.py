@@ -94,9 +94,7 @@ class ProbeBridge(Bridge):
 
     On a serial line no lease guards the bus, so what is written here has the lease that the probe itself names.
 
-    Parameters
-    ----------
-    port : int, UDP port on localhost.
+    ``port``: int, UDP port on localhost.
     """
 
     def __init__(self, port: int) -> None:
@@ -136,9 +134,7 @@ class ProbeBridge(Bridge):
 class SerialPort:
     """A serial port of this machine (a pseudo-terminal) with a bridge at its other end.
 
-    Attributes
-    ----------
-    path : str, the device that a program opens.
+    ``path``: str, the device that a program opens.
     """
 
     def __init__(self, bridge: Bridge) -> None:

@@ -95,32 +95,15 @@ def fields(kind: Kind, load: float, seed: int, line: Line = CERN) -> dict[str, i
         random = np.random.default_rng([SITE_SEED, seed])
         ticks, fraction = divmod(round((service << FINE_BITS) / load), 1 << FINE_BITS)
         own |= {"background_length": BACKGROUND_LENGTH, "background_phase": int(random.integers(4 * service))}
-        own |= {
-            "background_seed_low": int(random.integers(1, 2**32)),
-            "background_seed_high": int(random.integers(2**32)),
-        }
-        match kind:
-            case Kind.CONSTANT:
-                own |= {
-                    "background": BackgroundKind.CONSTANT,
-                    "background_ticks": ticks,
-                    "background_fraction": fraction,
-                }
-            case Kind.EXPONENTIAL:
-                own |= {
-                    "background": BackgroundKind.EXPONENTIAL,
-                    "background_ticks": ticks,
-                    "background_fraction": fraction,
-                }
-            case Kind.BURSTS:
-                # Frames of a burst come as fast as a line of 1 Gb/s brings them.
-                gap = BACKGROUND_LENGTH + AROUND
-                own |= {
-                    "background": BackgroundKind.RANDOM_ON_OFF,
-                    "background_ticks": gap,
-                    "background_burst": 2**32 // BURST,
-                }
-                own |= {"background_pause": round(BURST * service / load - (BURST - 1) * gap)}
+        own |= {"background_seed_low": int(random.integers(1, 2**32)), "background_seed_high": int(random.integers(2**32))}
+        if kind is not Kind.BURSTS:
+            own["background"] = BackgroundKind[kind.name]
+            own |= {"background_ticks": ticks, "background_fraction": fraction}
+        else:
+            # Frames of a burst come as fast as a line of 1 Gb/s brings them.
+            gap = BACKGROUND_LENGTH + AROUND
+            own |= {"background": BackgroundKind.RANDOM_ON_OFF, "background_ticks": gap, "background_burst": 2**32 // BURST}
+            own["background_pause"] = round(BURST * service / load - (BURST - 1) * gap)
     return own
 
 

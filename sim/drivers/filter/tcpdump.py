@@ -27,9 +27,7 @@ def is_there() -> bool:
 class Witness:
     """A file of frames that tcpdump is asked about.
 
-    Parameters
-    ----------
-    frames : without FCS.
+    ``frames``: without FCS.
     """
 
     def __init__(self, frames: Sequence[bytes]) -> None:

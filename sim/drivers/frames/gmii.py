@@ -50,8 +50,7 @@ class GmiiSource:
 
     Parameters
     ----------
-    clock, valid, data, error : cocotb handles
-        Pins; they change right after a rising edge, like registers.
+    clock, valid, data, error : cocotb handles; pins; they change right after a rising edge, like registers.
     now : called while an SFD octet stands on the pins: what ``sfd_now`` keeps.
 
     Attributes

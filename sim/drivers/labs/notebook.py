@@ -50,10 +50,7 @@ def results(name: str, folder: Path) -> dict[str, Any]:
 def execute(name: str, folder: Path) -> dict[str, Any]:
     """Execute a lab as a notebook in ``folder``, and return its results.
 
-    Raises
-    ------
-    nbclient.exceptions.CellExecutionError
-        When a cell fails; the message has the cell and its traceback.
+    Raises nbclient.exceptions.CellExecutionError when a cell fails; the message has the cell and its traceback.
     """
     import jupytext  # With nbclient it takes a second to load.
     from nbclient import NotebookClient

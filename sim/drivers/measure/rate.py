@@ -60,14 +60,7 @@ CROSSING_NS = 160
 SYS_NS, TICK_NS, SYS_PHASE_NS = 20, 8, 3
 
 
-class Kind(IntEnum):
-    """Kinds of steps."""
-
-    FRAME = 0
-    SET = 1
-    ADJUST = 2
-    INCREMENT = 3
-    INTERVAL = 4
+Kind = IntEnum("Kind", "FRAME SET ADJUST INCREMENT INTERVAL", start=0)  # Of steps.
 
 
 @dataclass(frozen=True)

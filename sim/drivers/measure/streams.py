@@ -19,7 +19,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats import (
-    BIN_SLOT_WORDS, BINS, STREAM_SLOT_WORDS, STREAM_SLOTS, STREAM_WINDOW, BinKind, RecordFlag, UnifiedFlag,
+    BIN_SLOT_WORDS, STREAM_SLOT_WORDS, STREAM_SLOTS, STREAM_WINDOW, BinKind, RecordFlag, UnifiedFlag,
 )
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.measured import measured_layout
@@ -52,17 +52,7 @@ BENCH = CompiledBench(MetersBench, Path(__file__).with_name("streams.cpp"))
 # Runs ---------------------------------------------------------------------------------------------
 
 STEP = struct.Struct("<QQQIIHHHHII")
-
-
-class Kind(IntEnum):
-    """Kinds of steps."""
-
-    FRAME = 0
-    LATCH = 1
-    CLEAR = 2
-    SET = 3
-    READ_STREAMS = 4
-    READ_BINS = 5
+Kind = IntEnum("Kind", "FRAME LATCH CLEAR SET READ_STREAMS READ_BINS", start=0)  # Of steps.
 
 
 @dataclass
@@ -83,19 +73,8 @@ class Script:
         """Set origins, shifts, and what is measured."""
         origins, shifts = settings.origins, settings.shifts
         packed = sum(shifts[kind] << 5 * kind for kind in BinKind)
-        self.octets += STEP.pack(
-            cycle,
-            origins[BinKind.DELAY] % (1 << 64),
-            0,
-            Kind.SET,
-            origins[BinKind.ARRIVAL],
-            origins[BinKind.LENGTH],
-            packed,
-            stream_base,
-            measure_passed << 1,
-            prbs,
-            0,
-        )
+        fields = (origins[BinKind.LENGTH], packed, stream_base, measure_passed << 1, prbs, 0)
+        self.octets += STEP.pack(cycle, origins[BinKind.DELAY] % (1 << 64), 0, Kind.SET, origins[BinKind.ARRIVAL], *fields)
 
     def do(self, cycle: int, kind: Kind) -> None:
         """Latch or clear, or begin to read when what was to be read before is read."""
@@ -203,8 +182,7 @@ class Traffic:
     Parameters
     ----------
     bin_limit : a bin stays there.
-    slots, window, with_fields : int, int, bool
-        Of the meters.
+    slots, window, with_fields : int, int, bool; of the meters.
     """
 
     def __init__(
@@ -383,11 +361,3 @@ def random_run(
         traffic.run(min(segment, frames - traffic.frames))
         traffic.end()
     return compare(traffic, run(traffic.script, count_bits, slots, window, with_fields))
-
-
-def sums_of_bins(model: PortMeterModel) -> list[dict[BinKind, int]]:
-    """Return how many values each histogram holds, of each slot."""
-    return [
-        {kind: sum(model.bins[slot][bins.first : bins.first + bins.words]) for kind, bins in BINS.items()}
-        for slot in range(model.slots)
-    ]

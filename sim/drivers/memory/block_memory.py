@@ -14,14 +14,9 @@ from liteprobe.cores.memory.sdram import BurstPort
 class BlockMemory(LiteXModule):
     """Serves a burst port from a memory of its own, a word a cycle.
 
-    Parameters
-    ----------
-    words : int
-        A power of two. Addresses wrap.
+    ``words``: int; a power of two. Addresses wrap.
 
-    Attributes
-    ----------
-    burst : n words take n cycles to write, n + 2 to read, and one more from request to request.
+    ``burst``: n words take n cycles to write, n + 2 to read, and one more from request to request.
     """
     def __init__(self, words):
         self.burst = burst = BurstPort()

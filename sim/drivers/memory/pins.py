@@ -31,9 +31,7 @@ OCTET  = 0x55aa33cc # Written by the bus, its octet 1 alone.
 class SelfCheck(LiteXModule):
     """Writes a burst of 64 words, reads it back, then an octet in it by the bus, round after round.
 
-    Attributes
-    ----------
-    errors, rounds : Signal(16), out; words that were read wrong, and rounds.
+    ``errors``, ``rounds``: Signal(16), out; words that were read wrong, and rounds.
     """
     def __init__(self, sdram):
         self.errors = Signal(16)

@@ -30,9 +30,7 @@ LOOK_CYCLES = 1000 # That pass where the library waits.
 class DriverFile:
     """The device file of a channel.
 
-    Parameters
-    ----------
-    host : booted.
+    ``host``: booted.
     """
 
     def __init__(self, host: Host, path: str) -> None:

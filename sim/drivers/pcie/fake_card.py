@@ -12,6 +12,7 @@ import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from liteprobe.cores.formats import (
     BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, BLOCK_WORDS, CHANNEL_WORDS, CHANNELS, DMA_BLOCK_BYTES, DMA_SLOT_BYTES, DMA_SLOTS,
@@ -24,6 +25,7 @@ from liteprobe.host.device.link.pcie import IOCTL_REG, REG
 from liteprobe.sim.models.probe.meters import MonitorProbe
 
 PATH = "/dev/litepcie"
+RING_BYTES = DMA_SLOTS * DMA_SLOT_BYTES
 TABLE, FILTER, RING = 0x80001000, 0x80002000, 0x80100000
 CLOSE_STEPS = 20  # From the end of a capture to its last block, and as many more until nothing is open.
 POISON = 0xA5  # What a slot holds that was given back.
@@ -38,9 +40,7 @@ class CardProbe(MonitorProbe):
 
     ``with_hash``: its ports hash frames, so they have the registers of that.
 
-    Attributes
-    ----------
-    writes : registers that were written, in order.
+    ``writes``: registers that were written, in order.
     """
 
     def __init__(self, ring_blocks: int, rings: int, with_hash: bool) -> None:
@@ -49,11 +49,7 @@ class CardProbe(MonitorProbe):
         names = [f"capture_{name}" for name in ("enable", "running", "flush_us", "trigger", "ring_blocks", "ring_address")]
         names += ["filter_control", *(f"port{port}_{name}" for port in range(2) for name in of_port)]
         for channel in range(rings):
-            names += [
-                f"capture_dma_written{channel}",
-                f"capture_dma_taken{channel}",
-                f"pcie_dma{channel}_writer_enable",
-            ]
+            names += [f"capture_dma_written{channel}", f"capture_dma_taken{channel}", f"pcie_dma{channel}_writer_enable"]
         registers, first = self.map["csr_registers"], max(self._words) + 4
         for number, name in enumerate(names):
             registers[name] = {"addr": first + 4 * number, "size": 1, "type": "rw"}
@@ -98,8 +94,7 @@ class FakeCard:
 
     Parameters
     ----------
-    blocks : array, shape (blocks, 368)
-        Numbers of each channel from 0.
+    blocks : array, shape (blocks, 368); numbers of each channel from 0.
     folder : where the register map is written to.
     pace : blocks of a channel that the DMA writes in a step, at the most.
     ring_blocks, rings : blocks of the probe's ring; channels that have a ring in the host's memory.
@@ -130,7 +125,7 @@ class FakeCard:
         self.probe = CardProbe(ring_blocks, rings, with_hash)
         self.map_file = folder / "csr.json"
         self.map_file.write_text(json.dumps(self.probe.map))
-        self.memory = [bytearray(DMA_SLOT_BYTES * DMA_SLOTS) for _ in range(rings)]
+        self.memory = [bytearray(RING_BYTES) for _ in range(rings)]
         self.locked: set[int] = set()
         self.files: list[CardFile] = []
         self.absent: set[str] = set()
@@ -165,6 +160,21 @@ class FakeCard:
                 room = 0 if self.is_stuck or channel not in self.running else self._pace
                 while room and self._send(channel):
                     room -= 1
+
+    def exchange(self, address: int, word: int, is_write: bool) -> int:
+        """Write a register, or read it; some time passes."""
+        if is_write:
+            self.probe.write(address, word)
+        self.step()
+        return self.probe.read(address)
+
+    def enable(self, channel: int, is_on: bool) -> None:
+        """Start the DMA of a channel, or stop it."""
+        values = self.probe.values
+        if is_on and channel not in self.running:
+            values[f"capture_dma_written{channel}"] = 0
+            self.taken[channel] = values[f"capture_dma_taken{channel}"]
+        values[f"pcie_dma{channel}_writer_enable"] = 1 if is_on else WRITER_IDLE
 
     # # #
 
@@ -222,10 +232,15 @@ class FakeCard:
         return True
 
 
-class CardFile:
-    """One of its device files: that of channel ``channel``."""
+class DriverFile:
+    """A device file of channel ``channel``, as LitePCIe's driver has it; ``dma``: what starts and stops its DMA.
 
-    def __init__(self, card: FakeCard, channel: int) -> None:
+    ``place``: of the lock of that DMA among what is asked for and answered.
+    """
+
+    dma, place = IOCTL_DMA_WRITER, 1
+
+    def __init__(self, card: Any, channel: int) -> None:
         self.card, self.channel = card, channel
         self.is_open, self.has_lock = True, False
 
@@ -235,49 +250,38 @@ class CardFile:
         if self.card.is_gone:
             raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
         if request == IOCTL_REG:
-            self._register(argument)
+            address, word, is_write = REG.unpack(argument)
+            segment, offset = divmod(address - BAR0_SEGMENTS[0], BAR0_SEGMENT_BYTES)
+            assert 0 <= segment < len(BAR0_SEGMENTS), f"the kernel would crash: {address:#x}"
+            found = self.card.exchange(BAR0_SEGMENTS[segment] + offset, word, is_write)
+            argument[:] = REG.pack(address, found, is_write)
         elif request == IOCTL_LOCK:
-            is_ours = not (argument[1] and self.channel in self.card.locked)
-            if argument[1] and is_ours:
+            is_ours = not (argument[self.place] and self.channel in self.card.locked)
+            if argument[self.place] and is_ours:
                 self.card.locked.add(self.channel)
                 self.has_lock = True
-            argument[4:] = bytes([1, is_ours])
+            argument[4:] = bytes([1, 1])
+            argument[4 + self.place] = is_ours
         elif request == IOCTL_DMA_INFO:
-            size = DMA_SLOT_BYTES * DMA_SLOTS
-            argument[:] = struct.pack("=6Q", 0, DMA_SLOT_BYTES, DMA_SLOTS, size, DMA_SLOT_BYTES, DMA_SLOTS)
-        elif request == IOCTL_DMA_WRITER:
+            argument[:] = struct.pack("=6Q", 0, DMA_SLOT_BYTES, DMA_SLOTS, RING_BYTES, DMA_SLOT_BYTES, DMA_SLOTS)
+        elif request == self.dma:
             assert self.has_lock, "a DMA of nobody"
-            self._enable(argument[0])
+            self.card.enable(self.channel, bool(argument[0]))
         else:
             raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
-
-    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
-        """Return the memory of the ring."""
-        assert length == offset == DMA_SLOT_BYTES * DMA_SLOTS
-        return memoryview(self.card.memory[self.channel]).toreadonly()
 
     def close(self) -> None:
         """Stop what this file has started, and let its lock go: LitePCIe's ``litepcie_release``."""
         if self.is_open and self.has_lock:
-            self._enable(0)
+            self.card.enable(self.channel, False)
             self.card.locked.remove(self.channel)
-        self.is_open = False
+        self.is_open = self.has_lock = False
 
-    # # #
 
-    def _register(self, argument: bytearray) -> None:
-        address, word, is_write = REG.unpack(argument)
-        segment, offset = divmod(address - BAR0_SEGMENTS[0], BAR0_SEGMENT_BYTES)
-        assert 0 <= segment < len(BAR0_SEGMENTS), f"the kernel would crash: {address:#x}"
-        place = BAR0_SEGMENTS[segment] + offset
-        if is_write:
-            self.card.probe.write(place, word)
-        self.card.step()
-        argument[:] = REG.pack(address, self.card.probe.read(place), is_write)
+class CardFile(DriverFile):
+    """A device file of a card that captures."""
 
-    def _enable(self, is_on: int) -> None:
-        values = self.card.probe.values
-        if is_on and self.channel not in self.card.running:
-            values[f"capture_dma_written{self.channel}"] = 0
-            self.card.taken[self.channel] = values[f"capture_dma_taken{self.channel}"]
-        values[f"pcie_dma{self.channel}_writer_enable"] = 1 if is_on else WRITER_IDLE
+    def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
+        """Return the memory of the ring."""
+        assert length == offset == RING_BYTES
+        return memoryview(self.card.memory[self.channel]).toreadonly()

@@ -8,7 +8,6 @@ Source: docs/pcie.md ("Rings"); docs/design/replay.md ("Over PCIe"); ``driver/ke
 Other processes open its device files, too: over a socket, with the card's memory mapped as the driver's is.
 """
 
-import errno
 import json
 import mmap
 import os
@@ -23,18 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS, map_hash
-from liteprobe.host.device.link.dma import IOCTL_DMA_INFO, IOCTL_DMA_READER, IOCTL_LOCK
-from liteprobe.host.device.link.pcie import IOCTL_REG, REG, Device
+from liteprobe.cores.formats import DMA_SLOT_BYTES, DMA_SLOTS, map_hash
+from liteprobe.host.device.link.dma import IOCTL_DMA_READER
+from liteprobe.host.device.link.pcie import Device
 from liteprobe.host.base.errors import NoProbeError
+from liteprobe.sim.drivers.pcie.fake_card import PATH, RING_BYTES, DriverFile
 from liteprobe.sim.drivers.replay.fake_probe import MAGIC, Ring
 from liteprobe.sim.models.probe.replay import ReplayModel
 
 # Card ---------------------------------------------------------------------------------------------
 
-PATH = "/dev/litepcie"
 PORTS = 2
-RING_BYTES = DMA_SLOTS * DMA_SLOT_BYTES
 HEADER = struct.Struct("<4I")
 READER_IDLE = 2
 ACCESS_TICKS = 2000  # Of the probe's time, that pass with an access to a register.
@@ -153,49 +151,15 @@ class ReplayCard:
         return True
 
 
-class ReplayCardFile:
-    """One of its device files: that of channel ``channel``."""
+class ReplayCardFile(DriverFile):
+    """A device file of a card that replays."""
 
-    def __init__(self, card: ReplayCard, channel: int) -> None:
-        self.card, self.channel = card, channel
-        self._has_lock = False
-
-    def ioctl(self, request: int, argument: bytearray) -> None:
-        """Do as the driver does."""
-        card, channel = self.card, self.channel
-        if card.is_gone:
-            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
-        if request == IOCTL_REG:
-            address, word, is_write = REG.unpack(argument)
-            segment, offset = divmod(address - BAR0_SEGMENTS[0], BAR0_SEGMENT_BYTES)
-            assert 0 <= segment < len(BAR0_SEGMENTS), f"the kernel would crash: {address:#x}"
-            found = card.exchange(BAR0_SEGMENTS[segment] + offset, word, is_write)
-            argument[:] = REG.pack(address, found, is_write)
-        elif request == IOCTL_LOCK:
-            is_ours = not (argument[0] and channel in card.locked)
-            if argument[0] and is_ours:
-                card.locked.add(channel)
-                self._has_lock = True
-            argument[4:] = bytes([is_ours, 1])
-        elif request == IOCTL_DMA_INFO:
-            argument[:] = struct.pack("=6Q", 0, DMA_SLOT_BYTES, DMA_SLOTS, RING_BYTES, DMA_SLOT_BYTES, DMA_SLOTS)
-        elif request == IOCTL_DMA_READER:
-            assert self._has_lock, "a DMA of nobody"
-            card.enable(channel, bool(argument[0]))
-        else:
-            raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+    dma, place = IOCTL_DMA_READER, 0
 
     def map(self, length: int, offset: int, is_writable: bool = False) -> memoryview:
         """Return the memory of the ring to the probe."""
         assert (length, offset, is_writable) == (RING_BYTES, 0, True)
         return memoryview(self.card.memory[self.channel])
-
-    def close(self) -> None:
-        """Stop what this file has started, and let its lock go: LitePCIe's ``litepcie_release``."""
-        if self._has_lock:
-            self.card.enable(self.channel, False)
-            self.card.locked.remove(self.channel)
-            self._has_lock = False
 
 
 # Server -------------------------------------------------------------------------------------------
@@ -240,9 +204,7 @@ class SocketDevice:
 class CardServer:
     """Lets processes open the devices of a card; a context manager.
 
-    Attributes
-    ----------
-    open_device : from a path to a device, in any process.
+    ``open_device``: from a path to a device, in any process.
     """
 
     def __init__(self, card: ReplayCard, folder: Path) -> None:

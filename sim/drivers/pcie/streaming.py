@@ -30,9 +30,7 @@ def slot(ring: int, session: int, position: int, words: list[int], lease: int = 
 class Drain:
     """Takes the words of a ring, with pauses.
 
-    Attributes
-    ----------
-    part : of all cycles, in which it takes a word.
+    ``part``: of all cycles, in which it takes a word.
     """
 
     def __init__(self, dut: Any, ring: int, seed: int) -> None:

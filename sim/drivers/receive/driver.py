@@ -139,9 +139,7 @@ async def watch_management(dut: Any, frames: list[bytes]) -> None:
 class ReceiveDriver:
     """A receive path on clocks, and the truth of what it was sent.
 
-    Parameters
-    ----------
-    dut : cocotb handle of ``receive_bench``
+    ``dut``: cocotb handle of ``receive_bench``.
 
     Attributes
     ----------

@@ -47,8 +47,7 @@ class ParityMatcher(LiteXModule):
     ----------
     key, start, done, matched, passed, rule, names_channel, channel
         As of `FilterMatcher`. ``rule`` is the protocol; tagged frames with an odd VLAN id name a channel.
-    drop : Signal(), in
-        Passes what doesn't match.
+    drop : Signal(), in; passes what doesn't match.
     """
     def __init__(self):
         self.key           = Record(key_layout())
@@ -102,10 +101,7 @@ class ParityMatcher(LiteXModule):
 class Now(LiteXModule):
     """A clock that counts ticks.
 
-    Attributes
-    ----------
-    now : Signal(64), out
-        ns, in ``timebase``.
+    ``now``: Signal(64), out; ns, in ``timebase``.
     """
     def __init__(self):
         self.now = Signal(64)
@@ -199,19 +195,11 @@ QUIET_TICKS = 20  # Before the first frame.
 NO_ERROR = 0xFFFFFFFF
 PREAMBLE = bytes([PREAMBLE_OCTET] * 7 + [SFD_OCTET])
 
-MEASURED_DTYPE = np.dtype(
-    [
-        ("stamp", "<u8"),
-        ("tx_stamp", "<u8"),
-        ("sequence", "<u4"),
-        ("length", "<u2"),
-        ("flags", "<u2"),
-        ("stream_id", "<u2"),
-        ("is", "<u2"),  # Bit 0: a probe; bit 1: it passed; bit 2: it is bare.
-        ("cycle", "<u4"),
-        ("bit_errors", "<u4"),
-    ]
-)
+#: ``is``: bit 0: a probe; bit 1: it passed; bit 2: it is bare.
+MEASURED_DTYPE = np.dtype([
+    ("stamp", "<u8"), ("tx_stamp", "<u8"), ("sequence", "<u4"), ("length", "<u2"), ("flags", "<u2"), ("stream_id", "<u2"),
+    ("is", "<u2"), ("cycle", "<u4"), ("bit_errors", "<u4"),
+])
 SEEN_DTYPE = np.dtype([("length", "<u4"), ("cycle", "<u4")])
 CLASSIFIED = 1 << 31
 HEADER_OCTETS = 112  # Words 4 to 31 of a unified header.

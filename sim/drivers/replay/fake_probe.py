@@ -191,9 +191,7 @@ Model = TypeVar("Model", bound=ReplayModel)
 class ReplayLink(FakeLink):
     """A link to a model, beside a socket that takes datagrams.
 
-    Parameters
-    ----------
-    receiver : none: this way has none.
+    ``receiver``: none: this way has none.
     """
 
     def __init__(self, model: ReplayModel, folder: Path, receiver: FakeReceiver | None) -> None:

@@ -18,8 +18,7 @@ class Hostility:
     ----------
     loss, doubling, reordering : share of the datagrams, each way.
     stall_each_s : from one time that it stands still to the next; None: never.
-    stalls_s : (float, float)
-        How long it stands still, at random.
+    stalls_s : (float, float); how long it stands still, at random.
     """
 
     loss: float = 0.0
@@ -33,13 +32,9 @@ class Hostility:
 class HostileRelay:
     """Passes datagrams on between one sender and a receiver on this machine; a context manager.
 
-    Parameters
-    ----------
-    receiver : UDP port.
+    ``receiver``: UDP port.
 
-    Attributes
-    ----------
-    port : UDP port that the sender is given.
+    ``port``: UDP port that the sender is given.
     """
 
     def __init__(self, receiver: int, hostility: Hostility) -> None:

@@ -106,8 +106,7 @@ class Run(Pins):
 
     Attributes
     ----------
-    came : array, shape (words,)
-        Tick in which each word came into the ring.
+    came : array, shape (words,); tick in which each word came into the ring.
     primed, sent, late, first_late, cut, frames_taken, is_bad, underruns, first_underrun, is_starved : int
         ``primed``: words written as the port was ready. ``cut``: frames that were cut on the line.
     """

@@ -107,10 +107,8 @@ class SetsProgram:
         Tick at which each is in the ring; before tick 0 all that are to come before the start.
     table : array of uint32
     rate_256, stall_256 : ticks a cycle, 2^-8; cycles of 256 in which there is no word.
-    builder : (int, int, int)
-        Of 256 words so many wait; cycles after a frame, and before one, at most.
-    table_latency : (int, int, int)
-        Cycles at most; of 256 answers so many are slow; cycles of these at most.
+    builder : (int, int, int); of 256 words so many wait; cycles after a frame, and before one, at most.
+    table_latency : (int, int, int); cycles at most; of 256 answers so many are slow; cycles of these at most.
     limit : cycles; then it is stopped.
     """
 

@@ -66,9 +66,7 @@ def template_of(sets: Sets) -> Template:
 class SetsMaker:
     """Makes sets that a probe can send, all from one seed.
 
-    Parameters
-    ----------
-    entries : of the table, at most.
+    ``entries``: of the table, at most.
     """
 
     def __init__(self, seed: int, entries: int = 1 << 16) -> None:

@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import Fixed, IMIX
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
-from liteprobe.sim.models.probe.trains import TICKS_PER_SECOND, ModelProbe
+from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, TICKS_PER_SECOND, Wire, cable
 
 REQUEST_TICKS = 200  # A datagram there and back, beside its words.
 WORD_TICKS = 12
@@ -117,3 +122,29 @@ def fake_emulator(folder: Path, model: EmulatorProbe | None = None) -> tuple[Emu
     """Return a model, and a link to it; the map is written to a folder."""
     found = model or EmulatorProbe()
     return found, FakeLink(found, folder)
+
+
+# Streams -------------------------------------------------------------------------------------------
+
+DELAY_TICKS = 37
+FIXED = Stream("fixed", 1, Fixed(60), Interval(pps=20_000), count=40)
+MIXED = Stream("mixed", 2, IMIX, Interval(share=0.2, exponential=True), count=200, fill="prbs")
+ENDLESS = Stream("endless", 3, Fixed(128), Interval(rate_bps=10**7))
+
+MakeProbe = Callable[..., tuple[Probe, TrafficProbe, FakeLink]]
+
+
+def maker(folder: Path) -> MakeProbe:
+    """Return what makes a probe whose ports are joined by a wire, by default a cable; its map is written to a folder."""
+
+    def make_probe(wire: Wire | None = None) -> tuple[Probe, TrafficProbe, FakeLink]:
+        model = TrafficProbe(wire or cable(DELAY_TICKS))
+        link = FakeLink(model, folder)
+        return Probe(link), model, link
+
+    return make_probe
+
+
+def some(keep: Callable[[TrafficFrame], list[tuple[int, ModelFrame]]]) -> Wire:
+    """Return a cable that delivers a frame as often, and as late (ticks), as ``keep`` says."""
+    return lambda frame: [(1 - frame.port, delay, one) for delay, one in keep(frame)]  # type: ignore[arg-type]

@@ -51,6 +51,7 @@ READ, SENT, ASKED = range(3)
 BURST = 16
 RUNS = 3
 FRAME_WORDS = 19  # Of the record of a frame of 60 octets.
+SPAWN = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,45 @@ def send(blocks: Path, port: int, pointers: Any) -> None:
             shared[SENT] = sent
 
 
-def from_network(blocks: Path, path: Path) -> Speed:
-    """Take a recording over UDP on this machine, from the first block that comes to the end of the file."""
-    context = multiprocessing.get_context("spawn")
-    count = blocks.stat().st_size // BLOCK_OCTETS
-    pointers = context.Array("q", 3)
+class _Noting(UdpSource):
+    """A source that notes the numbers of the blocks that come."""
+
+    numbers: list[NDArray[np.uint32]]
+
+    def batches(self) -> Batches:
+        """Yield what the source does."""
+        self.numbers = []
+        for blocks, lengths in super().batches():
+            if len(blocks):
+                self.numbers.append(blocks[:, 0].copy())
+            yield blocks, lengths
+
+
+def over_udp(
+    send: Callable[..., None], path: Path, pointers: Any, ring: RemoteRing, output: Path, *more: float
+) -> tuple[int, float, float, _Noting]:
+    """Take what another process sends on this machine to a file, from the first block that comes to the end."""
     receiver = Receiver([open_socket("127.0.0.1")])
-    sender = context.Process(target=send, args=(blocks, receiver.port, pointers), daemon=True)
+    sender = SPAWN.Process(target=send, args=(path, receiver.port, pointers, *more), daemon=True)
     try:
         sender.start()
-        ring = RemoteRing(pointers, count)
-        source = UdpSource(ring, receiver, [0])  # type: ignore[arg-type]
+        source = _Noting(ring, receiver, [0])  # type: ignore[arg-type]
         while not receiver.waiting:
             time.sleep(0.001)
         source.stop()
-        packets, seconds, used_s = run(source, path)
-        used_s += processor_s(receiver.pid)
+        packets, seconds, used_s = run(source, output)
+        return packets, seconds, used_s + processor_s(receiver.pid), source
     finally:
         receiver.close()
         sender.kill()
         sender.join()
+
+
+def from_network(blocks: Path, path: Path) -> Speed:
+    """Take a recording over UDP."""
+    pointers = SPAWN.Array("q", 3)
+    ring = RemoteRing(pointers, blocks.stat().st_size // BLOCK_OCTETS)
+    packets, seconds, used_s, source = over_udp(send, blocks, pointers, ring, path)
     # The end is only known by a silence.
     return Speed(packets, seconds - LINGER_S, source.order.asked, source.order.never_came, used_s)
 
@@ -209,9 +229,7 @@ def of_mix(headers: Path, mix: str) -> Path:
         if mix == "scan":
             frames[:, 42:46], frames[:, 52:54] = frames[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
             frames[:, 50:52] = rng.integers(0, 256, (len(frames), 2), np.uint8)
-        blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
-        blocks.tofile(path)
-        return path
+        return _rewritten(path, blocks, words)
     count = len(words) // UNIFIED_WORDS
     table = words[: count * UNIFIED_WORDS].copy().view(UNIFIED_DTYPE)
     octets = 16 if mix == "random_ipv6" else 4
@@ -226,6 +244,10 @@ def of_mix(headers: Path, mix: str) -> Path:
         table["layers"] = table["layers"] & ~np.uint8(3) | int(Layer3.IPV6)
     table["hash"] = rng.integers(1, 1 << 32, count)
     words[: count * UNIFIED_WORDS] = table.view(np.uint32)
+    return _rewritten(path, blocks, words)
+
+
+def _rewritten(path: Path, blocks: NDArray[np.uint32], words: NDArray[np.uint32]) -> Path:
     blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
     blocks.tofile(path)
     return path
@@ -247,7 +269,6 @@ def synced(path: Path) -> float:
 # Without a pace -----------------------------------------------------------------------------------
 
 UDP_SEGMENT = 103  # Option of SOL_UDP, Linux; Python has no name for it.
-BURST = 16
 ENDED, STARTED = 2, 3  # Beside SENT: times (ns) of the last block and of the first.
 HURRY_S = 120.0
 
@@ -279,22 +300,7 @@ class Unpaced:
         return abs(self.blocks - self.came - self.never_came) + abs(self.whole - self.written)
 
 
-class _Noting:
-    """A source that notes the numbers of the blocks that come."""
-
-    def __init__(self, source: UdpSource) -> None:
-        self._source = source
-        self.numbers: list[NDArray[np.uint32]] = []
-
-    def batches(self) -> Batches:
-        """Yield what the source does."""
-        for blocks, lengths in self._source.batches():
-            if len(blocks):
-                self.numbers.append(blocks[:, 0].copy())
-            yield blocks, lengths
-
-
-def send_unpaced(path: Path, port: int, blocks_a_second: float, shared: Any) -> None:
+def send_unpaced(path: Path, port: int, shared: Any, blocks_a_second: float) -> None:
     """Send a recording at a rate, whatever becomes of it: the other process."""
     octets = memoryview(path.read_bytes())
     count, pointers = len(octets) // BLOCK_OCTETS, shared.get_obj()
@@ -317,27 +323,13 @@ def at_rate(path: Path, output: Path, frames_a_second: float, frame_words: int) 
     """Send a recording of frames of ``frame_words`` words each; take it to a file."""
     count = path.stat().st_size // BLOCK_OCTETS
     payload = BLOCK_WORDS - BLOCK_HEADER_WORDS
-    context = multiprocessing.get_context("spawn")
-    shared = context.Array("q", 4)
-    receiver = Receiver([open_socket("127.0.0.1")])
+    shared = SPAWN.Array("q", 4)
     blocks_a_second = frames_a_second * frame_words / payload
-    sender = context.Process(target=send_unpaced, args=(path, receiver.port, blocks_a_second, shared), daemon=True)
-    try:
-        sender.start()
-        source = UdpSource(_Line(shared, count), receiver, [0])  # type: ignore[arg-type]
-        while not receiver.waiting:
-            time.sleep(0.001)
-        source.stop()
-        noting = _Noting(source)
-        written, seconds, used_s = run(noting, output)  # type: ignore[arg-type]
-        used_s += processor_s(receiver.pid)
-        sent_s = (shared[ENDED] - shared[STARTED]) / 1e9
-    finally:
-        receiver.close()
-        sender.kill()
-        sender.join()
+    ring = _Line(shared, count)
+    written, seconds, used_s, source = over_udp(send_unpaced, path, shared, ring, output, blocks_a_second)
+    sent_s = (shared[ENDED] - shared[STARTED]) / 1e9
     is_there = np.zeros(count, bool)
-    is_there[np.concatenate(noting.numbers)] = True
+    is_there[np.concatenate(source.numbers)] = True
     frames = count * payload // frame_words
     first = np.arange(frames) * frame_words
     whole = int(np.count_nonzero(is_there[first // payload] & is_there[(first + frame_words - 1) // payload]))
@@ -433,10 +425,7 @@ def is_there(command: Command) -> bool:
 def written(command: Command) -> Written:
     """Run a command, and return what it wrote.
 
-    Raises
-    ------
-    subprocess.CalledProcessError
-        When it fails.
+    Raises subprocess.CalledProcessError when it fails.
     """
     command.output.unlink(missing_ok=True)
     cat = subprocess.Popen(["cat", str(command.source)], stdout=subprocess.PIPE) if command.by_pipe else None

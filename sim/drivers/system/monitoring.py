@@ -94,9 +94,7 @@ def write_pcap(path: Path, frames: Sequence[bytes], interval_ns: int = 0) -> Pat
 class Monitored:
     """A simulated monitor.
 
-    Attributes
-    ----------
-    files : folder of what is played, and of what was on the pins.
+    ``files``: folder of what is played, and of what was on the pins.
     """
 
     harness: Harness

@@ -28,9 +28,7 @@ TICK_NS = 8.0
 class PairBench:
     """Two open probes of one simulation.
 
-    Attributes
-    ----------
-    servos : their servos, on this host
+    ``servos``: their servos, on this host.
     """
 
     a: Probe
@@ -83,8 +81,7 @@ def modelled_errors_ns(
 
     Parameters
     ----------
-    sender_ns, receiver_ns : array, shape (trains,)
-        Error of each clock at each train, from runs of the servo.
+    sender_ns, receiver_ns : array, shape (trains,); error of each clock at each train, from runs of the servo.
     rate_ppm : between the two oscillators: how fast the ticks of the line slide past those of the receiver.
     packets : of each train.
 

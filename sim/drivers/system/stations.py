@@ -29,8 +29,7 @@ class Fetch:
 
     Attributes
     ----------
-    kind, load : Kind, float
-        Of the background, both ways.
+    kind, load : Kind, float; of the background, both ways.
     lengths : of the files (octets).
     is_kept : one connection for all.
     """
@@ -79,10 +78,7 @@ class Fetched:
 def fetch(emulated: Emulated, asked: Fetch, limit_s: float) -> Fetched:
     """Fetch the site through a probe that was just started, and hold all of it against the reference.
 
-    Raises
-    ------
-    RuntimeError
-        When it isn't fetched in ``limit_s`` of the simulated time.
+    Raises RuntimeError when it isn't fetched in ``limit_s`` of the simulated time.
     """
     ways = [asked.settings(number, emulated.read(number, "store_words")) for number in range(2)]
     emulated.start(dict(enumerate(ways)))

@@ -147,9 +147,7 @@ class Done:
 class CompiledBench:
     """A module with pins, and the C++ that drives it.
 
-    Parameters
-    ----------
-    main : it includes harness.h and defines ``bench()``.
+    ``main``: it includes harness.h and defines ``bench()``.
     """
 
     module: Callable[..., Any]

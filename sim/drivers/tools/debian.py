@@ -48,10 +48,7 @@ def fetching(folder: Path, kind: str) -> Iterator[tuple[Path, Apt]]:
 def source(package: str, folder: Path, take: Callable[[tarfile.TarFile, Path], None]) -> Path:
     """Return ``folder``, which holds what ``take`` takes of a source package's archive; fetches it if need be.
 
-    Raises
-    ------
-    RuntimeError
-        With what apt says.
+    Raises RuntimeError with what apt says.
     """
     if folder.is_dir():
         return folder
@@ -66,10 +63,7 @@ def source(package: str, folder: Path, take: Callable[[tarfile.TarFile, Path], N
 def binary(package: str, folder: Path) -> Path:
     """Return ``folder``, which holds a package's files as a root folder would; fetches and unpacks it if need be.
 
-    Raises
-    ------
-    RuntimeError
-        With what apt or dpkg-deb say.
+    Raises RuntimeError with what apt or dpkg-deb say.
     """
     if folder.is_dir():
         return folder

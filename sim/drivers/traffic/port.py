@@ -91,10 +91,8 @@ class Pins:
 
     Attributes
     ----------
-    ticks, now_ns : array, shape (frames,)
-        Tick of each SFD, and the time in it.
-    lengths : array, shape (frames,)
-        Octets from after the SFD to the end of TX_EN: with FCS.
+    ticks, now_ns : array, shape (frames,); tick of each SFD, and the time in it.
+    lengths : array, shape (frames,); octets from after the SFD to the end of TX_EN: with FCS.
     frames : these octets; empty where they were not asked for.
     """
 
@@ -119,9 +117,7 @@ class Pins:
 class PortRun(Pins):
     """Holds what was on the pins, and what the port counted.
 
-    Attributes
-    ----------
-    streams : of each stream: sent, late, sequence of the first late one.
+    ``streams``: of each stream: sent, late, sequence of the first late one.
     """
 
     sent: int

@@ -68,35 +68,11 @@ FRAME_DTYPE = np.dtype(
     align=True,
 )
 FINAL, EMPTY = 1, 2  # Of ``flags``.
-
-
-class Kind(IntEnum):
-    """Kinds of commands; see streams.cpp."""
-
-    WRITE = 0
-    READ = 1
-    ARM = 2
-    PRIMED = 3
-    CLOCK = 4
-    STOP = 5
-    HOLD = 6
-    BEGIN = 7
-    END = 8
-    CYCLES = 9
-    FRAMES = 10
-    BUILDER = 11
-    BACKGROUND = 12
-    FOREVER = 13
-    IDLE = 14
-
-
-class Memory(IntEnum):
-    """The memories on the bus of the bench."""
-
-    SCHEDULE = 0
-    MODIFIERS = 1
-    LISTS = 2
-    HEADERS = 3
+#: Kinds of commands; see streams.cpp.
+Kind = IntEnum(
+    "Kind", "WRITE READ ARM PRIMED CLOCK STOP HOLD BEGIN END CYCLES FRAMES BUILDER BACKGROUND FOREVER IDLE", start=0)
+#: The memories on the bus of the bench.
+Memory = IntEnum("Memory", "SCHEDULE MODIFIERS LISTS HEADERS", start=0)
 
 
 def address(memory: Memory, word: int) -> int:

@@ -6,12 +6,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import cocotb
+import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Timer
 from cocotb.utils import get_sim_time
+from numpy.typing import NDArray
 
 from migen import *
 
@@ -23,6 +26,7 @@ from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.pace import StartGate
 from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
 from liteprobe.sim.drivers.frames.gmii import GmiiSink
+from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench, write_bench
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 
@@ -245,3 +249,42 @@ class TransmitDriver:
             self.pin(port, "management_last_be").value = 1 << len(word) - 1 if is_last else 0
             await self.cycles(1)
         self.pin(port, "management_valid").value = 0
+
+
+# Programs of many frames, without cocotb: ten times faster -----------------------------------------
+
+BENCH = CompiledBench(TransmitBench, Path(__file__).with_name("long.cpp"))
+
+
+@dataclass(frozen=True)
+class LongProgram:
+    """A program for both ports at once; ``sys_half_ps`` is half a period of ``sys``."""
+
+    length: int
+    count: int
+    repeats: int = 1
+    ticks: int = 0
+    fraction: int = 0
+    gap: int = 0
+    sys_half_ps: int = 10_668
+
+
+@dataclass(frozen=True)
+class PortRun:
+    """Holds what one port did: ticks at which TX_EN rose and fell, counters at the end."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sent: int
+    late: int
+    underruns: int
+
+
+def run(program: LongProgram) -> list[PortRun]:
+    """Run a program to its end and return what each port did."""
+    done = BENCH.run(options=vars(program))
+    ports = []
+    for port, line in enumerate(done.output.splitlines()):
+        rows = done.array(f"starts{port}", np.int64).reshape(-1, 2)
+        ports.append(PortRun(rows[:, 0], rows[:, 1], *map(int, line.split())))
+    return ports

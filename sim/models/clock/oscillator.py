@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 
 Floats = NDArray[np.float64]
 
@@ -114,11 +115,8 @@ def bent(bends: Bends, count: int, step_s: float, generator: np.random.Generator
 def lag(values: Floats, steps: float) -> Floats:
     """Return what follows ``values`` with a time constant of so many steps."""
     keep = np.exp(-1 / steps)
-    found, last = np.empty(len(values)), float(values[0])
-    for number, value in enumerate(values.tolist()):
-        last = keep * last + (1 - keep) * value
-        found[number] = last
-    return found
+    found, _ = lfilter([1 - keep], [1, -keep], values, zi=[keep * values[0]])
+    return np.asarray(found)
 
 
 def markov(count: int, steps: float, generator: np.random.Generator) -> Floats:
@@ -126,11 +124,7 @@ def markov(count: int, steps: float, generator: np.random.Generator) -> Floats:
     keep = np.exp(-1 / steps)
     noise = generator.standard_normal(count)
     noise[1:] *= np.sqrt(1 - keep**2)
-    found, last = np.empty(count), 0.0
-    for number, value in enumerate(noise.tolist()):
-        last = keep * last + value
-        found[number] = last
-    return found
+    return np.asarray(lfilter([1.0], [1, -keep], noise))
 
 
 def flicker(count: int, floor: float, generator: np.random.Generator) -> Floats:

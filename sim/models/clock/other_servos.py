@@ -81,9 +81,7 @@ class FrequencyOnly:
 class Regression:
     """A straight line through the last measured phases of the oscillator, dead beat on where it will be next.
 
-    Parameters
-    ----------
-    length : how many phases.
+    ``length``: how many phases.
     """
 
     def __init__(self, length: int = 64) -> None:
@@ -118,9 +116,7 @@ class ThreeStates:
         defaults do best with oscillator B.
     drift : one sigma of the drift at the start, ppb a second.
 
-    Attributes
-    ----------
-    phase_ns, rate_ppb, drift_ppb_s : of the clock, of the oscillator and of its rate, after the last sample.
+    ``phase_ns``, ``rate_ppb``, ``drift_ppb_s``: of the clock, of the oscillator and of its rate, after the last sample.
 
     Source: R. G. Brown, P. Y. C. Hwang, "Introduction to Random Signals and Applied Kalman Filtering", 2012, 9.3.
     """

@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
+from liteprobe.cores.formats import MIN_LENGTH, slot_octets
 from liteprobe.cores.formats.emulate import (
     CLASSES,
     COUNTER_WORDS,
@@ -27,6 +29,48 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
 from liteprobe.sim.models.traffic.streams import exponential
+
+FCS_OCTETS = 4
+#: From the last octet of a frame on the pins to the SFD of the same frame where it leaves, where the line is free.
+LEAST_TICKS, MOST_TICKS = 20, 80
+
+
+class Arrival(NamedTuple):
+    """A frame that comes: the tick of its SFD, its octets without FCS, whether the FCS is wrong."""
+
+    tick: int
+    octets: bytes
+    is_bad: bool
+
+
+class Leave(NamedTuple):
+    """A frame that leaves: its octets, and the first and last tick in which its SFD may be."""
+
+    octets: bytes
+    first: int
+    last: int
+
+
+def is_good(frame: Arrival, longest: int) -> bool:
+    """Return whether a frame is sent at all."""
+    return not frame.is_bad and MIN_LENGTH <= len(frame.octets) <= longest
+
+
+def leaving(frames: Iterable[Arrival], longest: int) -> list[Leave]:
+    """Return what leaves, where nothing else is on the line: each frame once it is whole and the one before is through."""
+    left: list[Leave] = []
+    first = last = 0
+    for frame in frames:
+        if is_good(frame, longest):
+            end = frame.tick + len(frame.octets) + FCS_OCTETS
+            first, last = max(end + LEAST_TICKS, first), max(end + MOST_TICKS, last)
+            left.append(Leave(frame.octets, first, last))
+            slot = slot_octets(len(frame.octets))
+            first, last = first + slot, last + slot
+    return left
+
+
+# Direction -----------------------------------------------------------------------------------------
 
 # Draws --------------------------------------------------------------------------------------------
 
@@ -195,37 +239,17 @@ def drawn(mean_32: int, draw: int) -> int:
 
 
 MASK = 2**32 - 1
-COUNTER_OF = {
-    Outcome.DISCARDED: int(ClassCounter.DISCARDED),
-    Outcome.LOST: int(ClassCounter.LOST),
-    Outcome.FULL: int(ClassCounter.FULL),
-    Outcome.EARLY: int(ClassCounter.EARLY),
-    Outcome.NO_STORE: int(ClassCounter.NO_STORE),
-}
+REASONS = (Outcome.DISCARDED, Outcome.LOST, Outcome.FULL, Outcome.EARLY, Outcome.NO_STORE)
+COUNTER_OF = {outcome: int(ClassCounter[outcome.name]) for outcome in REASONS}
 ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BACKGROUND, BACKGROUND_DROPPED, WAITED = (
-    int(counter)
-    for counter in (
-        ClassCounter.ARRIVED,
-        ClassCounter.ARRIVED_OCTETS,
-        ClassCounter.SENT,
-        ClassCounter.SENT_OCTETS,
-        ClassCounter.DUPLICATED,
-        ClassCounter.CORRUPTED,
-        ClassCounter.HELD_BACK,
-        ClassCounter.BACKGROUND,
-        ClassCounter.BACKGROUND_DROPPED,
-        ClassCounter.WAITED,
+    int(ClassCounter[name])
+    for name in (
+        *("ARRIVED", "ARRIVED_OCTETS", "SENT", "SENT_OCTETS", "DUPLICATED", "CORRUPTED"),
+        *("HELD_BACK", "BACKGROUND", "BACKGROUND_DROPPED", "WAITED"),
     )
 )
 QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST = (
-    int(gauge)
-    for gauge in (
-        ClassGauge.QUEUE_FRAMES,
-        ClassGauge.QUEUE_OCTETS,
-        ClassGauge.QUEUE_MOST,
-        ClassGauge.DELAY_LEAST,
-        ClassGauge.DELAY_MOST,
-    )
+    int(ClassGauge[name]) for name in ("QUEUE_FRAMES", "QUEUE_OCTETS", "QUEUE_MOST", "DELAY_LEAST", "DELAY_MOST")
 )
 
 
@@ -299,8 +323,7 @@ class Direction:
     Attributes
     ----------
     frames : all that came, by their number.
-    departures : list of (tick, number)
-        What ``advance`` returned so far.
+    departures : list of (tick, number); what ``advance`` returned so far.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -373,10 +396,7 @@ class Direction:
         list of (tick, number)
             The next frames that leave, and the tick of their SFD at the port; a frame that leaves twice is there twice.
 
-        Raises
-        ------
-        ValueError
-            If a frame is delayed by less than was said.
+        Raises ValueError if a frame is delayed by less than was said.
         """
         self.known = max(self.known, until_tick)
         self.run(self.known << FINE)

@@ -26,9 +26,8 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
 )
-from liteprobe.sim.models.emulator.direction import ClassDraws, Counts, Frame
+from liteprobe.sim.models.emulator.direction import FCS_OCTETS, LEAST_TICKS, ClassDraws, Counts, Frame
 from liteprobe.sim.models.emulator.settings import ClassSettings
-from liteprobe.sim.models.emulator.way_back import FCS_OCTETS, LEAST_TICKS
 from liteprobe.sim.models.probe.trains import BUILD_TICKS, PORT_STRIDE, PROGRAM, TX, ModelProbe, registers
 
 SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
@@ -78,9 +77,7 @@ class EmulatorProbe(ModelProbe):
     with_trace : whether it has memory for bandwidth traces.
     directions : 2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
-    Attributes
-    ----------
-    switches : direction, bank and tick since the start of each switch that took place.
+    ``switches``: direction, bank and tick since the start of each switch that took place.
     """
 
     def __init__(

@@ -31,9 +31,7 @@ class MonitorProbe(ModelProbe):
     with_fields : it checks fills, takes stamps from fields, and counts no rates, as a probe of preset generator does.
     wire : what becomes of the frames of trains.
 
-    Attributes
-    ----------
-    meters : of each port; bring frames with `arrive`.
+    ``meters``: of each port; bring frames with `arrive`.
     """
 
     def __init__(self, ports: int = 2, with_fields: bool = False, wire: Wire | None = None) -> None:
@@ -94,9 +92,7 @@ class MonitorProbe(ModelProbe):
 class GeneratorProbe(MonitorProbe):
     """A probe of preset ``generator``: a train is measured by its meters; what a wire does to fills is what a test adds.
 
-    Attributes
-    ----------
-    bit_errors : of each frame that arrives.
+    ``bit_errors``: of each frame that arrives.
     """
 
     def __init__(self, wire: Wire | None = None) -> None:

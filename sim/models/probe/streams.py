@@ -59,10 +59,8 @@ class StreamWords:
 
     Attributes
     ----------
-    due : int
-        Tick of the program in which the next frame is due.
-    length, sequence : int
-        Of that frame.
+    due : int; tick of the program in which the next frame is due.
+    length, sequence : int; of that frame.
     """
 
     read: Callable[[int], int]
@@ -175,13 +173,9 @@ class TrafficFrame(ModelFrame):
 class TrafficProbe(MonitorProbe):
     """A probe whose ports send streams over a wire, and measure what comes.
 
-    Parameters
-    ----------
-    wire : what becomes of the frames.
+    ``wire``: what becomes of the frames.
 
-    Attributes
-    ----------
-    frames : that left, in order.
+    ``frames``: that left, in order.
     """
 
     def __init__(self, wire: Wire | None = None, ports: int = 2) -> None:

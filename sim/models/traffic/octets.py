@@ -157,9 +157,7 @@ def bits_of(modifier: Modifier, mask: int, present: int, random: Draw) -> Iterat
 class FrameOctets:
     """Writes the frames of a stream, from sequence 0 on.
 
-    Parameters
-    ----------
-    draws : random numbers of each of its modifiers.
+    ``draws``: random numbers of each of its modifiers.
     """
 
     def __init__(self, stream: Stream, draws: Sequence[Draw]) -> None:

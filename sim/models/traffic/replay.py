@@ -8,11 +8,65 @@ It knows the frames as they are asked for and when their words came into the rin
 Source: docs/design/replay.md; IEEE 802.3-2022, 4.4.2 (what a frame takes on the line); RFC 791, 3.1 (checksum of the header).
 """
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+WAIT, STAMP, END = 1, 2, 8
+
+
+class Record(NamedTuple):
+    """A frame as it is sent: its tick from the start of the program, its octets (without FCS), and its stamp's word."""
+
+    tick: int
+    octets: bytes
+    snap: int
+    stamp: int | None
+
+
+def decode(words: Sequence[int]) -> list[Record]:
+    """Return the frames of a whole trace.
+
+    Raises ValueError when a record is not one, or the last one doesn't end the trace.
+    """
+    found, at, tick = [], 0, 0
+    is_over = False
+    while at < len(words):
+        if is_over:
+            raise ValueError(f"word {at} follows the end")
+        ticks, shape = words[at], words[at + 1]
+        length, snap, flags = shape & 0x3FFF, shape >> 14 & 0x3FFF, shape >> 28
+        at += 2
+        tick += ticks
+        if flags & WAIT:
+            if length or snap or flags != WAIT:
+                raise ValueError(f"the record that waits before word {at} has more than a time")
+            continue
+        if not 60 <= length <= 9000 or snap > length:
+            raise ValueError(f"the record before word {at} has {length} octets and {snap} of them")
+        stamp = None
+        if flags & STAMP:
+            stamp = words[at]
+            at += 1
+            if (stamp & 0xFF) + (stamp >> 8 & 7) >= snap:
+                raise ValueError(f"the stamp of the record before word {at} is outside of its octets")
+        count = (snap + 3) // 4
+        octets = b"".join(struct.pack("<I", word) for word in words[at : at + count])
+        at += count
+        if len(octets) < snap or any(octets[snap:]):
+            raise ValueError(f"the octets before word {at} are cut, or what fills their last word isn't zero")
+        found.append(Record(tick, octets[:snap] + bytes(length - snap), snap, stamp))
+        is_over = bool(flags & END)
+    if not is_over:
+        raise ValueError("the last record doesn't end the trace")
+    return found
+
+
+# Frames --------------------------------------------------------------------------------------------
 
 AROUND = 24
 """Octets that a frame takes on the line beyond its own: preamble, SFD, FCS, interpacket gap."""

@@ -273,10 +273,7 @@ def outcome(
 ) -> Outcome:
     """Return the frames where it is known which of them are repeated (``decisions``), and check that they may be.
 
-    Raises
-    ------
-    ValueError
-        When one is repeated that must not be, or there are more frames than sets.
+    Raises ValueError when one is repeated that must not be, or there are more frames than sets.
     """
     writer, schedule = Writer(template, table), Schedule(interval)
     stream = items(octets, template)

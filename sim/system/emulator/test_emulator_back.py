@@ -8,18 +8,10 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.sim.drivers.system.emulator import (
-    Emulated,
-    bank,
-    delays,
-    emulating,
-    frame_with,
-    packets,
-    rings,
-)
+from liteprobe.sim.drivers.system.emulator import Emulated, bank, delays, emulating, frame_with, packets, rings
 from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
-from liteprobe.sim.models.emulator.way_back import Arrival, is_good, leaving
+from liteprobe.sim.models.emulator.direction import Arrival, is_good, leaving
 from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15

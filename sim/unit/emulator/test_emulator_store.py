@@ -16,6 +16,7 @@ from liteprobe.cores.emulate.store import BlockStore, FrameMover, SdramStore
 from liteprobe.cores.formats.emulate import LANES
 from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.sim.drivers.memory.block_memory import BlockMemory
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles, wait_until
 
 WORDS, BUFFER, SHOWN = 16384, 128, 16
 BITS = [11] + [9]*7 + [12] # Of each lane; the last one takes jumbo frames.
@@ -75,16 +76,14 @@ class Run:
     def pauses(self):
         """Wait for some cycles, or for none, as the mood of this time is."""
         mood = self.rand.choice([0, 0, 3, 40])
-        for _ in range(self.rand.randrange(mood + 1)):
-            yield
+        yield from wait_cycles(self.rand.randrange(mood + 1))
 
     def give(self, endpoint, **fields):
         for name, value in fields.items():
             yield getattr(endpoint, name).eq(value)
         yield endpoint.valid.eq(1)
         yield
-        while not (yield endpoint.ready):
-            yield
+        yield from wait_until(endpoint.ready)
         yield endpoint.valid.eq(0)
 
     def begin(self):
@@ -96,11 +95,8 @@ class Run:
             yield
             at += 1 << BITS[lane]
         yield dut.store.rings.valid.eq(0)
-        yield dut.forward.start.eq(1)
-        yield
-        yield dut.forward.start.eq(0)
-        for _ in range(30):
-            yield
+        yield from pulse(dut.forward.start)
+        yield from wait_cycles(30)
 
     def receive(self):
         yield from self.begin()
@@ -115,8 +111,7 @@ class Run:
             yield mover.descriptor.words.eq(frame.words)
             yield mover.descriptor.valid.eq(1)
             yield
-            while not (yield mover.descriptor.ready):
-                yield
+            yield from wait_until(mover.descriptor.ready)
             skips = yield mover.skip
             assert skips == (not frame.keep)
             yield mover.descriptor.valid.eq(0)
@@ -136,8 +131,7 @@ class Run:
     def send(self):
         forward = self.dut.forward
         for frame in [one for one in self.kept for _ in range(1 + one.twice)]:
-            while not (yield forward.source.valid):
-                yield
+            yield from wait_until(forward.source.valid)
             assert (yield forward.source.length) == frame.length
             assert (yield forward.spoils) == (frame.corrupt and not frame.mended)
             got = []
@@ -153,12 +147,9 @@ class Run:
                 wanted[frame.bit//8] ^= 1 << frame.bit % 8
             assert got == words_of(bytes(wanted))
             yield
-            yield forward.source.ready.eq(1)
+            yield from pulse(forward.source.ready)
             yield
-            yield forward.source.ready.eq(0)
-            yield
-        for _ in range(20):
-            yield
+        yield from wait_cycles(20)
         assert self.freed == [(frame.lane, frame.words) for frame in self.kept]
 
     @passive

@@ -1,18 +1,66 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Readers of bandwidth traces: at whatever pace they are taken, opportunities come in a circle, after each start from the first."""
+"""Memories of the emulator: lists of entries against queues of Python, and traces, whose opportunities come in a circle."""
 
 import random
+from collections import deque
+from random import Random
 
 import pytest
+
 from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.emulate.memories import EntryLists
 from liteprobe.cores.emulate.store import BlockTrace, SdramTrace
 from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.sim.drivers.memory.block_memory import BlockMemory
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
+
+ENTRIES, LISTS, STEPS, BITS = 8, 3, 600, 12
+
+def test_each_list_is_first_in_first_out_and_all_entries_are_used_again() -> None:
+    dut, chance = EntryLists([("value", BITS)], ENTRIES, LISTS), Random(1)
+    lists: list[deque[int]] = [deque() for _ in range(LISTS)]
+    seen, fullest = [], 0
+    def drive():
+        nonlocal fullest
+        for _ in range(STEPS):
+            number = chance.randrange(LISTS)
+            mine   = lists[number]
+            yield dut.number.eq(number)
+            yield
+            yield
+            yield
+            seen.append(((yield dut.is_there), [n for n, one in enumerate(lists) if one]))
+            if mine:
+                seen.append(((yield dut.head.value), mine[0]))
+            count = sum(map(len, lists))
+            fullest = max(fullest, count)
+            # It fills up, and is emptied.
+            puts = count < ENTRIES and chance.random() < 0.6
+            if puts:
+                mine.append(chance.getrandbits(BITS))
+                yield dut.entry.value.eq(mine[-1])
+                yield dut.put.eq(1)
+            elif mine:
+                mine.popleft()
+                yield dut.drop.eq(1)
+            yield
+            yield dut.put.eq(0)
+            yield dut.drop.eq(0)
+    run_simulation(dut, drive())
+    assert fullest == ENTRIES
+    for came, expected in seen:
+        if isinstance(expected, list):
+            assert [n for n in range(LISTS) if came >> n & 1] == expected
+        else:
+            assert came == expected
+
+
+# Traces --------------------------------------------------------------------------------------------
 
 DEPTH, PLACE, CYCLES = 16, 128, 3000
 
@@ -66,8 +114,7 @@ class InBlock(LiteXModule):
         for signal, value in ((bus.we, is_write), (bus.cyc, 1), (bus.stb, 1)):
             yield signal.eq(value)
         yield
-        while not (yield bus.ack):
-            yield
+        yield from wait_until(bus.ack)
         yield bus.cyc.eq(0)
         yield
 
@@ -75,9 +122,7 @@ class InBlock(LiteXModule):
     def disturb(self, rand):
         bus = self.trace.bus
         while True:
-            yield bus.adr.eq(rand.randrange(2*DEPTH))
-            yield bus.we.eq(0)
-            yield bus.cyc.eq(rand.randrange(2))
+            yield from assign(bus, adr=rand.randrange(2*DEPTH), we=0, cyc=rand.randrange(2))
             yield
 
 @pytest.mark.parametrize("seed", range(3))
@@ -108,8 +153,7 @@ def test_opportunities_come_in_a_circle_and_from_the_first_one_after_each_start(
             yield trace.source.ready.eq(rand.random() < pace)
             yield trace.start.eq(rand.random() < 0.005)
     def disturb():
-        for _ in range(2000):
-            yield
+        yield from wait_cycles(2000)
         yield from dut.disturb(rand)
     run_simulation(dut, [user(), passive(disturb)()])
     assert len(starts) > 5

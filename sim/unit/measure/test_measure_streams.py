@@ -15,6 +15,7 @@ from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.sim.drivers.measure import rate
 from liteprobe.sim.drivers.measure.streams import Kind, Script, random_run, run
 from liteprobe.sim.models.receive.meters import BinSettings, MeasuredFrame, PortMeterModel
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_cycles
 
 SPACING = 32
 PORT = {"slots": 16, "window": STREAM_WINDOW}
@@ -186,19 +187,13 @@ def test_frames_go_on_beyond_a_word():
 
     def bring(sequence):
         measured = meter.measured
-        yield measured.sequence.eq(sequence)
-        yield measured.is_probe.eq(1)
-        yield measured.passed.eq(1)
-        yield measured.valid.eq(1)
-        yield
-        yield measured.valid.eq(0)
-        for _ in range(SPACING - 1):
-            yield
+        yield from assign(measured, sequence=sequence, is_probe=1, passed=1)
+        yield from pulse(measured.valid)
+        yield from wait_cycles(SPACING - 1)
 
     def run():
         yield from bring(0)
-        for _ in range(10):
-            yield
+        yield from wait_cycles(10)
         # As if all but the last of 2^32 - 2 frames had come: the counts are in the bank that was written.
         for bank in (0, 1):
             for slot, table in ((0, PORT_ACCUMULATORS), (1, STREAM_ACCUMULATORS)):
@@ -206,11 +201,8 @@ def test_frames_go_on_beyond_a_word():
                 yield memory[word].eq(nearly)
         for sequence in (1, 2, 3):
             yield from bring(sequence)
-        yield meter.latch.eq(1)
-        yield
-        yield meter.latch.eq(0)
-        for _ in range(100):
-            yield
+        yield from pulse(meter.latch)
+        yield from wait_cycles(100)
         for slot, table in ((0, PORT_ACCUMULATORS), (1, STREAM_ACCUMULATORS)):
             words = [0] * STREAM_SLOT_WORDS
             for word in (table["frames"].first, table["frames"].first + 1):

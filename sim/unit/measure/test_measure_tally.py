@@ -6,9 +6,43 @@
 import random
 
 import pytest
+
 from migen import Signal, run_simulation
 
+from liteprobe.cores.measure.square import DelaySquare
 from liteprobe.cores.measure.tally import Event, Tally
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles
+
+LIMIT = 2**32 - 1
+EDGES = [0, 1, -1, 2**16, -(2**16), 2**16 - 1, LIMIT, -LIMIT, LIMIT - 1, 2**31, -(2**31), -(2**16) - 1]
+FAR = [2**32, -(2**32), 2**63 - 1, -(2**63), 2**32 + 5, -(2**32) - 5, -(2**48)]
+
+
+def squares(delays):
+    """Return the square of each delay, as the core has it five cycles after the start."""
+    dut, found = DelaySquare(), []
+
+    def drive():
+        for delay in delays:
+            yield dut.delay.eq(delay)
+            for start in (0, 0, 0, 1, 2, 4, 0, 0):
+                yield dut.start.eq(start)
+                yield
+            yield
+            found.append((yield dut.square))
+
+    run_simulation(dut, drive())
+    return found
+
+
+def test_squares_are_those_of_arithmetic_and_far_delays_are_clamped():
+    rng = random.Random(5)
+    near = [rng.choice([1, -1]) * rng.getrandbits(rng.randrange(1, 33)) for _ in range(300)]
+    delays = [*EDGES, *FAR, *near]
+    assert squares(delays) == [min(abs(delay), LIMIT) ** 2 for delay in delays]
+
+
+# Tally ---------------------------------------------------------------------------------------------
 
 EVENTS = {"ones": 1, "octets": 24, "fours": 4, "rare": 1} # Octets pass 2^32 within a run.
 LIMITS = {"ones": 6, "octets": 28, "fours": 8, "rare": 3}
@@ -62,13 +96,10 @@ class Run:
         is_last = False
         while not is_last:
             is_last = self.stop
-            for _ in range(self.rng.randrange(60)):
-                yield
+            yield from wait_cycles(self.rng.randrange(60))
             # Inputs set now are seen in the next cycle, with which the wire's next instant ends.
             self.instants = [dict(self.sums)]
-            yield dut.latch.eq(1)
-            yield
-            yield dut.latch.eq(0)
+            yield from pulse(dut.latch)
             yield bus.cyc.eq(1)
             yield bus.stb.eq(1)
             shown, instants, waited = {}, None, 0

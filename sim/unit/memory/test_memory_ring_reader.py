@@ -10,6 +10,7 @@ from migen import passive, run_simulation
 
 from liteprobe.cores.memory.ring_reader import BUFFER_WORDS, RingReader
 from liteprobe.cores.memory.sdram import BurstPort
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles, wait_until
 
 ADDRESS, WORDS = 0x140, 256
 
@@ -19,12 +20,10 @@ def memory(port, content, bursts, chance):
     """Serve requests, one after the other; keep the words that each asked for."""
     request = port.request
     while True:
-        for _ in range(chance.randrange(9)):
-            yield
+        yield from wait_cycles(chance.randrange(9))
         yield request.ready.eq(1)
         yield
-        while not (yield request.valid):
-            yield
+        yield from wait_until(request.valid)
         address, rest = (yield request.address), (yield request.rest)
         bursts.append((address - ADDRESS, rest + 1))
         yield request.ready.eq(0)
@@ -89,9 +88,7 @@ def test_a_restart_leaves_nothing_of_the_last_session(seed):
             yield from taken(dut, chance.randrange(150), chance)
             # Whoever takes words goes on meanwhile.
             yield dut.source.ready.eq(1)
-            yield dut.restart.eq(1)
-            yield
-            yield dut.restart.eq(0)
+            yield from pulse(dut.restart)
             yield dut.written.eq(0)
             yield
             while not (yield dut.ready):
@@ -124,8 +121,7 @@ def test_it_never_holds_more_than_its_buffer():
     def run():
         yield dut.wraps.eq(1)
         yield dut.written.eq(200)
-        for _ in range(4000):
-            yield
+        yield from wait_cycles(4000)
         assert BUFFER_WORDS - 64 < (yield dut.level) <= BUFFER_WORDS
         assert sum(count for _, count in bursts) == (yield dut.level)
 

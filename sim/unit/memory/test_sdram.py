@@ -7,12 +7,58 @@ import random
 from types import SimpleNamespace
 
 import pytest
+
 from migen import *
 
 from litedram.phy.dfi import Interface
 
+from liteprobe.boards import board
 from liteprobe.cores.memory import sdram
+from liteprobe.cores.memory.ports import QueuedPort
 from liteprobe.cores.memory.sdram import SdramController
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
+from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.probe import ProbeSoC, sdram_places
+
+KIB = 1024
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+def places(preset, **fields):
+    found = sdram_places(ProbeConfig(preset=preset, **fields), board("colorlight_i9"))
+    return {name: (place.origin//KIB, place.size//KIB) for name, place in found.items()}
+
+def test_a_ring_has_what_firmware_leaves():
+    assert places("monitor") == {"firmware": (0, 1024), "capture": (1024, 3072)}
+    assert places("monitor", with_cpu=False) == {"capture": (0, 4096)}
+
+def test_sets_and_a_ring_a_port_lie_between_firmware_and_capture():
+    assert places("replay") == {
+        "firmware": (0, 1024), "sets": (1024, 256), "replay0": (1280, 512), "replay1": (1792, 512), "capture": (2304, 1792),
+    }
+    assert places("replay", with_cpu=False, ports=1) == {"sets": (0, 256), "replay0": (256, 512), "capture": (768, 3328)}
+
+def test_an_emulator_has_all_banks_for_its_stores_and_traces():
+    assert places("emulator", trace_entries=1 << 16) == {
+        "firmware": (0, 1024), "emulate0": (1024, 2048), "emulate1": (3072, 2048), "trace0": (5120, 512), "trace1": (5632, 512),
+        "capture": (6144, 2048),
+    }
+
+def test_an_emulator_whose_stores_are_larger_than_the_memory_is_refused():
+    with pytest.raises(ValueError, match="1048576 bytes too small: lower store_words"):
+        places("emulator", store_words=1 << 20)
+
+@pytest.mark.parametrize("freq", [80e6, None])
+def test_each_user_of_a_probe_that_replays_has_a_port_of_its_own(freq):
+    target = board("colorlight_i9")
+    target.memory_clk_freq = freq
+    soc = ProbeSoC(target, ProbeConfig(preset="replay", ports=1, with_cpu=False))
+    assert len(soc.burst_ports.ports) == 4 # Capture, what a host streams, and a port's ring and its table of sets.
+    assert all(isinstance(port, QueuedPort) == (freq is not None) for port in soc.burst_ports.ports)
+    assert hasattr(soc, "memory_crossing") == (freq is not None)
+
+
+# Controller ----------------------------------------------------------------------------------------
 
 # Of the slowest grade but two (cores/memory/sdram.py); the chip below is a model of its own, in nanoseconds.
 T_RCD, T_RP, T_RAS, T_RC, T_WR, T_RFC, T_MRD = 20, 20, 49, 70, 30, 80, 40
@@ -97,17 +143,11 @@ def run_patched(generator, mhz, is_late):
     return chip
 
 def started(dut):
-    while not (yield dut.ready):
-        yield
+    yield from wait_until(dut.ready)
 
 def access(bus, address, write=None, sel=0xf):
     """Read, or write, a word; return it and the cycles until the answer."""
-    yield bus.adr.eq(address)
-    yield bus.sel.eq(sel)
-    yield bus.we.eq(write is not None)
-    yield bus.dat_w.eq(write or 0)
-    yield bus.cyc.eq(1)
-    yield bus.stb.eq(1)
+    yield from assign(bus, adr=address, sel=sel, we=write is not None, dat_w=write or 0, cyc=1, stb=1)
     yield
     count = 0
     while not (yield bus.ack):
@@ -146,8 +186,7 @@ def test_any_octets_of_any_word_are_written_and_no_other(mhz, is_late):
             else:
                 word, _ = yield from access(dut.bus, place)
                 seen.append((word, model[place]))
-            for _ in range(rand.choice([0, 0, 0, 1, 5])):
-                yield
+            yield from wait_cycles(rand.choice([0, 0, 0, 1, 5]))
     chip = run(user, mhz, is_late=is_late)
     assert len(seen) > 100 and all(found == right for found, right in seen)
     assert {(place >> 8 & 1, place >> 9, place & 255): word for place, word in model.items()} == chip.words
@@ -158,8 +197,7 @@ def test_answers_come_in_the_cycles_that_the_docstring_tells(is_late, told):
     def user(dut):
         yield from started(dut)
         for write, sel in ((None, 15), (1, 15), (2, 1)):
-            for _ in range(20):
-                yield
+            yield from wait_cycles(20)
             _, count = yield from access(dut.bus, 5, write, sel)
             counts.append(count)
     run(user, is_late=is_late)
@@ -185,8 +223,7 @@ def test_nothing_is_answered_before_the_chip_is_started():
         while not (yield dut.ready):
             assert not (yield dut.bus.ack)
             yield
-        while not (yield dut.bus.ack):
-            yield
+        yield from wait_until(dut.bus.ack)
         seen.append((yield dut.bus.dat_r))
     chip = run(user)
     assert seen == [NEVER_WRITTEN] and chip.log[-3:] == ["mode", "activate", "read"]

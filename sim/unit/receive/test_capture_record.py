@@ -11,6 +11,7 @@ from migen import run_simulation
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.formats import RecordFlag
 from liteprobe.sim.models.receive.port import Record, RingModel
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles
 
 FIELDS = ("sequence", "tx_stamp", "rx_stamp", "length", "flags")
 DEPTH = 4
@@ -24,11 +25,8 @@ def record(number, rng):
 def keep(dut, kept, spacing=7):
     for name in FIELDS:
         yield getattr(dut, name).eq(int(getattr(kept, name)))
-    yield dut.keep.eq(1)
-    yield
-    yield dut.keep.eq(0)
-    for _ in range(spacing - 1):
-        yield
+    yield from pulse(dut.keep)
+    yield from wait_cycles(spacing - 1)
 
 
 def state(dut):
@@ -86,11 +84,8 @@ def test_clear_in_the_middle_of_a_record_leaves_an_empty_ring():
 
     def process():
         yield from keep(dut, record(0, rng), 3)
-        yield dut.clear.eq(1)
-        yield
-        yield dut.clear.eq(0)
-        for _ in range(10):
-            yield
+        yield from pulse(dut.clear)
+        yield from wait_cycles(10)
         assert (yield from state(dut)) == (0, 0)
         second = record(1, rng)
         yield from keep(dut, second)

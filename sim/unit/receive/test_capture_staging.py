@@ -7,6 +7,7 @@ import pytest
 from migen import passive, run_simulation
 
 from liteprobe.cores.capture.staging import Staging
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_cycles
 
 OCTETS = 64  # Of the memory.
 
@@ -22,17 +23,13 @@ class Bench:
         """Send a frame of ``count`` words; return whether it was lost."""
         dut = self.dut
         for number in range(count):
-            yield dut.sink.valid.eq(1)
-            yield dut.sink.data.eq(number)
-            yield dut.sink.last.eq(number == count - 1)
-            yield dut.sink.last_be.eq(8 if number == count - 1 else 0)
+            yield from assign(dut.sink, valid=1, data=number, last=number == count - 1,
+                last_be=8 if number == count - 1 else 0)
             yield dut.classifies.eq(classifies and number == count - 1)
             yield
         yield dut.sink.valid.eq(0)
         yield dut.classifies.eq(0)
-        yield
-        yield
-        yield
+        yield from wait_cycles(3)
         return (yield dut.is_lost)
 
     def decide(self, octets, keep=1, lost=0):
@@ -40,11 +37,8 @@ class Bench:
         yield dut.given_octets.eq(octets)
         yield dut.given.lost.eq(lost)
         yield dut.keep.eq(keep)
-        yield dut.decide.eq(1)
-        yield
-        yield dut.decide.eq(0)
-        for _ in range(10):
-            yield
+        yield from pulse(dut.decide)
+        yield from wait_cycles(10)
 
     def accept(self, skip=0):
         """Accept a descriptor and return its words."""
@@ -57,9 +51,7 @@ class Bench:
             raise AssertionError("no descriptor")
         words = yield dut.descriptor.words
         yield dut.skip.eq(skip)
-        yield dut.descriptor.ready.eq(1)
-        yield
-        yield dut.descriptor.ready.eq(0)
+        yield from pulse(dut.descriptor.ready)
         yield dut.skip.eq(0)
         return words
 
@@ -113,8 +105,7 @@ def test_frames_that_are_not_classified_leave_nothing():
         yield from bench.decide(64)
         bench.reads = True
         assert (yield from bench.accept()) == 16
-        for _ in range(30):
-            yield
+        yield from wait_cycles(30)
 
     bench.run(story())
     assert (lost, bench.words) == ([0], list(range(16)))
@@ -130,8 +121,7 @@ def test_a_frame_that_finds_too_little_room_is_taken_back():
         bench.reads = True
         for words in (10, 0, 6):
             assert (yield from bench.accept()) == words
-            for _ in range(20):
-                yield
+            yield from wait_cycles(20)
 
     bench.run(story())
     assert (lost, bench.words) == ([0, 1, 0], [*range(10), *range(6)])

@@ -3,7 +3,6 @@
 
 """Tests that a probe joins the receiver of datagrams to its management port, its ports and its map."""
 
-import logging
 import struct
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import DATAGRAM_MAGIC, RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.drivers.tools.compiled import apart
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_cycles, wait_until
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import soc_map
 from liteprobe.soc.probe import ProbeSoC, add_datagrams, ring_address
@@ -86,13 +86,7 @@ def datagram(position, words):
     header = (DATAGRAM_MAGIC << 16 | 1 << 8, SESSION << 16 | LEASE, position)
     payload = struct.pack(f"<{3 + len(words)}I", *header, *words)
     udp = struct.pack(">4H", 5000, 1236, 8 + len(payload), 0)
-    ip = (
-        bytes([0x45, 0])
-        + struct.pack(">H", 28 + len(payload))
-        + bytes([0, 0, 0x40, 0, 64, 17, 0, 0])
-        + HOST_IP
-        + bytes([192, 168, 1, 50])
-    )
+    ip = struct.pack(">HHHHBBH", 0x4500, 28 + len(payload), 0, 0x4000, 64, 17, 0) + HOST_IP + bytes([192, 168, 1, 50])
     return (MAC.to_bytes(6, "big") + HOST_MAC + b"\x08\x00" + ip + udp + payload).ljust(60, b"\0")
 
 
@@ -103,6 +97,15 @@ def words_of(frame):
     ]
 
 
+def send(dut, frames):
+    for frame in frames:
+        for data, octets, last in words_of(frame):
+            yield from assign(dut.receive, valid=1, data=data, last=last, last_be=1 << (octets - 1) if last else 0)
+            yield
+            yield from wait_until(dut.receive.ready)
+    yield dut.receive.valid.eq(0)
+
+
 @passive
 def write_words(port, memory):
     """Take bursts into a memory."""
@@ -110,9 +113,7 @@ def write_words(port, memory):
         yield
         if (yield port.request.valid):
             address, rest = (yield port.request.address), (yield port.request.rest)
-            yield port.request.ready.eq(1)
-            yield
-            yield port.request.ready.eq(0)
+            yield from pulse(port.request.ready)
             yield port.takes.eq(1)
             for number in range(rest + 1):
                 yield
@@ -127,26 +128,11 @@ def joined(with_export, rooms):
     left, memory, waited = [], {}, []
 
     def drive():
-        yield replay.session.eq(SESSION)
-        yield replay.is_restarted.eq(1)
-        yield replay.frames.eq(99)
-        yield replay.opens.eq(1)
-        yield
-        yield replay.opens.eq(0)
-        for _ in range(40):
-            yield
-        for frame in (ARP, datagram(0, [1, 2, 3, 4]), ARP):
-            for data, octets, last in words_of(frame):
-                yield dut.receive.valid.eq(1)
-                yield dut.receive.data.eq(data)
-                yield dut.receive.last.eq(last)
-                yield dut.receive.last_be.eq(1 << (octets - 1) if last else 0)
-                yield
-                while not (yield dut.receive.ready):
-                    yield
-        yield dut.receive.valid.eq(0)
-        for _ in range(300):
-            yield
+        yield from assign(replay, session=SESSION, is_restarted=1, frames=99)
+        yield from pulse(replay.opens)
+        yield from wait_cycles(40)
+        yield from send(dut, [ARP, datagram(0, [1, 2, 3, 4]), ARP])
+        yield from wait_cycles(300)
 
     @passive
     def read():
@@ -186,35 +172,16 @@ def test_words_of_a_replay_are_read_beside_the_counts():
     found = {}
 
     def drive():
-        for name, value in shown.items():
-            yield getattr(replay, name).eq(value)
-        yield replay.session.eq(SESSION)
-        yield replay.is_restarted.eq(1)
-        yield replay.opens.eq(1)
-        yield
-        yield replay.opens.eq(0)
-        for _ in range(40):
-            yield
-        for data, octets, last in words_of(datagram(0, [1, 2, 3, 4])) + words_of(
-            datagram(5, [6, 7])
-        ):  # That one is ahead.
-            yield dut.receive.valid.eq(1)
-            yield dut.receive.data.eq(data)
-            yield dut.receive.last.eq(last)
-            yield dut.receive.last_be.eq(1 << (octets - 1) if last else 0)
-            yield
-            while not (yield dut.receive.ready):
-                yield
-        yield dut.receive.valid.eq(0)
+        yield from assign(replay, **shown, session=SESSION, is_restarted=1)
+        yield from pulse(replay.opens)
+        yield from wait_cycles(40)
+        yield from send(dut, [datagram(0, [1, 2, 3, 4]), datagram(5, [6, 7])])  # That one is ahead.
         # While an answer waits for room, and shows words of its own.
         for name, place in dut.words_as_registers["datagrams"].items():
             assert place < words
-            yield bus.adr.eq(place)
-            yield bus.cyc.eq(1)
-            yield bus.stb.eq(1)
+            yield from assign(bus, adr=place, cyc=1, stb=1)
             yield
-            while not (yield bus.ack):
-                yield
+            yield from wait_until(bus.ack)
             found[name.removeprefix("port0_replay_")] = yield bus.dat_r
             yield bus.stb.eq(0)
             yield
@@ -222,13 +189,6 @@ def test_words_of_a_replay_are_read_beside_the_counts():
     run_simulation(dut, drive())
     counts = {"accepted": 4, "datagrams": 1, "repeated": 0, "early": 1, "full": 0, "strange": 0}
     assert found == counts | shown
-
-
-@pytest.fixture
-def quiet():
-    logging.disable(logging.INFO)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("fields", [{"ports": 1, "link": "own"}, {"ports": 2, "link": "shared"}])

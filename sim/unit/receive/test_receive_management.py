@@ -9,6 +9,7 @@ import pytest
 from migen import passive, run_simulation
 
 from liteprobe.cores.receive.management import FrameStore
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles
 
 GOOD = {"fcs_error": 0, "symbol_error": 0, "overflow": 0}
 
@@ -30,18 +31,14 @@ def store(frames, data_width, octets=256, idle=lambda: 0, stall=lambda: 0, refus
                 for _ in range(idle()):
                     yield dut.sink.valid.eq(0)
                     yield
-                yield dut.sink.valid.eq(1)
-                yield dut.sink.data.eq(data)
-                yield dut.sink.last_be.eq(last_be if last else 0)
-                yield dut.sink.last.eq(last)
+                yield from assign(dut.sink, valid=1, data=data, last_be=last_be if last else 0, last=last)
                 yield dut.refuse.eq(last and number in refused)
                 for name, value in verdict.items():
                     yield getattr(dut.sink, name).eq(value if last else 0)
                 yield
         yield dut.sink.valid.eq(0)
         is_over.append(True)
-        for _ in range(3 * octets):
-            yield
+        yield from wait_cycles(3 * octets)
 
     @passive
     def count():

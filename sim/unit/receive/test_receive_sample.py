@@ -14,6 +14,7 @@ from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.models.receive.monitor import SamplerModel, crc32c, packet_hash, packet_octets
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import unified_header
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles
 
 
 def test_crc_is_crc_32c():
@@ -49,9 +50,7 @@ def chosen(shift, by_hash, hashes, clear_at=()):
         for number, value in enumerate(hashes):
             yield dut.clear.eq(number in clear_at)
             yield
-            yield dut.clear.eq(0)
-            yield dut.hash.eq(value)
-            yield dut.frame.eq(1)
+            yield from assign(dut, clear=0, hash=value, frame=1)
             yield
             found.append((yield dut.is_chosen))
             yield dut.frame.eq(0)
@@ -80,18 +79,14 @@ def test_table_begins_with_the_hash_modulo_eight_and_keeps_what_is_written():
     def look():
         for number in range(128):
             yield dut.hash.eq(0xABCDEF80 | number)
-            yield
-            yield
-            yield
+            yield from wait_cycles(3)
             found[number] = yield dut.channel
 
     def drive():
         yield from look()
         assert found == {number: number % 8 for number in range(128)}
         for number in range(0, 128, 7):
-            yield dut.write.eq(1)
-            yield dut.number.eq(number)
-            yield dut.value.eq(7 - number % 8)
+            yield from assign(dut, write=1, number=number, value=7 - number % 8)
             yield
         yield dut.write.eq(0)
         yield from look()

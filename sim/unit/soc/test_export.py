@@ -4,7 +4,6 @@
 """The register map of a SoC, and the hash that the SoC tells of it."""
 
 import json
-import logging
 import re
 import subprocess
 import sys
@@ -69,11 +68,7 @@ def nameless(soc: Any, places: dict[int, str]) -> list[str]:
 
 # Maps ---------------------------------------------------------------------------------------------
 
-@pytest.fixture(autouse=True)
-def quiet():
-    logging.disable(logging.INFO)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def map_of(name="versa_ecp5", **fields):

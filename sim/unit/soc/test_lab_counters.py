@@ -13,6 +13,7 @@ from liteprobe.host.device.link.url import sim_options, sim_url
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.drivers.labs import notebook
 from liteprobe.sim.system.board import Board
+from liteprobe.sim.drivers.tools.steps import wait_cycles
 from liteprobe.soc.build.bitstream import write_sources
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import soc_map
@@ -32,18 +33,15 @@ def counted(dut, settings, frames, gaps):
     def line():
         for signal, value in settings.items():
             yield signal.eq(value)
-        for _ in range(SETTLE):
-            yield
+        yield from wait_cycles(SETTLE)
         for frame, (preamble, gap) in zip(frames, gaps):
             for octet in b"\x55"*preamble + b"\xd5" + frame + FCS:
                 yield dut.valid.eq(1)
                 yield dut.octet.eq(octet)
                 yield
             yield dut.valid.eq(0)
-            for _ in range(gap):
-                yield
-        for _ in range(SETTLE):
-            yield
+            yield from wait_cycles(gap)
+        yield from wait_cycles(SETTLE)
         found.append((yield dut.count))
 
     run_simulation(dut, {"eth_rx": line()}, clocks={"eth_rx": 8, "sys": 16})

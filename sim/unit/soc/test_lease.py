@@ -10,6 +10,7 @@ from litex.soc.interconnect.csr_bus import CSRBank, Interface
 from migen import *
 
 from liteprobe.cores.management.lease import WriteLease
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles
 
 UNIT_BITS = 5
 UNIT = 2**UNIT_BITS
@@ -122,14 +123,10 @@ def test_a_host_that_is_heard_in_time_keeps_the_lease(beat):
             if beat == "claim":
                 yield from bench.write("claim", 0x1234_8001)
             else:
-                yield bench.dut.heard.eq(1)
-                yield
-                yield bench.dut.heard.eq(0)
-            for _ in range(4 * UNIT - 4):
-                yield
+                yield from pulse(bench.dut.heard)
+            yield from wait_cycles(4 * UNIT - 4)
         assert (yield from bench.owner()) == 0x1234_8001
-        for _ in range(5 * UNIT):
-            yield
+        yield from wait_cycles(5 * UNIT)
         assert (yield from bench.owner()) == 0x8002
         assert (yield bench.dut.expired.status) == 1
 

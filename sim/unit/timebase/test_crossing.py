@@ -9,6 +9,7 @@ import pytest
 from migen import *
 
 from liteprobe.cores.crossing import HandshakeCrossing, HeldCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_cycles, wait_until
 
 CLOCKS = [((20, 0), (8, 3)), ((8, 1), (20, 0)), ((8, 0), (8, 3)), ((16, 5), (8, 0)), ((7, 0), (8, 0))]
 
@@ -23,13 +24,9 @@ def test_each_pulse_comes_out_once(periods):
     gap   = 4*periods[1][0]//periods[0][0] + 2
     def send():
         for _ in range(20):
-            yield dut.i.eq(1)
-            yield
-            yield dut.i.eq(0)
-            for _ in range(gap):
-                yield
-        for _ in range(2*gap):
-            yield
+            yield from pulse(dut.i)
+            yield from wait_cycles(gap)
+        yield from wait_cycles(2*gap)
     @passive
     def watch():
         while True:
@@ -46,9 +43,7 @@ def test_what_is_asked_for_is_done_once_and_told_after(periods):
     def ask():
         for number in range(20):
             log.append(("ask", number))
-            yield dut.ask.eq(1)
-            yield
-            yield dut.ask.eq(0)
+            yield from pulse(dut.ask)
             yield
             while not (yield dut.done):
                 assert (yield dut.busy)
@@ -83,12 +78,9 @@ def test_held_words_are_whole_when_told_and_until_the_next(periods):
     def send():
         for word in sent:
             yield dut.i.eq(word)
-            yield dut.take.eq(1)
-            yield
-            yield dut.take.eq(0)
+            yield from pulse(dut.take)
             yield dut.i.eq(~word & 0xffff)
-            for _ in range(gap):
-                yield
+            yield from wait_cycles(gap)
     @passive
     def watch():
         while True:
@@ -111,8 +103,7 @@ def test_a_followed_word_shows_nothing_that_never_was(periods):
             yield dut.i.eq(word)
             yield
         yield dut.i.eq(0x77)
-        for _ in range(400):
-            yield
+        yield from wait_cycles(400)
     @passive
     def watch():
         while True:
@@ -130,18 +121,14 @@ def test_a_stream_keeps_every_transfer_in_order(periods, stall):
     seen = []
     def send():
         for number, word in enumerate(sent):
-            yield dut.sink.valid.eq(1)
-            yield dut.sink.data.eq(word)
-            yield dut.sink.last.eq(number%7 == 6)
+            yield from assign(dut.sink, valid=1, data=word, last=number%7 == 6)
             yield
-            while not (yield dut.sink.ready):
-                yield
+            yield from wait_until(dut.sink.ready)
             if rng.random() < stall:
                 yield dut.sink.valid.eq(0)
                 yield
         yield dut.sink.valid.eq(0)
-        for _ in range(80):
-            yield
+        yield from wait_cycles(80)
     @passive
     def receive():
         while True:

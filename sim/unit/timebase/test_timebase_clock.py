@@ -4,12 +4,49 @@
 """The clock against whole-number arithmetic."""
 
 import random
+from dataclasses import dataclass
 
 import pytest
+
 from migen import *
 
 from liteprobe.cores.timebase.clock import TimebaseClock
-from liteprobe.sim.models.clock.timebase import FRACTION, ClockModel
+
+FRACTION = 1 << 40
+WRAP = 1 << 104
+
+
+@dataclass
+class ClockModel:
+    """Adds up the increment; a set loads, an adjustment (32.32 ns) adds once."""
+
+    increment: int = 8 * FRACTION
+    total: int = 0
+
+    def tick(self, ticks: int = 1) -> None:
+        """Let ``ticks`` pass."""
+        self.total = (self.total + ticks * self.increment) % WRAP
+
+    def set(self, time_ns: int) -> None:
+        """Load a time."""
+        self.total = time_ns * FRACTION
+
+    def adjust(self, fixed_32_32: int) -> None:
+        """Add a signed number of 2^-32 ns."""
+        self.total = (self.total + (fixed_32_32 << 8)) % WRAP
+
+    @property
+    def now_ns(self) -> int:
+        """Whole nanoseconds."""
+        return self.total // FRACTION
+
+    @property
+    def fraction(self) -> int:
+        """Rest, in 2^-40 ns."""
+        return self.total % FRACTION
+
+
+# Tests ---------------------------------------------------------------------------------------------
 
 SET_TICKS = 2  # From the set strobe to the time set.
 ADJUST_TICKS = 5  # From the apply strobe to the whole adjustment.

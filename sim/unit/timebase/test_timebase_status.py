@@ -10,6 +10,7 @@ from litex.soc.interconnect.csr_bus import CSRBank, Interface
 from migen import *
 
 from liteprobe.cores.timebase.status import WORDS, ClockStatusBlock
+from liteprobe.sim.drivers.tools.steps import pulse
 
 SYS_CLK_FREQ = 10_000  # 10 cycles a millisecond.
 CYCLES = 10
@@ -34,9 +35,7 @@ class Bench(Module):
     def read(self, name):
         """Read: what is there in the cycle after the one that this is called in."""
         yield self.bus.adr.eq(self.address[name])
-        yield self.bus.re.eq(1)
-        yield
-        yield self.bus.re.eq(0)
+        yield from pulse(self.bus.re)
         yield
         return (yield self.bus.dat_r)
 
@@ -100,9 +99,7 @@ def test_words_are_0_after_a_reset_until_an_update():
         yield from bench.write("update", 1)
         assert set((yield from bench.words()).values()) == {3}
         yield from bench.write("offset", 9)  # Written, but not published.
-        yield bench.reset.eq(1)
-        yield
-        yield bench.reset.eq(0)
+        yield from pulse(bench.reset)
         values = {name: n % 4 + 1 for n, (name, _, _) in enumerate(WORDS)}
         for name, value in values.items():
             yield from bench.write(name, value)

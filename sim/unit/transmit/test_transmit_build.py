@@ -7,15 +7,66 @@ import random
 from fractions import Fraction
 
 import pytest
+
 from migen import *
 
 from liteprobe.cores.formats import Fill, slot_octets
+from liteprobe.cores.octets import bytes_of_last_be, last_be_of_length, words_of_length
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild
 from liteprobe.cores.transmit.line import LINE_TICKS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
-from liteprobe.sim.models.traffic.trains import ProbeFrame, fill_octets
-from liteprobe.sim.models.traffic.trains import starts
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_until
+from liteprobe.sim.models.traffic.trains import ProbeFrame, fill_octets, starts
+
+class Tail(Module):
+    def __init__(self, data_width):
+        self.length  = Signal(14)
+        self.last_be = Signal(data_width//8)
+        self.words   = Signal(14)
+        self.bytes   = Signal(8)
+        self.comb += [
+            self.last_be.eq(last_be_of_length(self.length, data_width)),
+            self.words.eq(words_of_length(self.length, data_width)),
+            self.bytes.eq(bytes_of_last_be(self.last_be)),
+        ]
+
+@pytest.mark.parametrize("data_width", [32, 64])
+def test_tails_are_arithmetic_there_and_back(data_width):
+    lengths = [*range(1, 34), *range(59, 78), 1514, 1518, *range(8990, 9001)]
+    dut     = Tail(data_width)
+    seen    = []
+    def process():
+        for length in lengths:
+            yield dut.length.eq(length)
+            yield
+            yield
+            seen.append(((yield dut.last_be), (yield dut.words), (yield dut.bytes)))
+    run_simulation(dut, process())
+    count    = data_width//8
+    expected = []
+    for length in lengths:
+        tail = (length - 1)%count
+        expected.append((1 << tail, -(-length//count), tail + 1))
+    assert seen == expected
+
+def test_a_word_without_mark_has_no_bytes():
+    last_be = Signal(4)
+    count   = Signal(8)
+    dut     = Module()
+    dut.comb += count.eq(bytes_of_last_be(last_be))
+    seen = []
+    def process():
+        for value in [8, 0, 1]:
+            yield last_be.eq(value)
+            yield
+            yield
+            seen.append((yield count))
+    run_simulation(dut, process())
+    assert seen == [4, 0, 1]
+
+
+# Build ---------------------------------------------------------------------------------------------
 
 CLOCKS = {"sys": 20, "timebase": 8}
 INTERVAL, GAP = Fraction(1000) + Fraction(0x5555_5555, 2**32), 777
@@ -42,19 +93,12 @@ def run_build(frame, data_width, count=2, repeats=1, stall=0.0, seed=0, stop_at=
     frames, told = [], []
     dut.build.header.init = header_words(frame)
     def process():
-        yield dut.schedule.length.eq(frame.length)
-        yield dut.schedule.interval.eq(int(INTERVAL))
-        yield dut.schedule.interval_gap.eq(int(INTERVAL) + GAP)
-        yield dut.schedule.interval_fraction.eq(int(INTERVAL % 1 * 2**32))
-        yield dut.schedule.payload_offset.eq(frame.payload_offset)
-        yield dut.schedule.fill.eq(frame.fill)
-        yield dut.schedule.count.eq(count)
-        yield dut.schedule.repeats.eq(repeats)
+        yield from assign(dut.schedule, length=frame.length, interval=int(INTERVAL), interval_gap=int(INTERVAL) + GAP,
+            interval_fraction=int(INTERVAL % 1 * 2**32), payload_offset=frame.payload_offset, fill=frame.fill,
+            count=count, repeats=repeats)
         yield
         yield
-        yield dut.schedule.start.eq(1)
-        yield
-        yield dut.schedule.start.eq(0)
+        yield from pulse(dut.schedule.start)
         octets, cycles = b"", 0
         while not told or not told[-1][2] or len(frames) < len(told) - told[-1][3]:
             ready = rng.random() >= stall
@@ -136,9 +180,7 @@ def test_a_word_leaves_each_cycle_but_two_between_frames_at_most(data_width):
     def process():
         yield dut.schedule.length.eq(60)
         yield dut.announce.source.ready.eq(1)
-        yield dut.schedule.payload_offset.eq(42)
-        yield dut.schedule.count.eq(20)
-        yield dut.schedule.repeats.eq(1)
+        yield from assign(dut.schedule, payload_offset=42, count=20, repeats=1)
         yield
         yield
         yield dut.schedule.start.eq(1)
@@ -198,18 +240,12 @@ def run_chased(frames, stall, seed):
                     memory[place] = 0xdeadbeef
     def show():
         for number, (stream, words, length, with_probe, fill) in enumerate(frames):
-            yield dut.sink.stream.eq(stream)
-            yield dut.sink.header_words.eq(words)
-            yield dut.sink.length.eq(length)
-            yield dut.sink.with_probe.eq(with_probe)
-            yield dut.sink.fill.eq(fill)
-            yield dut.sink.sequence.eq(number)
-            yield dut.sink.valid.eq(1)
+            yield from assign(dut.sink, stream=stream, header_words=words, length=length, with_probe=with_probe,
+                fill=fill, sequence=number, valid=1)
             yield
             # Now it is shown; ``headers`` looks at this cycle next.
             memory.update({32*stream + word: word_of(stream, number, word) for word in range(32)})
-            while not (yield dut.sink.ready):
-                yield
+            yield from wait_until(dut.sink.ready)
             yield dut.sink.valid.eq(0)
             yield
     def take():

@@ -16,6 +16,7 @@ from liteprobe.cores.transmit.due import LEAD_TICKS, Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
 from liteprobe.cores.transmit.sources.train import TrainSchedule
 from liteprobe.sim.models.traffic.trains import starts
+from liteprobe.sim.drivers.tools.steps import assign, wait_until
 
 CLOCKS = {"sys": 20, "timebase": 8}
 TURN   = 2**DUE_BITS
@@ -27,12 +28,8 @@ def dues_of(frames, count, repeats, interval, gap, every=1):
     """Return each ``every``-th due tick of the first ``frames``."""
     dut, found = TrainSchedule(), []
     def process():
-        yield dut.count.eq(count)
-        yield dut.repeats.eq(repeats)
-        yield dut.interval.eq(int(interval))
-        yield dut.interval_gap.eq(int(interval) + gap)
-        yield dut.interval_fraction.eq(int(interval % 1 * 2**32))
-        yield dut.start.eq(1)
+        yield from assign(dut, count=count, repeats=repeats, interval=int(interval), interval_gap=int(interval) + gap,
+            interval_fraction=int(interval % 1 * 2**32), start=1)
         yield dut.source.ready.eq(1)
         yield
         yield dut.start.eq(0)
@@ -83,8 +80,7 @@ def tell(begin, dues, stop_at=None):
             yield sink.valid.eq(1)
             yield sink.due.eq(due % 2**64)
             yield
-            while not (yield sink.ready):
-                yield
+            yield from wait_until(sink.ready)
             yield sink.valid.eq(0)
     def pacer():
         tick, waited, rested = begin, 0, 0

@@ -11,6 +11,7 @@ from migen import *
 from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 from liteprobe.sim.models.traffic.trains import wire_octets
+from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
 
 class LineAndMAC(Module):
     def __init__(self, data_width):
@@ -37,17 +38,13 @@ def run_line(frames, data_width, holes=(), seed=0):
             for place in range(0, len(frame), count):
                 if (number, place//count) in holes:
                     yield sink.valid.eq(0)
-                    for _ in range(40):
-                        yield
+                    yield from wait_cycles(40)
                 word = frame[place:place + count]
                 last = place + count >= len(frame)
-                yield sink.valid.eq(1)
-                yield sink.data.eq(int.from_bytes(word, "little"))
-                yield sink.last.eq(last)
-                yield sink.last_be.eq(1 << (len(word) - 1) if last else 0)
+                yield from assign(sink, valid=1, data=int.from_bytes(word, "little"), last=last,
+                    last_be=1 << (len(word) - 1) if last else 0)
                 yield
-                while not (yield sink.ready):
-                    yield
+                yield from wait_until(sink.ready)
                 if rng.random() < 0.1:
                     yield sink.valid.eq(0)
                     yield

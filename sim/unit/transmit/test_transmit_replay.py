@@ -12,6 +12,7 @@ from liteprobe.cores.formats import TRACE_FLAGS_BIT, TraceFlag
 from liteprobe.cores.transmit.sources.replay import ReplaySource
 from liteprobe.sim.drivers.replay.traces import LONGEST_GAP, record
 from liteprobe.sim.models.traffic.replay import StampPlace, TraceFrame
+from liteprobe.sim.drivers.tools.steps import pulse, wait_cycles, wait_until
 
 FIELDS = ("due", "length", "snap", "fetch", "final", "empty", "stamp_enable")
 STAMP  = ("stamp_offset", "stamp_octets", "stamp_shift", "stamp_nibble", "stamp_mend")
@@ -32,19 +33,15 @@ def feed(dut, words, loops, chance):
         yield getattr(dut, name).eq(value)
     yield
     yield dut.open.eq(0)
-    yield dut.arm.eq(1)
-    yield
-    yield dut.arm.eq(0)
+    yield from pulse(dut.arm)
     while True:
         for number, word in enumerate(words):
-            for _ in range(chance.randrange(3)):
-                yield
+            yield from wait_cycles(chance.randrange(3))
             yield dut.words.valid.eq(1)
             yield dut.words.data.eq(word)
             yield dut.fetched.eq(number)
             yield
-            while not (yield dut.words.ready):
-                yield
+            yield from wait_until(dut.words.ready)
             yield dut.words.valid.eq(0)
 
 
@@ -69,18 +66,14 @@ def descriptors(words, loops=1, seed=1, stop_at=None):
     def take():
         one = {"final": 0}
         while not one["final"]:
-            while not (yield dut.source.valid):
-                yield
+            yield from wait_until(dut.source.valid)
             one    = yield from seen(dut)
             octets = yield from fetched(dut, 0 if one["empty"] else one["snap"], chance)
             if stop_at is not None and len(found) >= stop_at:
                 yield dut.stop.eq(1)
-            for _ in range(chance.randrange(5)):
-                yield
+            yield from wait_cycles(chance.randrange(5))
             assert (yield from seen(dut)) == one
-            yield dut.source.ready.eq(1)
-            yield
-            yield dut.source.ready.eq(0)
+            yield from pulse(dut.source.ready)
             yield
             found.append((one, octets))
         assert not (yield dut.is_active) and not (yield dut.is_bad)

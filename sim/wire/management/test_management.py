@@ -130,16 +130,19 @@ def read(addresses, base=0):
     return etherbone(head + struct.pack(f">{len(addresses)}I", *addresses))
 
 
-async def bench_of(dut, stalls):
+async def bench_of(dut, stalls, is_known=True):
+    """Return a bench; ``is_known``: it has heard the address of the host."""
     bench = Bench(dut, stalls)
     await bench.start()
+    if is_known:
+        await bench.ask(who_has())
     return bench
 
 
 @cocotb.test()
 @cocotb.parametrize(stalls=STALLS)
 async def arp_names_the_mac_address(dut, stalls):
-    bench = await bench_of(dut, stalls)
+    bench = await bench_of(dut, stalls, is_known=False)
     answer = await bench.ask(who_has())
     assert answer.dst == HOST_MAC
     assert (answer[ARP].op, answer[ARP].hwsrc, answer[ARP].psrc) == (2, PROBE_MAC, IP_ADDRESS)
@@ -150,7 +153,6 @@ async def arp_names_the_mac_address(dut, stalls):
 @cocotb.parametrize(stalls=STALLS)
 async def ping_returns_every_payload(dut, stalls):
     bench = await bench_of(dut, stalls)
-    await bench.ask(who_has())
     for length in [*range(1, 41), 56, 63, 64]:
         payload = bench.random.randbytes(length)
         answer = await bench.ask(to_probe() / ICMP(id=length, seq=7) / payload)
@@ -167,7 +169,6 @@ async def ping_returns_every_payload(dut, stalls):
 @cocotb.parametrize(stalls=STALLS)
 async def etherbone_reads_what_it_wrote_in_bursts_of_every_length(dut, stalls):
     bench = await bench_of(dut, stalls)
-    await bench.ask(who_has())
     memory = {}
     for count in [1, 2, 3, 7, 15, 16, 17, 31, 63, 64, 65, 200]:
         start = bench.random.randrange(RAM_WORDS - count)
@@ -186,7 +187,7 @@ async def etherbone_reads_what_it_wrote_in_bursts_of_every_length(dut, stalls):
 @cocotb.test()
 @cocotb.parametrize(stalls=STALLS)
 async def a_record_may_write_and_then_read(dut, stalls):
-    bench = await bench_of(dut, stalls)
+    bench = await bench_of(dut, stalls, is_known=False)
     for writes, reads in [(1, 1), (200, 150)]:
         words = [bench.random.getrandbits(32) for _ in range(writes)]
         places = [bench.random.randrange(writes) for _ in range(reads)]
@@ -200,7 +201,6 @@ async def a_record_may_write_and_then_read(dut, stalls):
 @cocotb.parametrize(stalls=STALLS)
 async def frames_for_others_are_not_answered_and_block_nothing(dut, stalls):
     bench = await bench_of(dut, stalls)
-    await bench.ask(who_has())
     others = [
         Ether(src=HOST_MAC, dst=PROBE_MAC, type=0x88B5) / bytes(46),
         Ether(src=HOST_MAC, dst=PROBE_MAC, type=0x86DD) / bytes(1500),
@@ -224,7 +224,6 @@ async def frames_for_others_are_not_answered_and_block_nothing(dut, stalls):
 @cocotb.parametrize(stalls=STALLS)
 async def broken_records_are_dropped_and_block_nothing(dut, stalls):
     bench = await bench_of(dut, stalls)
-    await bench.ask(who_has())
     await bench.send(write(0x40, [0x12345678]))
     before = len(bench.answers)
     broken = [
@@ -247,7 +246,6 @@ async def broken_records_are_dropped_and_block_nothing(dut, stalls):
 @cocotb.test(expect_fail=True)  # A limit: the frame's last word is counted whole, docs/cores/management-stack.md.
 async def a_record_whose_last_word_did_not_come_writes_nothing(dut):
     bench = await bench_of(dut, "none")
-    await bench.ask(who_has())
     words = [bench.random.getrandbits(32) for _ in range(16)]
     await bench.send(write(0x40, words))
     await with_timeout(bench.send(bytes(write(0x40, [word ^ 0xFFFFFFFF for word in words]))[:-4]), 100, "us")
@@ -296,7 +294,6 @@ async def count(signal, clock, counts, name):
 @cocotb.parametrize(stalls=STALLS)
 async def writes_are_done_once_in_order_and_by_the_holder_alone(dut, stalls):
     bench = await bench_of(dut, stalls)
-    await bench.ask(who_has())
     ledger, memory, counts, expected = Ledger(), dict.fromkeys(range(8), 0), Counter(), Counter()
     for name in ("heard", "skipped"):
         cocotb.start_soon(count(getattr(dut, name), dut.sys_clk, counts, name))

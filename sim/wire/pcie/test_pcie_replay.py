@@ -19,7 +19,7 @@ from liteprobe.sim.drivers.pcie.streaming import slots
 from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
 from liteprobe.sim.drivers.tools.compiled import REPOSITORY
 from liteprobe.sim.drivers.tools.wire import run_wire_test
-from liteprobe.sim.models.traffic.trace_words import decode
+from liteprobe.sim.models.traffic.replay import decode
 from liteprobe.soc.pcie import litepcie_sources
 
 SESSION = 0x4321

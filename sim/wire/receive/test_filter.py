@@ -16,7 +16,7 @@ from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.expression import parse
 from liteprobe.sim.drivers.filter.filter import compare
 from liteprobe.sim.drivers.filter.expressions import Frames, varied
-from liteprobe.sim.drivers.filter.rules import RandomRules, Row, mac_words, row_words
+from liteprobe.sim.drivers.filter.filter import RandomRules, Row, mac_words, row_words
 from liteprobe.sim.drivers.filter.filter import CONTROL, WRITE, FilterRun, answer_of, hit_words
 from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 

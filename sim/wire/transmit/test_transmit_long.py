@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import slot_octets
-from liteprobe.sim.drivers.transmit.long import LongProgram, run
+from liteprobe.sim.drivers.transmit.driver import LongProgram, run
 from liteprobe.sim.models.traffic.trains import starts
 
 SIZES = [60, 64, 128, 256, 512, 1024, 1514, pytest.param(9000, marks=pytest.mark.full)]

@@ -115,10 +115,7 @@ def read(path: Path, asked: Asked) -> Passed:
 def measure(asked: Sequence[Asked]) -> list[Passed]:
     """Send everything that is asked, in one run of the kernel, in this order.
 
-    Raises
-    ------
-    RuntimeError
-        With the end of what the kernel says.
+    Raises RuntimeError with the end of what the kernel says.
     """
     with TemporaryDirectory(dir=KERNEL.parent) as temporary:
         folder = Path(temporary)

@@ -44,10 +44,7 @@ def lacking() -> str:
 def library() -> Path:
     """Return the library of a station, compiled anew when its sources have changed.
 
-    Raises
-    ------
-    RuntimeError
-        With what is lacking, or what the compiler says.
+    Raises RuntimeError with what is lacking, or what the compiler says.
     """
     reason = lacking()
     if reason:

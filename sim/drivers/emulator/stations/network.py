@@ -134,8 +134,7 @@ class Simulation:
     Attributes
     ----------
     tick : the simulated time.
-    sent : list of (tick, destination, frame)
-        All that arrived at a station.
+    sent : list of (tick, destination, frame); all that arrived at a station.
     """
     def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int, start: int = 0) -> None:
         self.stations = {number: Station(number, lengths, is_kept, 2 * seed + number) for number in ORDER}
