@@ -22,6 +22,7 @@ BENCHES = {
     "clock": "The servo in virtual time, and the clock of the simulated probe. Truth is the model's own time.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",
 }
+PYTEST = (sys.executable, "-m", "pytest", "-s", "-q", "--no-header", "--no-summary", "-p", "no:warnings", "--bench")
 ROW = re.compile(r'^@row\(\s*"(?P<bench>[\w-]+)"', re.MULTILINE)
 
 
@@ -44,19 +45,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="longer runs, and the long rows")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and end")
     args = parser.parse_args()
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-s",
-        "-q",
-        "--no-header",
-        "--no-summary",
-        "-p",
-        "no:warnings",
-        "--bench",
-        args.name,
-    ]
+    command = [*PYTEST, args.name]
     command += [f"--row={name}" for name in args.rows] + ["--full"] * args.full + ["--collect-only"] * args.list
     code = subprocess.run([*command, *files_of(args.name)], cwd=ROOT, check=False).returncode
     return {0: 0, 4: 2}.get(code, 1)

@@ -7,7 +7,6 @@ Prints one line a figure (``name value unit target ok|short``), writes build/ben
 falls short. Truth is the model's own time, four looks a second; the servo's own figures never judge themselves.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,7 @@ from liteprobe.sim.drivers.clock.clock_runs import BOARD, HOUR_S, KINDS, SETTLED
 from liteprobe.sim.drivers.clock.on_rv32 import cycles_of_edges, instructions_per_edge
 from liteprobe.sim.drivers.clock.virtual_time import LOCKED, Timing, run_other, run_servo
 from liteprobe.sim.drivers.system import pair
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import OscillatorSpec
 from liteprobe.sim.system.build import build_probe
@@ -63,7 +62,7 @@ def test_tracking(is_full: bool) -> Iterator[Figure]:
         timing = Timing(quantum_ns=quantum)
         found = spread(clock_runs.run(KINDS[name], hours(is_full), seed, timing=timing) for seed in seeds(is_full))
         if rms is None or worst is None:  # Not held to it: boards capture to 2 ns.
-            print(f"# {name}_{quantum}ns: {found.rms_ns:.2f} ns RMS, {found.worst_ns:.1f} ns at worst", file=sys.stderr)
+            note(f"# {name}_{quantum}ns: {found.rms_ns:.2f} ns RMS, {found.worst_ns:.1f} ns at worst")
         else:
             yield Figure(f"{name}_{quantum}ns_rms", found.rms_ns, "ns", rms)
             yield Figure(f"{name}_{quantum}ns_worst", found.worst_ns, "ns", worst)
@@ -80,7 +79,7 @@ def test_others(is_full: bool) -> Iterator[Figure]:
         noise_ns = float(np.hypot.reduce(measured_ps)) / 1e3
         pulses = [table(kind, hours(is_full) // 3, seed, timing=BOARD) for seed in seeds(is_full)]
         own = spread(run_servo(events, config) for events in pulses).rms_ns
-        print(f"# {name}: firmware {own:.2f} ns", file=sys.stderr)
+        note(f"# {name}: firmware {own:.2f} ns")
         rivals: dict[str, Callable[[], other_servos.OtherServo]] = {
             "error_sum": other_servos.ErrorSum,
             "pi": other_servos.ProportionalIntegral,
@@ -91,7 +90,7 @@ def test_others(is_full: bool) -> Iterator[Figure]:
             runs = [run_other(events, make(), BOARD.quantum_ns) for events in pulses]
             error = np.concatenate([error[time > SETTLED_S] for time, error in runs])
             rms = float(np.sqrt(np.mean(error**2)))
-            print(f"# {name}: {rival} {rms:.2f} / {np.abs(error).max():.1f} ns", file=sys.stderr)
+            note(f"# {name}: {rival} {rms:.2f} / {np.abs(error).max():.1f} ns")
             yield Figure(f"{name}_over_{rival}", own / rms, "1", 1)
 
 
@@ -174,10 +173,9 @@ def test_matrix(is_full: bool) -> Iterator[Figure]:
         for receiver in clock_matrix.RECEIVERS:
             found = clock_matrix.cell(oscillator, receiver, *size)
             best = min(found.rivals_ns, key=found.rivals_ns.__getitem__)
-            print(
+            note(
                 f"# {oscillator} {receiver}: {found.rms_ns:.2f} / {found.worst_ns:.1f} ns, bound {found.bound_ns:.1f} ns, "
-                f"{best} {found.rivals_ns[best]:.2f} ns, refused {found.refused}",
-                file=sys.stderr,
+                f"{best} {found.rivals_ns[best]:.2f} ns, refused {found.refused}"
             )
             name = f"{oscillator}_{receiver}"
             yield Figure(f"{name}_over_best", found.ratio, "1", 1.1)
@@ -189,10 +187,7 @@ def test_matrix(is_full: bool) -> Iterator[Figure]:
 @row("clock")
 def test_matrix_early(is_full: bool) -> Iterator[Figure]:
     """The same, in the first minutes: how often the bound held in each window, from the first one that is stated on."""
-    print(
-        "# left out, one look a start: that at the second pulse, which the clock's first step follows by 2.5 ms",
-        file=sys.stderr,
-    )
+    note("# left out, one look a start: that at the second pulse, which the clock's first step follows by 2.5 ms")
     for oscillator in clock_matrix.OSCILLATORS:
         for receiver in clock_matrix.RECEIVERS:
             inside = clock_matrix.early(oscillator, receiver, 100 if is_full else 30, first_seed=100)
@@ -209,10 +204,9 @@ def test_matrix_holdover(is_full: bool) -> Iterator[Figure]:
             found = clock_matrix.holdovers(oscillator, receiver, 100 if is_full else 20)
             for after in clock_matrix.AFTER_S:
                 name = f"{oscillator}_{receiver}_{after}s"
-                print(
+                note(
                     f"# {name}: {found.rms_ns[after]:.1f} ns, mean rate {found.mean_rate_ns[after]:.1f}, "
-                    f"three states {found.three_states_ns[after]:.1f}",
-                    file=sys.stderr,
+                    f"three states {found.three_states_ns[after]:.1f}"
                 )
                 yield Figure(f"{name}_over_better", found.ratio(after), "1", 1.5)
                 yield Figure(f"{name}_in_bound", 100 * found.inside[after], "%", 93, is_least=True)
@@ -248,7 +242,7 @@ def test_two_clocks(is_full: bool) -> Iterator[Figure]:
             errors.append(pair.modelled_errors_ns(sender, receiver, seed))
         rms, tail = pair.spread(np.concatenate(errors))
         if rms_ns is None or worst_ns is None:  # Not held to it: without qErr a receiver alone is worse than that.
-            print(f"# {name}: one-way delay {rms:.2f} ns RMS, {tail:.1f} ns P99.9", file=sys.stderr)
+            note(f"# {name}: one-way delay {rms:.2f} ns RMS, {tail:.1f} ns P99.9")
             continue
         yield Figure(f"owd_{name}_rms", rms, "ns", rms_ns)
         yield Figure(f"owd_{name}_p99_9", tail, "ns", worst_ns)
@@ -269,10 +263,7 @@ def test_two_probes(is_full: bool) -> Iterator[Figure]:
         rest, inside, bound = _pair_errors(is_full, ppm, f"{jitter_ns}ns")
         rms, tail = pair.spread(rest)
         name = f"owd_pair_{ppm.replace(',', '_')}ppm_{jitter_ns}ns"
-        print(
-            f"# {name}: {rms:.2f} ns RMS, {tail:.1f} ns P99.9, {len(inside)} packets, bound {bound:.1f} ns",
-            file=sys.stderr,
-        )
+        note(f"# {name}: {rms:.2f} ns RMS, {tail:.1f} ns P99.9, {len(inside)} packets, bound {bound:.1f} ns")
         if (ppm, jitter_ns) == PAIRS[0]:
             yield Figure("owd_pair_rms", rms, "ns", 4)
             yield Figure("owd_pair_p99_9", tail, "ns", 15)
@@ -323,10 +314,7 @@ def test_soc(cell: str) -> Iterator[Figure]:
     found = soc_cell.cell(probe, image, oscillator, receiver)
     name = f"soc_{oscillator}_{receiver}"
     worst = float(np.abs(found.error_ns).max())
-    print(
-        f"# {name}: {len(found.error_ns)} pulses, worst {worst:.1f} ns, bound {np.median(found.bound_ns):.1f}",
-        file=sys.stderr,
-    )
+    note(f"# {name}: {len(found.error_ns)} pulses, worst {worst:.1f} ns, bound {np.median(found.bound_ns):.1f}")
     inside = 100 * float(np.mean(np.abs(found.error_ns) <= found.bound_ns))
     yield Figure(f"{name}_in_bound", inside, "%", 93, is_least=True)
     yield Figure(f"{name}_unlocked", found.unlocked, "looks", 0)

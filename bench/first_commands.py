@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Row ``commands`` of the first hour: what becomes of each command that README and the pages show."""
 
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -12,7 +11,7 @@ from pathlib import Path
 import commands as tool
 import transcripts
 
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 
 def prints_another_thing(step: transcripts.Step) -> bool:
@@ -21,7 +20,7 @@ def prints_another_thing(step: transcripts.Step) -> bool:
         printed = transcripts.run(step, Path(folder))
     if step.is_said(printed):
         return False
-    print(f"{step.command} prints:\n{printed}", file=sys.stderr)
+    note(f"{step.command} prints:\n{printed}")
     return True
 
 
@@ -33,7 +32,7 @@ def sessions_that_differ() -> int:
             for step, printed in transcripts.session(name, Path(folder)):
                 if not step.is_said(printed):
                     others += 1
-                    print(f"{step.typed or step.command} prints:\n{printed}", file=sys.stderr)
+                    note(f"{step.typed or step.command} prints:\n{printed}")
     return others
 
 
@@ -49,15 +48,11 @@ def scripts_that_differ() -> Iterator[Figure]:
             printed = transcripts.run_script(script, Path(folder))
             is_right = script.is_said(printed)
             differ += not is_right
-            print(f"  {script.page}: {script.first}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+            note(f"  {script.page}: {script.first}: {time.monotonic() - started:.0f} s")
             if not is_right:
-                print(printed[-3000:], file=sys.stderr)
+                note(printed[-3000:])
     yield Figure(
-        "blocks_run_as_scripts",
-        len(transcripts.SCRIPTS) - left_out,
-        "blocks",
-        len(transcripts.SCRIPTS),
-        is_least=True,
+        "blocks_run_as_scripts", len(transcripts.SCRIPTS) - left_out, "blocks", len(transcripts.SCRIPTS), is_least=True
     )
     yield Figure("blocks_that_print_another_thing", differ, "blocks", 0)
 
@@ -77,12 +72,12 @@ def test_commands(is_full: bool) -> Iterator[Figure]:
             fate = tool.fate_of(command)
         except ValueError as error:
             wrong += 1
-            print(f"{command.page}: {command.text}: {error}", file=sys.stderr)
+            note(f"{command.page}: {command.text}: {error}")
             continue
         kinds[fate.kind] += 1
         reasons[fate.kind, fate.why] += 1
     for (kind, why), count in sorted(reasons.items()):
-        print(f"  {count:>4} {kind}: {why}", file=sys.stderr)
+        note(f"  {count:>4} {kind}: {why}")
     total = sum(kinds.values()) + wrong
     yield Figure("commands_shown", total, "commands", 1, is_least=True)
     for kind in ("compared", "run", "parsed", "named", "not run"):
@@ -99,4 +94,4 @@ def test_commands(is_full: bool) -> Iterator[Figure]:
     left = (
         f"{len(transcripts.SLOW)} commands that are run, {steps} at a simulated desk, {len(transcripts.SCRIPTS)} blocks"
     )
-    print(f"  excluded without --full: {left} that use git and the network", file=sys.stderr)
+    note(f"  excluded without --full: {left} that use git and the network")

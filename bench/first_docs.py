@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Row ``docs`` of the first hour: the site is built without a warning, and has each public name and each cell of a lab."""
 
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import site_check
 
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 
 @row("first-hour")
@@ -20,16 +19,16 @@ def test_docs(is_full: bool) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         site, started = Path(folder), time.monotonic()
         warnings = site_check.build(site)
-        print(*warnings, sep="\n", end="\n" if warnings else "", file=sys.stderr)
+        note(*warnings)
         yield Figure("docs_warnings", len(warnings), "warnings", 0)
         yield Figure("docs_build", time.monotonic() - started, "s", 120)
         yield Figure("docs_pages", len(list(site.rglob("index.html"))), "pages", 1, is_least=True)
         names = site_check.public_names()
         yield Figure("docs_names", len(names), "names", 1, is_least=True)
         missing = sorted(names - site_check.inventory(site))
-        print(*missing, sep="\n", end="\n" if missing else "", file=sys.stderr)
+        note(*missing)
         yield Figure("docs_names_without_a_page", len(missing), "names", 0)
         faults = site_check.site_lab_faults(site)
-        print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
+        note(*faults)
         yield Figure("docs_lab_pages", len(site_check.labs()), "pages", 8, is_least=True)
         yield Figure("docs_lab_faults", len(faults), "faults", 0)

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import lock
 
 from liteprobe.host.cli.main import COMMANDS
-from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 
 #: Most that an environment may grow by (MB), beside what an empty one has; the plain one is what the issue asks for.
 SIZES_MB = {"": 150, "report": 250, "parquet": 330, "clock": 480, "sim": 400, "build": 560, "all": 1200}
@@ -184,7 +184,7 @@ def test_wheel() -> Iterator[Figure]:
             is_right = done.returncode == code and said in done.stderr and (code == 0 or is_line(done.stderr))
             right += is_right
             if not is_right:
-                print(f"liteprobe {' '.join(arguments)}: {done.returncode}, {done.stderr[-400:]!r}", file=sys.stderr)
+                note(f"liteprobe {' '.join(arguments)}: {done.returncode}, {done.stderr[-400:]!r}")
         without = {name for name in COMMANDS if not any(use[0] == name and use[1:] != ("--help",) for use in uses)}
         yield Figure("uses_of_commands", len(uses), "uses", len(COMMANDS), is_least=True)
         yield Figure("commands_that_were_not_used", len(without), "commands", 0)
@@ -246,7 +246,7 @@ def test_lowest() -> Iterator[Figure]:
                 done = there.run(use)
                 if done.returncode or "Warning" in done.stderr:
                     failed.append(use)
-                    print(f"failed: {' '.join(use)}: {done.stderr[-400:]}", file=sys.stderr)
+                    note(f"failed: {' '.join(use)}: {done.stderr[-400:]}")
             yield Figure("uses_that_fail_with_the_least_versions", len(failed), f"of {len(USES_OF_LEAST)}", 0)
 
 

@@ -26,7 +26,7 @@ from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 TRAINS = 300
 STARTS = 100
@@ -79,17 +79,13 @@ def test_trains() -> Iterator[Figure]:
                         outcomes["right" if is_right(probe.train(program), 40) else "wrong"] += 1
                     except ProbeError as error:
                         outcomes["refused"] += 1
-                        print(f"{network}: {error}", file=sys.stderr)
+                        note(f"{network}: {error}")
                 assert isinstance(probe.link, SimLink)
                 counts = probe.link.network_counts()
-            print(f"{network}: {counts}", file=sys.stderr)
+            note(f"{network}: {counts}")
             yield Figure(f"trains_wrong_{kind}_{percent}", outcomes["wrong"], f"of {TRAINS}", 0)
-            yield Figure(
-                f"trains_refused_{kind}_{percent}",
-                outcomes["refused"],
-                f"of {TRAINS}",
-                0 if percent == 1 else TRAINS // 20,
-            )
+            most = 0 if percent == 1 else TRAINS // 20
+            yield Figure(f"trains_refused_{kind}_{percent}", outcomes["refused"], f"of {TRAINS}", most)
 
 
 @contextmanager
@@ -126,20 +122,8 @@ def test_two_hosts(is_full: bool) -> Iterator[Figure]:
             hosts = []
             for length in (rand.randrange(60, 100), rand.randrange(100, 1500)):
                 count = rand.randrange(200, 1000)
-                train = (
-                    "train",
-                    *options,
-                    "--length",
-                    str(length),
-                    "--count",
-                    str(count),
-                    "--repeat",
-                    "3",
-                    "--receive",
-                    "0",
-                    "--json",
-                )
-                hosts.append((length, count, command(*train)))
+                train = f"train --length {length} --count {count} --repeat 3 --receive 0 --json".split()
+                hosts.append((length, count, command(*train, *options)))
                 time.sleep(rand.uniform(0, 1.0))
             for length, count, host in hosts:
                 out, error = host.communicate(timeout=300)
@@ -149,8 +133,8 @@ def test_two_hosts(is_full: bool) -> Iterator[Figure]:
                     found["refused"] += 1
                 else:
                     found["other"] += 1
-                    print(error, file=sys.stderr)
-    print(f"two hosts, {starts} starts: {dict(found)}", file=sys.stderr)
+                    note(error)
+    note(f"two hosts, {starts} starts: {dict(found)}")
     yield Figure("two_hosts_wrong", found["wrong"], "results", 0)
     yield Figure("two_hosts_neither_right_nor_refused", found["other"], "results", 0)
     yield Figure("two_hosts_right", found["right"], "results", starts, is_least=True)
@@ -160,17 +144,8 @@ def test_two_hosts(is_full: bool) -> Iterator[Figure]:
 def says_right(text: str, length: int, count: int) -> bool:
     """Return whether the JSON of a train tells what was sent, and of it nothing lost and every delay."""
     (row,) = json.loads(text)["sweeps"][0]["rows"]
-    figures = {name: row[name] for name in ("length", "count", "repeat", "sent", "received", "lost", "late")}
-    wanted = {
-        "length": length,
-        "count": count,
-        "repeat": 3,
-        "sent": 3 * count,
-        "received": 3 * count,
-        "lost": 0,
-        "late": 0,
-    }
-    return figures == wanted
+    figures = [row[name] for name in ("length", "count", "repeat", "sent", "received", "lost", "late")]
+    return figures == [length, count, 3, 3 * count, 3 * count, 0, 0]
 
 
 @row("hostile")
@@ -263,10 +238,7 @@ def test_hostile_host(is_full: bool) -> Iterator[Figure]:
                     answered += has_answer(stranger)
             probe.reset()
             right = sum(is_right(probe.train(random_program(rand)), 40) for _ in range(10))
-        print(
-            f"hostile host, seed {seed}: {answered} of {requests} requests answered",
-            file=sys.stderr,
-        )
+        note(f"hostile host, seed {seed}: {answered} of {requests} requests answered")
         yield Figure(f"hostile_host_trains_right_{seed}", right, "of 10", 10, is_least=True)
         yield Figure(f"hostile_host_unanswered_{seed}", requests - answered, f"of {requests}", requests // 100)
 

@@ -174,29 +174,8 @@ class Count:
 
 def clock() -> ClockReport:
     """Return the state of a good clock."""
-    return ClockReport(
-        ClockState.LOCKED,
-        True,
-        True,
-        8.0,
-        0.0,
-        0.0,
-        0.0,
-        9,
-        0,
-        0,
-        37,
-        ClockError(0),
-        0,
-        0,
-        None,
-        10**9,
-        True,
-        True,
-        0,
-        0,
-        0,
-    )
+    counts = (9, 0, 0, 37, ClockError(0), 0, 0, None, 10**9)
+    return ClockReport(ClockState.LOCKED, True, True, 8.0, 0.0, 0.0, 0.0, *counts, True, True, 0, 0, 0)
 
 
 def one_way(result: TrainResult, waiting_ns: int | None) -> OneWayResult:

@@ -8,7 +8,6 @@ what is in them.
 """
 
 import random
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -32,7 +31,7 @@ from liteprobe.sim.drivers.receive.toeplitz import TCP, VECTORS, hashes, header_
 from liteprobe.sim.drivers.system import host_speed
 from liteprobe.sim.drivers.system import monitoring as monitor_line_rate
 from liteprobe.sim.drivers.system.monitoring import monitored
-from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_hash
 from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe
@@ -71,7 +70,7 @@ def differing(name: str, frames: Sequence[bytes]) -> tuple[bytes, Iterator[Figur
     places = range(0, len(wanted), OCTETS)
     wrong = [at // OCTETS for at in places if done.octets[at : at + OCTETS] != wanted[at : at + OCTETS]]
     for number in wrong[:3]:
-        print(f"{name} {number}: {frames[number][:100].hex()}", file=sys.stderr)
+        note(f"{name} {number}: {frames[number][:100].hex()}")
     figures = [
         Figure(f"gateware_off_model_{name}", len(wrong), "headers", 0),
         Figure(f"gateware_lost_{name}", done.lost, "headers", 0),
@@ -86,11 +85,11 @@ def parsed(name: str, sent: Sequence[bytes]) -> Iterator[Figure]:
     yield from figures
     result = tshark.compare(sent, octets)
     for found in result.found[:3]:
-        print(f"{name}: {found}", file=sys.stderr)
+        note(f"{name}: {found}")
     yield Figure(f"tshark_disagreements_{name}", len(result.found), "frames", 0)
     yield Figure(f"tshark_compared_{name}", result.compared, "frames", len(sent) - result.skipped, is_least=True)
     for cause, count in sorted(result.causes.items()):
-        print(f"{name}: {count} frames compared in part: {cause}", file=sys.stderr)
+        note(f"{name}: {count} frames compared in part: {cause}")
     yield Figure(f"tshark_no_ethernet_{name}", result.skipped, "frames", len(sent) // 10_000)
 
 
@@ -129,7 +128,7 @@ def test_measure(is_full: bool) -> Iterator[Figure]:
     outcome = meters_bench.random_run(frames, seed=6)
     rates = rate_bench.random_run(frames, seed=7, interval_ns=123_457)
     for found in [*outcome.found, *rates.found]:
-        print(f"measure: {found}", file=sys.stderr)
+        note(f"measure: {found}")
     yield Figure("measure_frames", outcome.frames, "frames", frames, is_least=True)
     yield Figure("measure_streams", outcome.streams, "stream ids", 100, is_least=True)
     yield Figure("measure_accumulators_compared", outcome.words, "words", frames // 4, is_least=True)
@@ -174,7 +173,7 @@ def wrong_on(ports: Sequence[Sequence[Sent]], name: str, settings: dict[str, int
         model = MonitorModel(port, parity_answer(), Settings(**settings), mac if port == 0 else None)  # type: ignore[arg-type]
         found = check(model, sent, one)
         for wrong in found.wrong[:3]:
-            print(f"{name}, port {port}: {wrong}", file=sys.stderr)
+            note(f"{name}, port {port}: {wrong}")
         losses = found.unclassified + found.lost + found.without_header + found.unplaced
         yield Figure(f"{name}_port{port}_off_model", len(found.wrong), "findings", 0)
         yield Figure(f"{name}_port{port}_lost", losses, "frames", 0)
@@ -202,7 +201,7 @@ def test_probe(is_full: bool) -> Iterator[Figure]:
     with TemporaryDirectory() as files, monitored(build_probe("own", preset="monitor"), Path(files)) as monitor:
         found = monitor_line_rate.line_rate(monitor, count)
     for line in found.counters_off:
-        print(f"probe: {line}", file=sys.stderr)
+        note(f"probe: {line}")
     yield Figure("probe_line_rate_frames", found.frames, "frames", 2 * count, is_least=True)
     yield Figure("probe_line_rate_not_back_to_back", found.spacings_off, "frames", 0)
     yield Figure("probe_line_rate_records", found.records, "records", count // 2, is_least=True)
@@ -274,7 +273,7 @@ def test_toeplitz(is_full: bool) -> Iterator[Figure]:
             channels[flow_of(header)].add(channel)
     yield Figure("toeplitz_captured_frames", len(records), "frames", len(frames), is_least=True)
     yield Figure("toeplitz_off_model", off, "frames", 0)
-    print(f"toeplitz: {named.total()} frames left out of flows: the filter names their channel", file=sys.stderr)
+    note(f"toeplitz: {named.total()} frames left out of flows: the filter names their channel")
     yield Figure("toeplitz_named_channels", named.total(), "frames", 1000, is_least=True)
     yield Figure("toeplitz_named_channels_off", named[False], "frames", 0)
     yield Figure("toeplitz_flows", len(channels), "flows", 1000, is_least=True)

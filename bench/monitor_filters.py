@@ -4,7 +4,6 @@
 
 import ctypes
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -33,7 +32,7 @@ from liteprobe.sim.drivers.filter.expressions import (
     varied,
 )
 from liteprobe.sim.drivers.frames import stacks
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.receive.filter import FilterModel
 
 Answers = NDArray[np.bool_]
@@ -150,7 +149,7 @@ def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
         here, there = expression.matches(headers), libpcap.matches(text, frames.octets)
         found = said.off(expression, headers, here, there)
         for number in np.flatnonzero(found)[:1]:
-            print(f"'{text}': {frames.octets[number][:100].hex()}", file=sys.stderr)
+            note(f"'{text}': {frames.octets[number][:100].hex()}")
         unsaid += int(np.count_nonzero(found))
         exact += said.kinds.total() == before and not found.any()
         off_tcpdump += asked is not None and not asked.takes(text, there)
@@ -163,10 +162,10 @@ def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
         off_tables += int(np.count_nonzero(passed != expression.matches(few_headers)))
     answers = len(texts) * len(frames.octets)
     for kind, count in said.kinds.most_common():
-        print(f"differs as said: {count} of {answers} answers: {kind}", file=sys.stderr)
+        note(f"differs as said: {count} of {answers} answers: {kind}")
     for fault, count in said.faults.most_common():
-        print(f"excused by a broken frame alone: {count} answers: {fault}", file=sys.stderr)
-    print(f"answered as libpcap does on every frame: {exact} of {len(texts)} expressions", file=sys.stderr)
+        note(f"excused by a broken frame alone: {count} answers: {fault}")
+    note(f"answered as libpcap does on every frame: {exact} of {len(texts)} expressions")
     yield Figure("filter_expressions", len(texts), "expressions", 300, is_least=True)
     yield Figure("filter_expressions_that_fit", fitting, "expressions", 100, is_least=True)
     yield Figure("filter_frames_to_libpcap", len(frames.octets), "frames", 110_000, is_least=True)
@@ -181,4 +180,4 @@ def expressions(captured: Sequence[bytes], is_full: bool) -> Iterator[Figure]:
         yield Figure("filter_expressions_to_tcpdump", len(every), "expressions", 300, is_least=True)
         yield Figure("filter_expressions_off_tcpdump", off_tcpdump, "expressions", 0)
     else:
-        print("skipped: tcpdump as a witness, it is not installed (apt install tcpdump)", file=sys.stderr)
+        note("skipped: tcpdump as a witness, it is not installed (apt install tcpdump)")

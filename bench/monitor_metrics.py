@@ -7,7 +7,6 @@ The probe is a model in this process, so a look is the host's part alone; a boar
 
 import shutil
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
 from liteprobe.host.serve.poll import Poller
 from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
@@ -79,10 +78,10 @@ def test_metrics(is_full: bool) -> Iterator[Figure]:
     yield Figure("metrics_scrapes_off", CLIENTS * count - same, "scrapes", 0)
     yield Figure("metrics_text", len(text), "octets", 100_000)
     if not shutil.which("promtool"):
-        print("skipped: promtool as a witness, it is not installed (apt install prometheus)", file=sys.stderr)
+        note("skipped: promtool as a witness, it is not installed (apt install prometheus)")
         return
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     said = (done.stdout + done.stderr).decode().strip().splitlines()
     for line in said:
-        print(f"promtool: {line}", file=sys.stderr)
+        note(f"promtool: {line}")
     yield Figure("metrics_promtool_says", len(said) or done.returncode, "lines", 0)

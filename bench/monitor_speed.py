@@ -3,12 +3,11 @@
 """Rows of the bench ``monitor``: what this host takes, by what the frames are, when nobody waits, and beside others."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from liteprobe.sim.drivers.system import host_speed
-from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
 MIXES = ("flows", "scan", "random_ipv4", "random_ipv6")
@@ -21,7 +20,7 @@ FOLDER = ROOT / "build" / "bench" / "host"
 
 def load(row: str) -> None:
     """Say how busy the machine is: rates depend on it, processor time hardly does."""
-    print(f"{row}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", file=sys.stderr)
+    note(f"{row}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 @row("monitor")
@@ -52,7 +51,7 @@ def test_without_waiting(is_full: bool) -> Iterator[Figure]:
         runs, best = host_speed.greatest(measure, [share * LINE_RATE for share in SHARES])
         beyond = measure(BEYOND * LINE_RATE)
         for each in [*runs, beyond]:
-            print(f"{ending}: {each}", file=sys.stderr)
+            note(f"{ending}: {each}")
         yield Figure(f"unpaced_{ending}_whole", best.rate if best else 0, "frames/s", GOALS[ending], is_least=True)
         yield Figure(f"unpaced_{ending}_whole_cores", best.cores if best else 0, "cores", 2)
         yield Figure(f"unpaced_{ending}_beyond_sent", beyond.rate, "frames/s", 0, is_least=True)
@@ -69,7 +68,7 @@ def test_others(is_full: bool) -> Iterator[Figure]:
     count = host_speed.from_file(frames, pcapng).packets
     for command in host_speed.commands(frames, pcapng, FOLDER):
         if not host_speed.is_there(command):
-            print(f"SKIPPED {command.name}: {command.words[0]} is not installed (Debian has it)", file=sys.stderr)
+            note(f"SKIPPED {command.name}: {command.words[0]} is not installed (Debian has it)")
             continue
         load(command.name)
         found = host_speed.best_written(lambda command=command: host_speed.written(command))  # type: ignore[misc]

@@ -15,14 +15,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
+from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD
 from liteprobe.sim.drivers.frames.tshark import write_pcap
 
 PACKAGES = {"trafgen": "netsniff-ng", "tcpreplay": "tcpreplay", "tcpdump": "tcpdump", "ip": "iproute2"}
 NAMES = ("lpsend", "lpsee")
 SETTLE_S = 1.0
 SEEN_OCTETS = 64  # Of each frame.
-NANOSECONDS = 0xA1B23C4D  # Magic number of a pcap.
+FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.
+
+
+class Read(NamedTuple):
+    """A packet of a pcap: its time (ns), its octets that the file has, its octets on the wire."""
+
+    time_ns: int
+    octets: bytes
+    length: int
+
+
+def read(path: Path) -> list[Read]:
+    """Return the packets of a little-endian pcap, by their times: read apart from the host's reader."""
+    data, at, found = path.read_bytes(), 24, []
+    unit = FRACTIONS[struct.unpack_from("<I", data)[0]]
+    while at < len(data):
+        second, part, kept, length = struct.unpack_from("<IIII", data, at)
+        found.append(Read(second * 10**9 + part * unit, data[at + 16 : at + 16 + kept], max(length, MIN_LENGTH)))
+        at += 16 + kept
+    return sorted(found, key=lambda one: one.time_ns)
 
 
 class Seen(NamedTuple):
@@ -94,7 +113,7 @@ def seen(folder: Path, command: Callable[[Path, str], list[str]], frame: bytes, 
     """
     given = folder / "frame.pcap"
     write_pcap(given, [frame])
-    stamps = np.array([stamp for stamp, _ in frames_of(watched(folder, command, given))], np.int64)
+    stamps = np.array([one.time_ns for one in read(watched(folder, command, given))], np.int64)
     gaps = np.diff(stamps)
     lasts_ns = max(int(stamps[-1] - stamps[0]), 1) if len(stamps) else 1
     line_ns = 8 * (len(frame) + OVERHEAD) * 10**9 / LINE_RATE_BPS
@@ -127,19 +146,6 @@ def tcpreplay(frame: bytes, count: int, interval_ns: int | None) -> Callable[[Pa
 def tcpreplay_file(given: Path, interface: str) -> list[str]:
     """Return how tcpreplay sends a file at its times."""
     return ["tcpreplay", "-q", "-K", "-i", interface, str(given)]
-
-
-def frames_of(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield time (ns) and octets of each frame that ``watched`` saw."""
-    octets = file.read_bytes()
-    (magic,) = struct.unpack_from("<I", octets)
-    if magic != NANOSECONDS:
-        raise RuntimeError("the capture has no nanoseconds")
-    place = 24
-    while place + 16 <= len(octets):
-        seconds, part, kept, _ = struct.unpack_from("<IIII", octets, place)
-        yield seconds * 10**9 + part, octets[place + 16 : place + 16 + kept]
-        place += 16 + kept
 
 
 # # #

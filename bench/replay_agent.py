@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from liteprobe.sim.drivers.agent import fuzz, processes
 from liteprobe.sim.drivers.agent.raw import GET, Controller
-from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 
 AGENT_TESTS = tuple(f"test/agent/test_agent_{name}.py" for name in ("conformance", "pushes", "keys"))
 
@@ -30,7 +30,7 @@ def test_agent(is_full: bool) -> Iterator[Figure]:
             with processes.device(peer) as device:  # Raises when it crashes, or a sanitizer says something.
                 found.append(fuzz.run(device.address, 100_000, seed))
         for line in [line for one in found for line in one.wrong][:5]:
-            print(f"{peer}: {line}", file=sys.stderr)
+            note(f"{peer}: {line}")
         yield Figure(f"agent_{peer}_fuzzed", sum(one.messages for one in found), "messages", 1e5, is_least=True)
         yield Figure(f"agent_{peer}_right_ones", sum(one.accepted for one in found), "messages", 1e3, is_least=True)
         yield Figure(f"agent_{peer}_answers_off", sum(len(one.wrong) for one in found), "answers", 0)
@@ -54,7 +54,7 @@ def _agent_tests() -> Iterator[Figure]:
             suite = next(ElementTree.parse(result).getroot().iter("testsuite"))
             counts = {name: int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
             if counts["failures"] + counts["errors"]:
-                print(done.stdout[-2000:], file=sys.stderr)
+                note(done.stdout[-2000:])
             name = Path(file).stem.removeprefix("test_")
             yield Figure(f"{name}_tests", counts["tests"] - counts["skipped"], "tests", 8, is_least=True)
             yield Figure(f"{name}_failed", counts["failures"] + counts["errors"], "tests", 0)

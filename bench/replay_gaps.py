@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Gaps of captures that a compiled port replays, and the row ``peers``: those of tcpreplay, of the same file, in one run."""
 
-import struct
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import peers
 from numpy.typing import NDArray
+from peers import Read, read
 
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.traffic.trace.trace import Trace
@@ -21,35 +19,14 @@ from liteprobe.sim.drivers.frames import corpora
 from liteprobe.sim.drivers.replay import port
 from liteprobe.sim.drivers.replay.port import Program
 from liteprobe.sim.drivers.system import senders
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.traffic.replay import TraceFrame
 
-FRACTIONS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # Nanoseconds of a unit, by the magic of a pcap.
 BUSIEST_LOAD = Fraction(8, 10)
 PEER_LOAD, PEER_FRAMES = 0.8, 50_000
 EDGES_NS = (0, 8, 100, 1000, 10_000, 100_000, 1_000_000)
 ANYTHING = 1e12
 PEER_TOOLS = ("tcpreplay", "tcpdump", "ip")
-
-
-@dataclass(frozen=True)
-class Read:
-    """A packet of a pcap: its time (ns), its octets that the file has, its octets on the wire."""
-
-    time_ns: int
-    octets: bytes
-    length: int
-
-
-def read(path: Path) -> list[Read]:
-    """Return the packets of a little-endian pcap, by their times: read apart from the host's reader."""
-    data, at, found = path.read_bytes(), 24, []
-    unit = FRACTIONS[struct.unpack_from("<I", data)[0]]
-    while at < len(data):
-        second, part, kept, length = struct.unpack_from("<IIII", data, at)
-        found.append(Read(second * 10**9 + part * unit, data[at + 16 : at + 16 + kept], max(length, MIN_LENGTH)))
-        at += 16 + kept
-    return sorted(found, key=lambda one: one.time_ns)
 
 
 def trace_frames(packets: Sequence[Read], ratio: Fraction) -> list[TraceFrame]:
@@ -83,7 +60,7 @@ def busiest(_: bool) -> Iterator[Figure]:
     ratio = ticks / BUSIEST_LOAD / (packets[-1].time_ns - packets[0].time_ns)
     trace = Trace.from_pcap(chosen, sort=True).stretched(ratio * TICK_NS)
     found, compared = ported(trace, packets, ratio)
-    print(f"# busiest: {name}, {count} packets, {100 * compared.utilisation:.2f} % of the line", file=sys.stderr)
+    note(f"# busiest: {name}, {count} packets, {100 * compared.utilisation:.2f} % of the line")
     yield Figure("port_busiest_frames", compared.frames, "frames", count, is_least=True)
     yield Figure("port_busiest_starts_off", compared.starts_off + compared.missing, "frames", 0)
     yield Figure("port_busiest_octets_off", compared.octets_off + compared.fcs_off, "frames", 0)
@@ -105,11 +82,9 @@ def test_peers() -> Iterator[Figure]:
         yield Figure("peers_liteprobe_frames", compared.frames, "frames", PEER_FRAMES, is_least=True)
         yield Figure("peers_liteprobe_off", compared.off, "findings", 0)
         if lacking := peers.missing(PEER_TOOLS):
-            print(
-                f"peers_tcpreplay: skipped, it needs {', '.join(lacking)} (apt-get install, as root)", file=sys.stderr
-            )
+            note(f"peers_tcpreplay: skipped, it needs {', '.join(lacking)} (apt-get install, as root)")
         else:
-            seen = list(peers.frames_of(peers.watched(folder, peers.tcpreplay_file, given)))
+            seen = read(peers.watched(folder, peers.tcpreplay_file, given))
             errors["tcpreplay"] = gap_errors(packets, started, seen)
             yield Figure("peers_tcpreplay_frames_unseen", PEER_FRAMES - len(seen), "frames", ANYTHING)
     for who, off in errors.items():
@@ -129,13 +104,11 @@ def feasible(packets: Sequence[Read]) -> NDArray[np.int64]:
     return np.array(found, np.int64)
 
 
-def gap_errors(
-    packets: Sequence[Read], started: NDArray[np.int64], seen: Sequence[tuple[int, bytes]]
-) -> NDArray[np.int64]:
+def gap_errors(packets: Sequence[Read], started: NDArray[np.int64], seen: Sequence[Read]) -> NDArray[np.int64]:
     """Return how far gaps between frames that were seen one after the other are from those of the file (ns)."""
     numbers = {one.octets[: peers.SEEN_OCTETS]: number for number, one in enumerate(packets)}
-    which = np.array([numbers[octets] for _, octets in seen])
-    stamps = np.array([stamp for stamp, _ in seen])
+    which = np.array([numbers[one.octets] for one in seen])
+    stamps = np.array([one.time_ns for one in seen])
     is_next = np.diff(which) == 1
     return np.asarray(np.abs(np.diff(stamps) - np.diff(started)[which[:-1].clip(max=len(started) - 2)])[is_next])
 

@@ -3,12 +3,10 @@
 """Rows ``host`` and the like of the bench ``replay``: traces, their words and their stream, on the side of the host."""
 
 import multiprocessing
-import random
 import resource
 import shutil
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,12 +27,12 @@ from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.frames import corpora
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, Ring
 from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.traffic import replay
 
 FILE_OCTETS = 10**9
 FRAMES = 1 << 14  # Written at once.
-NANOSECONDS = 0xA1B23C4D
 PORT, SESSION, LEASE = 0, 7, 3
 HOST_BPS, HOST_OCTETS = 1e9, 500e6
 TOOL = "tcpreplay"
@@ -42,21 +40,6 @@ END_OF_PART = [0, 8 << 28 | 60]  # A record that ends what is given to the model
 
 
 # records ------------------------------------------------------------------------------------------
-
-
-def poisson_capture(path: Path, count: int) -> list[int]:
-    """Write a pcap of frames at 8/10 load, exponential gaps, 60 to 1514 octets; return their times (ns)."""
-    chance = random.Random(1)
-    mean_ns = 8 * ((60 + 1514) / 2 + OVERHEAD) / 0.8
-    times, now = [], 1_700_000_000.0 * 10**9
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", NANOSECONDS, 2, 4, 0, 0, 1 << 18, 1))
-        for _ in range(count):
-            times.append(int(now))
-            length = chance.randint(60, 1514)
-            file.write(struct.pack("<IIII", *divmod(int(now), 10**9), length, length) + chance.randbytes(length))
-            now += chance.expovariate(1 / mean_ns)
-    return times
 
 
 def sent(trace: Trace) -> Iterator[replay.Record]:
@@ -78,7 +61,8 @@ def test_records(is_full: bool) -> Iterator[Figure]:
     frames = 1_000_000 if is_full else 100_000
     with TemporaryDirectory(dir=Path("build")) as folder:
         path = Path(folder) / "frames.pcap"
-        times = poisson_capture(path, frames)
+        senders.write(path, senders.packets(frames, 1, 0.8))
+        times = [one.time_ns for one in senders.packets(frames, 1, 0.8)]
         trace = Trace.from_pcap(path)
         off = octets_off = late = free = 0
         for one, time_ns, (_, _, octets) in zip(sent(trace), times, corpora.packets(path), strict=True):
@@ -100,7 +84,7 @@ def test_records(is_full: bool) -> Iterator[Figure]:
             trace = Trace.from_pcap(path, sort=True, repair=True).at_top()
             found = list(sent(trace))
         except UsageError as error:
-            print(f"records: {path.name}: {error}", file=sys.stderr)
+            note(f"records: {path.name}: {error}")
             continue
         files, packets = files + 1, packets + len(read)
         is_damaged = any(
@@ -133,7 +117,7 @@ def test_loss(is_full: bool) -> Iterator[Figure]:
         name = f"loss_{100 * share:g}"
         wrong = np.frombuffer(bytes(ring.octets), np.uint32) != words
         yield Figure(f"{name}_words_wrong", int(np.count_nonzero(wrong)), "words", 0)
-        print(f"{name}: {time.monotonic() - began_s:.1f} s, {stalls} stalls, {state}", file=sys.stderr)
+        note(f"{name}: {time.monotonic() - began_s:.1f} s, {stalls} stalls, {state}")
 
 
 # host ---------------------------------------------------------------------------------------------
@@ -145,7 +129,7 @@ def write_capture(path: Path, lengths: tuple[int, int], octets: int) -> None:
     fill = chance.bytes(2048)
     time_ns = 1_700_000_000 * 10**9
     with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", NANOSECONDS, 2, 4, 0, 0, 1 << 18, 1))
+        file.write(struct.pack("<IHHiIII", senders.NANOSECONDS, 2, 4, 0, 0, 1 << 18, 1))
         while file.tell() < octets:
             parts = []
             for length in chance.integers(*lengths, FRAMES, endpoint=True).tolist():
@@ -232,20 +216,20 @@ def stream(name: str, trace: Trace, words_a_second: float | None) -> Taken:
     ours.send(None)
     accepted, dry, dry_s, least = ours.recv()
     process.join()
-    print(f"{name}: {state}; {took_s:.2f} s, ready after {first_s - began_s:.2f} s", file=sys.stderr)
+    note(f"{name}: {state}; {took_s:.2f} s, ready after {first_s - began_s:.2f} s")
     return Taken(accepted, dry, dry_s, least, state, took_s, peak)
 
 
 def tool(path: Path, octets: int) -> Iterator[Figure]:
     """tcpreplay on the same file, as fast as it can, into the loopback; said and left out where it isn't installed."""
     if shutil.which(TOOL) is None:
-        print(f"host_{TOOL}: skipped, it is not installed (apt install {TOOL})", file=sys.stderr)
+        note(f"host_{TOOL}: skipped, it is not installed (apt install {TOOL})")
         return
     began_s = time.monotonic()
     done = subprocess.run(
         [TOOL, "-q", "--topspeed", "-i", "lo", str(path)], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        print(f"host_{TOOL}: skipped, it failed: {done.stderr.strip()[-200:]}", file=sys.stderr)
+        note(f"host_{TOOL}: skipped, it failed: {done.stderr.strip()[-200:]}")
         return
     yield Figure(f"host_{TOOL}", 8 * octets / (time.monotonic() - began_s) / 1e9, "Gb/s", 0, is_least=True)

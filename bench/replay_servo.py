@@ -7,7 +7,6 @@ boards. Skipped, with the reason, where there is no Zephyr. A cycle is a cycle o
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,7 @@ from liteprobe.cores.formats import ClockState
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.drivers.system import servo_beside
 from liteprobe.sim.drivers.system.firmware_run import CYCLES_MS, simulated_tools
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 MOST_MS = 5.0
 
@@ -29,7 +28,7 @@ def test_servo(is_full: bool) -> Iterator[Figure]:
     except ProbeError as error:
         if "ZEPHYR_BASE" in os.environ:
             raise
-        print(f"# servo: skipped, it needs the firmware: {error}", file=sys.stderr)
+        note(f"# servo: skipped, it needs the firmware: {error}")
         return
     pulses = 30 if is_full else 6
     with TemporaryDirectory() as files, servo_beside.locked(tools, Path(files)) as clock:
@@ -45,5 +44,5 @@ def test_servo(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"servo_{name}_unlocked", not found.is_locked, "clocks", 0)
             underruns = sum(port.underruns for port in found.ports)
             # No figures: what two ports sustain beside the processor has no target, and lock-step keeps no stream up.
-            print(f"# servo_{name}: {found.sustained:.1f} % of port 0's line, {underruns} underruns", file=sys.stderr)
+            note(f"# servo_{name}: {found.sustained:.1f} % of port 0's line, {underruns} underruns")
             clock.running.until({ClockState.LOCKED}, periods=10)

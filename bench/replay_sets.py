@@ -7,7 +7,6 @@ PHY's octets (``sys`` at 50 MHz). The rates of their stream are worked out from 
 back to back, in datagrams of 1460 octets. Not compared: sets that the maker of sets draws and the host refuses (drawn again).
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +25,7 @@ from liteprobe.sim.drivers.replay import sets_port
 from liteprobe.sim.drivers.replay.sets import BEFORE, LEAD_TICKS, SetsProgram, Trial, checked, random_program, run
 from liteprobe.sim.drivers.replay.sets_maker import Made, template_of
 from liteprobe.sim.drivers.system.senders import CABLE, Sent
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.drivers.traffic.port import SYS_PS
 from liteprobe.sim.models.traffic.sets import LEAD, outcome
 from liteprobe.sim.system.build import build_probe
@@ -68,7 +67,7 @@ def hostile_sets(is_full: bool) -> Iterator[Figure]:
         wrong += [one for one in trials if one.found]
         counts = {name: count + sum(one.counters[name] for one in done) for name, count in counts.items()}
     for one in wrong[:3]:
-        print("; ".join(one.found[:2]), file=sys.stderr)
+        note("; ".join(one.found[:2]))
     yield Figure("sets_hostile_frames", counts["frames"], "frames", 1e6 if is_full else 1e5, is_least=True)
     yield Figure("sets_hostile_repeats", counts["repeats"], "frames", 100, is_least=True)
     yield Figure("sets_hostile_underruns", counts["underruns"], "frames", 100, is_least=True)

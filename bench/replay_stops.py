@@ -9,7 +9,6 @@ end of that is read from it; from that and from the file it follows which frame 
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.drivers.system import senders
 from liteprobe.sim.drivers.system.senders import Frames, Sent
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 STOPS_MS = (1, 3, 10, 30, 100)
 LOADS = (0.8, 0.3)
@@ -67,7 +66,7 @@ def test_stops(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{name}_late_off", abs(result.late - int(np.count_nonzero(starts > due))), "frames", 0)
             lag_ms = float(np.max(starts - soonest(made, due, first, ended))) / 1e6
             yield Figure(f"{name}_back_after", lag_ms, "ms", BACK_MS)
-            print(f"# {name}: {result.underruns} underruns, first {result.first_underrun}, {stop}", file=sys.stderr)
+            note(f"# {name}: {result.underruns} underruns, first {result.first_underrun}, {stop}")
             dry, held = dry + (first is not None), held + (first is None)
     yield Figure("stops_that_ran_dry", dry, "stops", 1, is_least=True)
     yield Figure("stops_that_the_ring_outlasted", held, "stops", 1, is_least=True)

@@ -61,12 +61,7 @@ def probe(network: str = "") -> Iterator[Sent]:
         yield sent
 
 
-def replayed(
-    made: list[senders.Packet],
-    network: str = "",
-    snap: int | None = None,
-    keep: int | None = None,
-) -> Run:
+def replayed(made: list[senders.Packet], network: str = "", snap: int | None = None, keep: int | None = None) -> Run:
     """Replay packets of a file from port 0; with ``keep``, stamped, and captured with this snap length."""
     with probe(network) as sent:
         file = sent.files / "asked.pcap"

@@ -9,7 +9,6 @@ count requests of the host, too.
 """
 
 import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +20,7 @@ from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.suites.sweep import programs_for
 from liteprobe.sim.drivers.system.monitoring import PORTS
 from liteprobe.sim.drivers.system.tester import CABLE, Findings, joined, send_and_see
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.system.build import build_probe
 
 LENGTHS = (60, 64, 512, 1514)
@@ -35,7 +34,7 @@ def measured(lengths: tuple[int, int], count: int, snap: int, wire: str = CABLE,
     with TemporaryDirectory() as files, joined(build, Path(files), wire) as tester:
         found = send_and_see(tester, lengths, count, snap, spare_ticks)
     for line in found.measures_off:
-        print(f"{lengths} octets, {wire}: {line}", file=sys.stderr)
+        note(f"{lengths} octets, {wire}: {line}")
     return found
 
 

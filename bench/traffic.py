@@ -11,7 +11,6 @@ program makes of a stream that it drew and that no probe can send (drawn again, 
 
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +26,7 @@ from liteprobe.sim.drivers.frames.random_streams import StreamMaker
 from liteprobe.sim.drivers.frames.tshark import write_pcap
 from liteprobe.sim.drivers.receive.fields import named_delays, random_errors
 from liteprobe.sim.drivers.system.senders import joined, wrong_streams
-from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.drivers.traffic import port as port_bench
 from liteprobe.sim.models.traffic import streams as traffic
 from liteprobe.sim.system.build import build_probe
@@ -160,7 +159,7 @@ def test_checksums(is_full: bool) -> Iterator[Figure]:
             left_out += len(ran.frames) - len(kept)
             write_pcap(file, kept)
             wrong += _wrong_checksums(file)
-    print(f"checksums: {left_out} frames with a stamp in the checksum of IPv4 left out", file=sys.stderr)
+    note(f"checksums: {left_out} frames with a stamp in the checksum of IPv4 left out")
     yield Figure("checksums_programs", count, "programs", count, is_least=True)
     yield Figure("checksums_frames", frames, "frames", count, is_least=True)
     yield Figure("checksums_wrong", wrong, "frames", 0)
@@ -209,7 +208,7 @@ def test_system(is_full: bool) -> Iterator[Figure]:
             own = [one for one in sent if one.port == port]
             lines = wrong_streams(left, own)
             for line in lines[:3]:
-                print(f"seed {seed}, port {port}: {line}", file=sys.stderr)
+                note(f"seed {seed}, port {port}: {line}")
             frames += len(left)
             wrong += len(lines)
             order = traffic.schedule(own, len(left))

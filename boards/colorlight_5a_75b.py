@@ -6,14 +6,10 @@
 Stands alone: a file a board, with its pins, clocks and what the card can do.
 """
 
-from litex.build.generic_platform import IOStandard, Pins, Subsignal
-
 from litex_boards.platforms import colorlight_5a_75b
 
-from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.ecp5 import Ecp5Board, timing_header
 from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV, W9816G6JH_6
-from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -21,14 +17,7 @@ from liteprobe.boards.rgmii import leave_out
 # go through 74HC245 drivers, which only drive outwards, so KEY+ is the one input without rework: it takes the PPS.
 # Header J1 (5 V levels): pin 1 is the PPS output, pin 2 goes to the receiver's RX. Pin 3 is for the receiver's TX (3.3 V);
 # it reaches the FPGA only where its 74HC245 was replaced by a bus switch such as SN74CBT3245A.
-_timing = [
-    ("pps_out", 0, Pins("j1:0"), IOStandard("LVCMOS33")),
-    ("gnss", 0,
-        Subsignal("tx", Pins("j1:1")),
-        Subsignal("rx", Pins("j1:2")),
-        IOStandard("LVCMOS33")
-    ),
-]
+_timing = timing_header(pps_out="j1:0", tx="j1:1", rx="j1:2")
 # Both PHYs are on one MDIO bus, which is port 0's. Their reset is never driven: from revision 8.0 on (6.0 on the 5A-75E) one
 # of them makes the FPGA's 25 MHz, which stops while they are held in reset.
 _left_out = [["rst_n"], ["mdio", "mdc", "rst_n"]]
@@ -42,11 +31,6 @@ _parts = {
 # Others were tried: docs/design/timing-closure.md.
 _seeds = {"7.0": {"train": 2}, "8.0": {"train": 4, "monitor": 6}}
 
-# CRG ----------------------------------------------------------------------------------------------
-
-def _clocks(platform, sys_clk_freq):
-    return ProbeClocks(platform.request("clk25"), 25e6, sys_clk_freq)
-
 # Board --------------------------------------------------------------------------------------------
 
 class ReceiverCard(Ecp5Board):
@@ -57,18 +41,12 @@ class ReceiverCard(Ecp5Board):
     loading = "A FT232H, or another cable by `--cable`, goes to pads J27 (TCK), J31 (TMS), J32 (TDI), J30 (TDO) and J34 (GND)."
     flash_bytes = 0x400000 # W25Q32JV.
 
-    def __init__(self, name, platform, parts):
-        self.name     = name
-        self.platform = platform
-        self.parts    = parts
-        self.platform.add_extension(_timing)
-        for port in range(self.ports):
-            leave_out(self.platform, "eth", port, _left_out[port])
+    timing, left_out = _timing, _left_out
 
-    def crg(self):
-        """Return the clocks and resets."""
-        self.clocks = _clocks(self.platform, self.sys_clk_freq)
-        return self.clocks
+    def __init__(self, name, platform, parts):
+        super().__init__(platform)
+        self.name  = name
+        self.parts = parts
 
     def pps(self):
         """Return the pad of the PPS input, KEY+."""

@@ -6,34 +6,17 @@
 Stands alone: a file a board, with its pins, clocks and what the module can do.
 """
 
-from litex.build.generic_platform import IOStandard, Pins, Subsignal
-
 from litex_boards.platforms import colorlight_i5
 
-from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.ecp5 import Ecp5Board, timing_header
 from liteprobe.boards.io_timing import B50612D, EM638325_6, GD25Q16C, GRADE_6, Parts
-from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
 # PMOD E of the extension board, 3.3 V: pin 0 takes the PPS, 1 gives one, 2 goes to the receiver's RX, 3 takes its TX.
-_timing = [
-    ("pps",     0, Pins("pmode:0"), IOStandard("LVCMOS33")),
-    ("pps_out", 0, Pins("pmode:1"), IOStandard("LVCMOS33")),
-    ("gnss", 0,
-        Subsignal("tx", Pins("pmode:2")),
-        Subsignal("rx", Pins("pmode:3")),
-        IOStandard("LVCMOS33")
-    ),
-]
+_timing = timing_header(pps="pmode:0", pps_out="pmode:1", tx="pmode:2", rx="pmode:3")
 # Both PHYs are on one MDIO bus and one reset: those of port 0, which every probe has.
 _left_out = [[], ["mdio", "mdc", "rst_n"]]
-
-# CRG ----------------------------------------------------------------------------------------------
-
-def _clocks(platform, sys_clk_freq):
-    return ProbeClocks(platform.request("clk25"), 25e6, sys_clk_freq, reset=~platform.request("cpu_reset_n"))
 
 # Board --------------------------------------------------------------------------------------------
 
@@ -49,16 +32,12 @@ class SodimmModule(Ecp5Board):
         "The flash is shipped write-protected: its first write takes `--unprotect`."
     )
 
-    def __init__(self, revision, toolchain="trellis"):
-        self.platform = colorlight_i5.Platform(board=self.name.removeprefix("colorlight_"), revision=revision, toolchain=toolchain)
-        self.platform.add_extension(_timing)
-        for port in range(self.ports):
-            leave_out(self.platform, "eth", port, _left_out[port])
+    reset_pin        = "cpu_reset_n"
+    timing, left_out = _timing, _left_out
 
-    def crg(self):
-        """Return the clocks and resets."""
-        self.clocks = _clocks(self.platform, self.sys_clk_freq)
-        return self.clocks
+    def __init__(self, revision, toolchain="trellis"):
+        board = self.name.removeprefix("colorlight_")
+        super().__init__(colorlight_i5.Platform(board=board, revision=revision, toolchain=toolchain))
 
 class ColorlightI5(SodimmModule):
     """Describes the i5 7.0."""

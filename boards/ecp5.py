@@ -1,20 +1,97 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Gives the ECP5 boards what they have in common: two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
+"""Gives the ECP5 boards what they share: clocks, two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
 from migen import *
 
 from litex.gen import *
 
-from litex.build.generic_platform import Misc
+from litex.build.generic_platform import IOStandard, Misc, Pins, Subsignal
 from litex.build.io import DDRInput, DDROutput, SDRInput, SDROutput, SDRTristate
+from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
 from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
-from liteprobe.boards.rgmii import RgmiiPort
+from liteprobe.boards.rgmii import RgmiiPort, leave_out
 from liteprobe.cores.formats import PHY_KINDS
+
+# Clocks -------------------------------------------------------------------------------------------
+
+class LegalPLL(ECP5PLL):
+    """Keeps every output of LiteX's PLL, the one to itself too, at most at half the VCO: 400 MHz, the data sheet's limit.
+
+    Source: FPGA-DS-02012-1.9, table 3.23 (fIN, which is that of CLKFB, too, and fOUT).
+    """
+    clko_div_range = (2, 128 + 1)
+
+class ProbeClocks(LiteXModule):
+    """Makes ``sys`` and ``timebase`` from the oscillator.
+
+    Parameters
+    ----------
+    clock : Signal, the oscillator; ``clock_freq`` its frequency (Hz).
+    sys_clk_freq, timebase_freq : float, Hz
+        Must be exact ratios of the oscillator: a rounded timebase would be a wrong rate.
+    reset : Signal or 0, active high.
+
+    Attributes
+    ----------
+    rst : Signal(), in
+        Resets everything; driven by the SoC controller.
+
+    Outputs of the PLL that are whole ratios of each other rise together: all have phase 0 but ``sdram``.
+    """
+    def __init__(self, clock, clock_freq, sys_clk_freq, timebase_freq=125e6, reset=0):
+        self.rst         = Signal()
+        self.cd_sys      = ClockDomain()
+        self.cd_timebase = ClockDomain()
+        self.sys_clk_freq  = sys_clk_freq
+        self.timebase_freq = timebase_freq
+
+        # # #
+
+        self.oscillator = clock, clock_freq
+        self.is_reset   = self.rst | reset
+        self.pll = pll = self.new_pll()
+        pll.create_clkout(self.cd_sys,      sys_clk_freq,  margin=0)
+        pll.create_clkout(self.cd_timebase, timebase_freq, margin=0)
+
+    def new_pll(self):
+        """Return a PLL of the oscillator."""
+        pll = LegalPLL()
+        self.comb += pll.reset.eq(self.is_reset)
+        pll.register_clkin(*self.oscillator)
+        return pll
+
+    def add_double(self):
+        """Add the domain ``timebase2x``: twice the frequency of ``timebase``, whose every edge is one of its own. No reset."""
+        self.cd_timebase2x = ClockDomain(reset_less=True)
+        self.add_global(self.cd_timebase2x, 2*self.timebase_freq)
+
+    def add_sdram(self, phase):
+        """Add the domain ``sdram``, of the SDRAM's clock pin alone: ``sys``, ``phase`` degrees later. No reset."""
+        self.cd_sdram = ClockDomain(reset_less=True)
+        self.add_global(self.cd_sdram, self.sys_clk_freq, phase)
+
+    def add_memory(self, freq, phase):
+        """Add the domain ``memory``, and ``sdram``, ``phase`` degrees later, by a PLL of their own: the first has no output left.
+
+        ``memory`` is reset with ``sys``: whatever resets one PLL resets the other.
+        """
+        self.memory_pll = pll = self.new_pll()
+        self.cd_memory  = ClockDomain()
+        self.cd_sdram   = ClockDomain(reset_less=True)
+        pll.create_clkout(self.cd_memory, freq, margin=0)
+        self.add_global(self.cd_sdram, freq, phase, pll)
+
+    def add_global(self, domain, freq, phase=0, pll=None):
+        """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
+        output = ClockDomain(f"{domain.name}_pll", reset_less=True)
+        (pll or self.pll).create_clkout(output, freq, phase=phase, margin=0, with_reset=False)
+        # A few registers are too few for nextpnr to take a global net by itself, and another net would be late.
+        self.specials += Instance("DCCA", i_CLKI=output.clk, i_CE=1, o_CLKO=domain.clk)
 
 # DDR Samples --------------------------------------------------------------------------------------
 
@@ -153,17 +230,26 @@ class FlashPins(LiteXModule):
             if hasattr(pads, name):
                 self.comb += getattr(pads, name).eq(1)
 
+def timing_header(pps_out, tx, rx, pps=None):
+    """Return the pins, 3.3 V, of a header that takes the PPS and gives one, and a GNSS receiver's UART, as the probe sees it."""
+    level = IOStandard("LVCMOS33")
+    taken = [("pps", 0, Pins(pps), level)] if pps else []
+    return [*taken, ("pps_out", 0, Pins(pps_out), level), ("gnss", 0, Subsignal("tx", Pins(tx)), Subsignal("rx", Pins(rx)), level)]
+
 # Board --------------------------------------------------------------------------------------------
 
 class Ecp5Board:
     """Names what a SoC may ask of a board, and nothing of what it does with it.
 
-    A board sets ``platform`` and ``clocks`` (`ProbeClocks`, made by its ``crg``), and what differs from here.
+    A board gives its platform, and sets what differs from here.
 
     Attributes
     ----------
     name : str, as in ``liteprobe build``.
     ports : int, Ethernet PHYs.
+    oscillator : its pin, and its frequency (Hz); ``reset_pin``: of a button, low; "": there is none.
+    timing : pins as of `timing_header`.
+    left_out : of each port, pins of its PHY that two ports share, or that nobody drives.
     sys_clk_freq : float, Hz
     two_way_clk_freq : float, Hz, of ``sys`` where an emulator goes both ways without the discipline; None: as all else.
     placer : str, of nextpnr, with processor and discipline.
@@ -192,6 +278,8 @@ class Ecp5Board:
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
     ports        = 2
+    oscillator   = ("clk25", 25e6)
+    reset_pin    = ""
     sys_clk_freq = 50e6
     two_way_clk_freq = None
     seeds        = {}
@@ -214,6 +302,20 @@ class Ecp5Board:
     memory_clock_phase = MEMORY_CLOCK_PHASE
     with_late_sdram = False
     phy_times    = {}
+
+    def __init__(self, platform):
+        self.platform = platform
+        self.platform.add_extension(self.timing)
+        for port, pins in enumerate(self.left_out):
+            leave_out(self.platform, "eth", port, pins)
+
+    def crg(self):
+        """Return the clocks and resets."""
+        pin, freq   = self.oscillator
+        clock       = self.platform.request(pin)
+        reset       = ~self.platform.request(self.reset_pin) if self.reset_pin else 0
+        self.clocks = ProbeClocks(clock, freq, self.sys_clk_freq, reset=reset)
+        return self.clocks
 
     @property
     def phy_kind(self):

@@ -101,13 +101,11 @@ class RgmiiReceive(LiteXModule):
         # Status.
         # -------
         self.comb += up.eq(data_d[0] & (data_d[1:3] == 0b10) & data_d[3])
-        self.sync.eth_rx += [
-            If(ctl_d == 0b00,
-                If(data_d[:4] != 0, was_reported.eq(1)),
-                self.status.eq(Cat(data_d[:4], was_reported)),
-                self.link_up.eq(up | (~was_reported & (data_d[:4] == 0))),
-            )
-        ]
+        self.sync.eth_rx += If(ctl_d == 0b00,
+            If(data_d[:4] != 0, was_reported.eq(1)),
+            self.status.eq(Cat(data_d[:4], was_reported)),
+            self.link_up.eq(up | (~was_reported & (data_d[:4] == 0))),
+        )
 
 # Port ---------------------------------------------------------------------------------------------
 

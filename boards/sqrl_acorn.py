@@ -64,13 +64,11 @@ class ElasticBuffer(LiteXModule):
         octets = crossing.source
         wait   = Signal(max=HEAD_START + 1, reset=HEAD_START)
         sync   = getattr(self.sync, cd_to)
-        sync += [
-            If(octets.valid & octets.ready & octets.last,
-                wait.eq(HEAD_START),
-            ).Elif(octets.valid & (wait != 0),
-                wait.eq(wait - 1),
-            )
-        ]
+        sync += If(octets.valid & octets.ready & octets.last,
+            wait.eq(HEAD_START),
+        ).Elif(octets.valid & (wait != 0),
+            wait.eq(wait - 1),
+        )
         self.comb += [
             source.valid.eq(octets.valid & (wait == 0)),
             source.data.eq(octets.data),

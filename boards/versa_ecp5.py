@@ -3,34 +3,17 @@
 
 """Lattice Versa ECP5(-5G): two gigabit ports (88E1512) and a speed grade 8 device."""
 
-from litex.build.generic_platform import IOStandard, Pins, Subsignal
-
 from litex_boards.platforms import lattice_versa_ecp5
 
-from liteprobe.boards.clocks import ProbeClocks
-from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.ecp5 import Ecp5Board, timing_header
 from liteprobe.boards.io_timing import FLASH_NOT_AT_HAND, GRADE_8, PHY_88E1512, Parts
-from liteprobe.boards.rgmii import leave_out
 
 # IOs ----------------------------------------------------------------------------------------------
 
 # Expansion header X3, 3.3 V: pin 4 (EXPCON_IO29) takes the PPS, 5 gives one, 6 goes to the receiver's RX, 7 takes its TX.
-_timing = [
-    ("pps",     0, Pins("X3:4"), IOStandard("LVCMOS33")),
-    ("pps_out", 0, Pins("X3:5"), IOStandard("LVCMOS33")),
-    ("gnss", 0,
-        Subsignal("tx", Pins("X3:6")),
-        Subsignal("rx", Pins("X3:7")),
-        IOStandard("LVCMOS33")
-    ),
-]
+_timing = timing_header(pps="X3:4", pps_out="X3:5", tx="X3:6", rx="X3:7")
 # Both PHYs are on one MDIO bus, which is port 0's.
 _left_out = [[], ["mdio", "mdc"]]
-
-# CRG ----------------------------------------------------------------------------------------------
-
-def _clocks(platform, sys_clk_freq):
-    return ProbeClocks(platform.request("clk100"), 100e6, sys_clk_freq, reset=~platform.request("rst_n"))
 
 # Board --------------------------------------------------------------------------------------------
 
@@ -38,6 +21,9 @@ class VersaEcp5(Ecp5Board):
     """Has a device of twice the size, faster, and PHYs that delay both clocks; its DDR3 isn't wired."""
     name         = "versa_ecp5"
     parts        = Parts(GRADE_8, PHY_88E1512, FLASH_NOT_AT_HAND)
+    oscillator   = ("clk100", 100e6)
+    reset_pin    = "rst_n"
+    timing, left_out = _timing, _left_out
     sys_clk_freq = 62.5e6
     lut_sites    = 43848 # LFE5UM5G-45F.
     block_rams   = 108
@@ -54,12 +40,4 @@ class VersaEcp5(Ecp5Board):
     )
 
     def __init__(self, toolchain="trellis"):
-        self.platform = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain)
-        self.platform.add_extension(_timing)
-        for port in range(self.ports):
-            leave_out(self.platform, "eth", port, _left_out[port])
-
-    def crg(self):
-        """Return the clocks and resets."""
-        self.clocks = _clocks(self.platform, self.sys_clk_freq)
-        return self.clocks
+        super().__init__(lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain=toolchain))

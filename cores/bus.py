@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from litex.soc.interconnect import csr_bus, wishbone
-from litex.soc.interconnect.csr import CSR, CSRStorage
+from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
 
 WORD_BITS    = 32
 BANK_BITS    = 4 # Of a `ReadBack`: then it is one block RAM of an ECP5.
@@ -96,6 +96,26 @@ class WriteOnlyCSR(CSRStorage):
     def initial_words(self, busword):
         """Return the words at power-up, the highest first."""
         return [self.storage.reset.value >> low & (1 << busword) - 1 for low in reversed(range(0, self.size, busword))]
+
+# Register Bank ------------------------------------------------------------------------------------
+
+class RegisterBank(LiteXModule):
+    """Has registers by tables of names and descriptions: each is of the signal of its name, here or in another module."""
+    def add_settings(self, table, of=None, **resets):
+        """Add what is written, and not read back from here; ``resets``: what some are at power-up, by name; the others are 0."""
+        for name, description in table.items():
+            signal   = getattr(of or self, name)
+            register = WriteOnlyCSR(len(signal), name=name, description=description, reset=resets.get(name, 0))
+            setattr(self, f"_{name}", register)
+            self.comb += signal.eq(register.storage)
+
+    def add_status(self, table, of=None):
+        """Add what is read."""
+        for name, description in table.items():
+            signal   = getattr(of or self, name)
+            register = CSRStatus(len(signal), name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += register.status.eq(signal)
 
 # Read Back ----------------------------------------------------------------------------------------
 

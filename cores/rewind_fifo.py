@@ -7,8 +7,6 @@ from migen import *
 
 from litex.gen import *
 
-# Rewind FIFO --------------------------------------------------------------------------------------
-
 class RewindFIFO(LiteXModule):
     """Holds words in block RAM, and gives those that were kept; what was written after them can be taken back.
 

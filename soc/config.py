@@ -124,6 +124,12 @@ def capacity(lut_sites: int) -> Area:
     """Return what can be placed and routed on a device of so many LUT sites."""
     return Area(int(SITES * lut_sites), int(ARCS_A_SITE * lut_sites))
 
+
+def _has(part: Part, text: str) -> property:
+    """Return a property that says whether ``part`` is built in."""
+    return property(lambda config: part in config.parts, doc=text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PartsConfig:
     """Chooses parts: those of a preset, and others beside or out of them.
@@ -156,40 +162,16 @@ class PartsConfig:
         left_out = Part.STREAMS * (not self.with_streams) | Part.SETS * (not self.with_sets)
         return parts & ~left_out
 
-    @property
-    def generates(self) -> bool:
-        """Whether ports send trains."""
-        return Part.GENERATE in self.parts
-
-    @property
-    def monitors(self) -> bool:
-        """Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone."""
-        return Part.MONITOR in self.parts
-
-    @property
-    def measures(self) -> bool:
-        """Whether ports measure streams and keep nothing, in the place of a receive path that keeps records."""
-        return Part.MEASURE in self.parts
-
-    @property
-    def sends_streams(self) -> bool:
-        """Whether ports send many streams; then meters count bit errors, and take TX stamps from fields."""
-        return Part.STREAMS in self.parts
-
-    @property
-    def replays(self) -> bool:
-        """Whether ports send what the host streams: traces, and configuration sets."""
-        return Part.REPLAY in self.parts
-
-    @property
-    def makes_sets(self) -> bool:
-        """Whether ports make frames of configuration sets."""
-        return Part.SETS in self.parts
-
-    @property
-    def emulates(self) -> bool:
-        """Whether ports are joined by an emulated network."""
-        return Part.EMULATE in self.parts
+    generates     = _has(Part.GENERATE, "Whether ports send trains.")
+    monitors      = _has(Part.MONITOR,
+        "Whether ports have a monitor path, in the place of a receive path that keeps records of trains alone.")
+    measures      = _has(Part.MEASURE,
+        "Whether ports measure streams and keep nothing, in the place of a receive path that keeps records.")
+    sends_streams = _has(Part.STREAMS,
+        "Whether ports send many streams; then meters count bit errors, and take TX stamps from fields.")
+    replays       = _has(Part.REPLAY, "Whether ports send what the host streams: traces, and configuration sets.")
+    makes_sets    = _has(Part.SETS, "Whether ports make frames of configuration sets.")
+    emulates      = _has(Part.EMULATE, "Whether ports are joined by an emulated network.")
 
     @property
     def leaves_hash_out(self) -> bool:

@@ -15,6 +15,7 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
 from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
@@ -424,11 +425,10 @@ def connect_ring(soc, capture):
     dma = soc.capture_dma
     soc.ring_pointers = pointers = RingPointers(len(dma.channels))
     soc.comb += [
-        *[getattr(dma.sink, name).eq(getattr(capture.block, name)) for name in ("valid", "last", "data", "channel")],
+        *copied(dma.sink, capture.block, "valid", "last", "data", "channel"),
         capture.block.ready.eq(dma.sink.ready),
         capture.send.eq(dma.is_open),
-        pointers.done.eq(dma.done),
-        pointers.rewind.eq(dma.rewind),
+        *copied(pointers, dma, "done", "rewind"),
         pointers.clear.eq(capture.channels.clear),
         *[mine.eq(theirs) for mine, theirs in zip(pointers.in_flight, dma.in_flight)],
     ]
@@ -828,8 +828,7 @@ class ProbeSoC(SoCCore):
         self.comb += [
             self.capture.block.connect(export.sink),
             self.capture.send.eq(export.send),
-            export.peer_mac.eq(request.peer_mac),
-            export.peer_ip.eq(request.peer_ip),
+            *copied(export, request, "peer_mac", "peer_ip"),
             self.management.source.connect(arbiter.first),
             export.source.connect(arbiter.second),
             arbiter.source.connect(transmit),
@@ -852,8 +851,7 @@ class ProbeSoC(SoCCore):
         self.comb += [
             receive.connect(stack.sink),
             stack.lease.eq(lease.number),
-            stack.is_held.eq(lease.is_held),
-            stack.granted.eq(lease.granted),
+            *copied(stack, lease, "is_held", "granted"),
             lease.heard.eq(stack.heard),
         ]
         self.sync += skipped.eq(skipped + stack.skipped)

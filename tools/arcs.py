@@ -14,8 +14,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from stages import LUTS
+
 from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
-from liteprobe.soc.build.stages import LUTS
 from liteprobe.soc.config import ProbeConfig
 
 CLOCKS = {"CLK", "CLKA", "CLKB", "WCK", "SCLK", "ECLK"}

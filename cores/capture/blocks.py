@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.capture.channels import *
 from liteprobe.cores.capture.descriptors import descriptor_layout, words_bits
 from liteprobe.cores.formats import *
@@ -98,9 +99,7 @@ class RecordPorts(LiteXModule):
         descriptor, source = port.descriptor, self.source
         heads = [getattr(descriptor, f"head{n}") for n in range(RECORD_HEAD_WORDS)]
         return [
-            self.lost.eq(descriptor.lost),
-            self.has_header.eq(descriptor.has_header),
-            self.words.eq(descriptor.words),
+            *copied(self, descriptor, "lost", "has_header", "words"),
             source.valid.eq(1),
             Case(self.part, {
                 **{number: source.data.eq(head) for number, head in enumerate(heads[:-1])},

@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Keeps what ports capture: records of ports in, closed blocks out."""
+"""Keeps what ports capture: records of ports in, closed blocks out.
+
+Stands alone: it is what probes, tests and pages take of all files here.
+"""
 
 from migen import *
 
@@ -13,8 +16,6 @@ from liteprobe.cores.capture.channels import ChannelMemory
 from liteprobe.cores.capture.ring import BlockRing
 from liteprobe.cores.formats import CHANNELS, TRIGGER_CHANNELS_BIT
 from liteprobe.cores.bus import WriteOnlyCSR
-
-# Block Capture --------------------------------------------------------------------------------------
 
 class BlockCapture(LiteXModule):
     """Keeps records in blocks, and blocks in a ring, until the host has done with them.

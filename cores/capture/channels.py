@@ -27,8 +27,6 @@ def unit_of_place(place):
     assert BLOCK_WORDS == 23 << UNIT_BITS
     return ((place + (place << 1)) << 3) - place
 
-# Channel Memory -----------------------------------------------------------------------------------
-
 class ChannelMemory(LiteXModule):
     """Keeps 16 words of each channel (`formats.ChannelWord`); one access a cycle, of whoever goes first.
 

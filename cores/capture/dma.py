@@ -159,11 +159,7 @@ class CaptureDma(LiteXModule):
             ).Else(
                 sink.ready.eq(1),
             ),
-            If(count[0],
-                words.data.eq(Cat(low, sink.data)),
-            ).Else(
-                words.data.eq(sink.data),
-            ),
+            If(count[0], words.data.eq(Cat(low, sink.data))).Else(words.data.eq(sink.data)),
             If(sink.valid & sink.ready,
                 NextValue(low, sink.data),
                 NextValue(count, count + 1),
@@ -294,10 +290,7 @@ class RingPointers(LiteXModule):
             bus.stb.eq(~self.clear),
             If(bus.ack | self.clear, NextState("NEXT")),
         )
-        fsm.act("NEXT",
-            NextValue(channel, Mux(channel == channels - 1, 0, channel + 1)),
-            NextState("LOOK"),
-        )
+        fsm.act("NEXT", NextValue(channel, Mux(channel == channels - 1, 0, channel + 1)), NextState("LOOK"))
         # Taken as it is read: what comes from now on is written the next time.
         for n in range(channels):
             self.sync += If(fsm.ongoing("LOOK") & (channel == n),

@@ -195,9 +195,7 @@ class FrameArbiter(LiteXModule):
         ends = self.source.valid & self.source.ready & self.source.last
         self.fsm = fsm = FSM(reset_state="CHOOSE")
         fsm.act("CHOOSE",
-            If(self.has_space,
-                If(self.first.valid, NextState("FIRST")).Elif(self.second.valid, NextState("SECOND")),
-            )
+            If(self.has_space, If(self.first.valid, NextState("FIRST")).Elif(self.second.valid, NextState("SECOND")))
         )
         handshake = {"keep": None if is_quiet else {"valid", "ready"}}
         fsm.act("FIRST",  self.first.connect(self.source, **handshake),  If(ends, NextState("AGAIN")))

@@ -163,9 +163,7 @@ class RecordRing(LiteXModule):
             self.comb += If(word[number], memory.write_data.eq(data))
         self.sync += [
             word.eq(Cat(self.keep & ~is_full, word)),
-            If(memory.write,
-                address.eq(Mux(address == self.words - 1, 0, address + 1))
-            ),
+            If(memory.write, address.eq(Mux(address == self.words - 1, 0, address + 1))),
             self.written.eq(self.written + word[-1]),
             self.lost.eq(self.lost + (self.keep & is_full)),
             If(self.clear,

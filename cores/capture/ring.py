@@ -16,8 +16,6 @@ def block_description():
     """Return a word of a block; ``words``: of the block with its header."""
     return stream.EndpointDescription([("data", 32)], [("channel", CHANNEL_BITS), ("words", WORDS_BITS)])
 
-# Block Ring ---------------------------------------------------------------------------------------
-
 class BlockRing(LiteXModule):
     """Keeps the blocks of all channels, and gives away those that are closed.
 
@@ -95,11 +93,7 @@ class BlockRing(LiteXModule):
         fsm.act("CHOOSE",
             NextValue(asked, 0),
             NextValue(got, 0),
-            If((self.send >> channel)[0] & ~clear,
-                NextState("LOAD"),
-            ).Else(
-                NextValue(channel, channel + 1),
-            )
+            If((self.send >> channel)[0] & ~clear, NextState("LOAD")).Else(NextValue(channel, channel + 1))
         )
         fsm.act("LOAD",
             access.valid.eq(asked != len(words)),
@@ -149,7 +143,4 @@ class BlockRing(LiteXModule):
             access.data.eq(sent + 1),
             If(access.ready | resent, NextState("NEXT")),
         )
-        fsm.act("NEXT",
-            NextValue(channel, channel + 1),
-            NextState("CHOOSE"),
-        )
+        fsm.act("NEXT", NextValue(channel, channel + 1), NextState("CHOOSE"))

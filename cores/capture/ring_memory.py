@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream, wishbone
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.capture.blocks import ADDRESS_BITS, word_description
 from liteprobe.cores.capture.channels import CHANNEL_BITS, UNIT_BITS
 from liteprobe.cores.capture.record import SplitMemory
@@ -103,10 +104,7 @@ class BlockRamRing(LiteXModule):
             memory.write.eq(sink.valid),
             memory.write_address.eq(sink.address),
             memory.write_data.eq(sink.data),
-            landing.valid.eq(sink.valid),
-            landing.data.eq(sink.data),
-            landing.head.eq(sink.head),
-            landing.close.eq(sink.close),
+            *copied(landing, sink, "valid", "data", "head", "close"),
         ]
         self.asks    = Signal()          # A block's word is read in this cycle.
         self.address = Signal(self.bits) # Which.
@@ -221,8 +219,7 @@ class QueuedLanding(LiteXModule):
             requests.sink.request.eq(port.last),
             requests.source.ready.eq(port.is_through(requests.source.request)),
             blocks.sink.valid.eq(taken.landed),
-            blocks.sink.number.eq(taken.number),
-            blocks.sink.channel.eq(taken.channel),
+            *copied(blocks.sink, taken, "number", "channel"),
             blocks.source.ready.eq((through != 0) & (pause == 0)),
             self.is_still.eq(~taken.landed & ~blocks.source.valid),
         ]
@@ -281,11 +278,11 @@ class BurstRing(LiteXModule):
         self.buffer = buffer = stream.SyncFIFO([("data", 32), ("head", 1), ("close", 1)], self.write_depth, buffered=True)
         self.comb += [
             buffer.sink.valid.eq(self.sink.valid & self.sink.ready),
-            *[getattr(buffer.sink, name).eq(getattr(self.sink, name)) for name in ("data", "head", "close")],
+            *copied(buffer.sink, self.sink, "data", "head", "close"),
             port.write_data.eq(buffer.source.data),
             buffer.source.ready.eq(port.takes),
             landing.valid.eq(port.takes),
-            *[getattr(landing, name).eq(getattr(buffer.source, name)) for name in ("data", "head", "close")],
+            *copied(landing, buffer.source, "data", "head", "close"),
         ]
 
     def add_segments(self):

@@ -13,8 +13,6 @@ from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.capture.descriptors import DescriptorQueue, descriptor_layout, words_bits
 from liteprobe.cores.receive.frames import frame_layout
 
-# Staging ------------------------------------------------------------------------------------------
-
 class Staging(LiteXModule):
     """Keeps the first octets of frames; never stalls what comes in, and says of each frame that found too little space.
 
@@ -136,11 +134,7 @@ class Staging(LiteXModule):
                 in_frame.eq(1),
                 If(sink.last,
                     octets.eq(0), is_cut.eq(0), in_frame.eq(0),
-                    If(self.classifies & ~is_lost,
-                        start.eq(self.written + writes)
-                    ).Else(
-                        self.written.eq(start)
-                    ),
+                    If(self.classifies & ~is_lost, start.eq(self.written + writes)).Else(self.written.eq(start)),
                     snapped.eq(octets + count), was_lost.eq(is_lost),
                     If(is_lost, snapped.eq(0)),
                 )

@@ -23,8 +23,6 @@ class_layout = [ # State of a class from frame to frame.
     ("length", LENGTH_BITS),
 ]
 
-# Background Traffic -------------------------------------------------------------------------------
-
 class BackgroundTraffic(LiteXModule):
     """Gives the background frames of all classes in the order of their times, of one time those of the lowest class first.
 
@@ -127,10 +125,7 @@ class BackgroundTraffic(LiteXModule):
             is_last.eq(left == 0),
         ]
         self.is_switching = Signal()
-        fsm.act("FIND",
-            NextValue(is_any, 0),
-            NextState("LOOK"),
-        )
+        fsm.act("FIND", NextValue(is_any, 0), NextState("LOOK"))
         fsm.act("LOOK",
             self.looks.eq(1),
             self.looked.eq(at),
@@ -174,10 +169,7 @@ class BackgroundTraffic(LiteXModule):
         fsm = self.fsm
         self.is_seeding = Signal(reset=1)
         low = Signal(32, reset_less=True)
-        fsm.act("SEED",
-            self.at("background_seed_low"),
-            NextState("SEED_LOW"),
-        )
+        fsm.act("SEED", self.at("background_seed_low"), NextState("SEED_LOW"))
         fsm.act("SEED_LOW",
             self.at("background_seed_high"),
             NextValue(low, self.data),
@@ -258,10 +250,7 @@ class BackgroundTraffic(LiteXModule):
         generators   = self.generators
         draw         = generators.draw
         step         = [generators.uses.eq(1), generators.steps["background"].eq(1)]
-        fsm.act("READ",
-            self.at("background"),
-            NextState("READ_BURST"),
-        )
+        fsm.act("READ", self.at("background"), NextState("READ_BURST"))
         fsm.act("READ_BURST",
             self.at("background_burst"),
             NextValue(self.kind, self.of("background")),
@@ -323,10 +312,7 @@ class BackgroundTraffic(LiteXModule):
                 "default": NextState("PATTERN"),
             }),
         )
-        fsm.act("DRAW",
-            exponential.start.eq(1),
-            NextState("DRAWN"),
-        )
+        fsm.act("DRAW", exponential.start.eq(1), NextState("DRAWN"))
         fsm.act("DRAWN",
             If(exponential.is_ready,
                 NextValue(waited, Cat(exponential.fraction[32 - FINE_BITS:], exponential.ticks)),
@@ -335,11 +321,7 @@ class BackgroundTraffic(LiteXModule):
         )
         fsm.act("ADD",
             self.put("time", state.time + waited),
-            If(self.is_seeding | self.is_switching,
-                NextState("ADVANCE"),
-            ).Else(
-                NextState("FIND"),
-            )
+            If(self.is_seeding | self.is_switching, NextState("ADVANCE")).Else(NextState("FIND"))
         )
         self.add_pattern(waited)
 
@@ -354,10 +336,7 @@ class BackgroundTraffic(LiteXModule):
             self.put("count", Mux(state.count < count, state.count, 0) + 1),
             NextState("PATTERN_TICKS"),
         )
-        fsm.act("PATTERN_TICKS",
-            NextValue(place, place + 1),
-            NextState("PATTERN_LENGTH"),
-        )
+        fsm.act("PATTERN_TICKS", NextValue(place, place + 1), NextState("PATTERN_LENGTH"))
         fsm.act("PATTERN_LENGTH",
             NextValue(waited, Cat(Constant(0, FINE_BITS), self.settings.pattern_values["background"])),
             NextState("PATTERN_END"),

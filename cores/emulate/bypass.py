@@ -8,10 +8,10 @@ from migen import *
 from litex.gen import *
 
 from litex.soc.interconnect import stream
-from litex.soc.interconnect.csr import CSRStatus
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.bus import RegisterBank
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.octets import bytes_of_last_be
@@ -87,7 +87,7 @@ class FreeLine(LiteXModule):
 
 # Reverse Bypass -----------------------------------------------------------------------------------
 
-class ReverseBypass(LiteXModule):
+class ReverseBypass(RegisterBank):
     """Sends the good frames of a port from another one, in their order, from power-up on.
 
     A frame leaves once all of it has come and the line is free. Management goes first; a frame that finds the store full
@@ -199,9 +199,5 @@ class ReverseBypass(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract (docs/design/emulator.md), those of the bank of a transmit path."""
-        for name, (bits, description) in STATUS.items():
-            if name.startswith("management") and not hasattr(self, "management"):
-                continue
-            register = CSRStatus(bits, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(getattr(self, name))
+        has_management = hasattr(self, "management")
+        self.add_status({name: text for name, (_, text) in STATUS.items() if has_management or not name.startswith("management")})

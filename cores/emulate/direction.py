@@ -12,6 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.crossing import StillCrossing
 from liteprobe.cores.emulate.background import BackgroundTraffic
@@ -134,8 +135,7 @@ class DirectionControl(LiteXModule):
             ),
         ]
         self.comb += [
-            switch.start.eq(self.start),
-            switch.now.eq(self.now),
+            *copied(switch, self, "start", "now"),
             self.arrivals.connect(queue.sink),
             queue.source.connect(sampler.sink),
             sampler.safe.eq(safe),
@@ -255,13 +255,10 @@ class EmulatedDirection(LiteXModule):
             emulation.departures.connect(forward.departures),
             forward.read.connect(store.read),
             store.read_data.connect(forward.read_data),
-            forward.level.eq(store.level),
-            forward.is_idle.eq(store.is_idle),
+            *copied(forward, store, "level", "is_idle"),
             mover.lane.eq(forward.lane),
             forward.position.eq(mover.position),
-            emulation.freed.eq(forward.freed),
-            emulation.freed_lane.eq(forward.freed_lane),
-            emulation.freed_words.eq(forward.freed_words),
+            *copied(emulation, forward, "freed", "freed_lane", "freed_words"),
             forward.elapsed.eq(elapsed),
             forward.is_taken.eq(transmit.announce.taken.o),
             forward.is_late.eq(transmit.counters.pulses["late"]),

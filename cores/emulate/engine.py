@@ -12,6 +12,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
     TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
@@ -280,10 +281,7 @@ class QueueEngine(LiteXModule):
             NextState("SEED"),
             If(is_last, NextState("READ_LINK")),
         )
-        fsm.act("READ_LINK",
-            self.read_link("service"),
-            NextState("LINK"),
-        )
+        fsm.act("READ_LINK", self.read_link("service"), NextState("LINK"))
         fsm.act("LINK",
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
             *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),
@@ -434,11 +432,7 @@ class QueueEngine(LiteXModule):
         fsm.act("SCAN",
             self.looked.eq(at),
             If(is_last,
-                If(self.scans_opportunity,
-                    NextState("PICK"),
-                ).Else(
-                    NextState("DECIDE"),
-                ),
+                If(self.scans_opportunity, NextState("PICK")).Else(NextState("DECIDE")),
             ).Elif(may_now,
                 NextValue(self.serves, 1),
                 NextValue(self.serve_time, self.base),
@@ -531,10 +525,7 @@ class QueueEngine(LiteXModule):
         fsm, queue = self.fsm, self.queue
         flags  = Signal(8, reset_less=True)
         weight = Signal(4, reset_less=True)
-        fsm.act("ARRIVE",
-            self.read("flags"),
-            NextState("FLAGS"),
-        )
+        fsm.act("ARRIVE", self.read("flags"), NextState("FLAGS"))
         fsm.act("FLAGS",
             self.read("limit_frames"),
             NextValue(flags, self.of("flags")),
@@ -559,9 +550,7 @@ class QueueEngine(LiteXModule):
             NextValue(is_early, 0),
             NextValue(mean, queue.mean),
             NextState("ADMIT"),
-            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone,
-                NextState("MEAN"),
-            ),
+            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone, NextState("MEAN")),
         )
         # A multiplier shifts.
         power  = Signal(2**len(weight))
@@ -596,10 +585,7 @@ class QueueEngine(LiteXModule):
             NextValue(is_most, ~gap_most[-1]),
             NextState("SLOPE"),
         )
-        fsm.act("SLOPE",
-            NextValue(product, above[:len(mean)]*self.data),
-            NextState("DRAW"),
-        )
+        fsm.act("SLOPE", NextValue(product, above[:len(mean)]*self.data), NextState("DRAW"))
         fsm.act("DRAW",
             NextValue(is_early, is_most | (~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32]))),
             NextState("ADMIT"),
@@ -651,10 +637,8 @@ class QueueEngine(LiteXModule):
         self.comb += [
             is_in.eq(outcome == Outcome.SENT),
             verdicts.keep.eq(is_in & is_sent),
-            verdicts.lane.eq(space.lane),
-            verdicts.position.eq(space.position),
-            counted.frames.eq(after.frames),
-            counted.octets.eq(after.octets),
+            *copied(verdicts, space, "lane", "position"),
+            *copied(counted, after, "frames", "octets"),
         ]
         fsm.act("ADMIT",
             after.mean.eq(mean),
@@ -703,10 +687,7 @@ class QueueEngine(LiteXModule):
         missing  = Signal(TAKEN_BITS) # Octets that a frame in transit lacks,
         self.transits = Signal()      # where one is.
         self.sync += product.eq(octets*factor)
-        fsm.act("SERVE",
-            self.read("overhead"),
-            NextState("HEAD"),
-        )
+        fsm.act("SERVE", self.read("overhead"), NextState("HEAD"))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),

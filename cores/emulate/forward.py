@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
     BIT_BITS, CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, late_layout,
     words_of,
@@ -31,8 +32,6 @@ frame_layout = [ # That is read.
     ("bit",     BIT_BITS),
     ("again",   1), # The same frame comes once more.
 ]
-
-# Forward Source -----------------------------------------------------------------------------------
 
 class ForwardSource(LiteXModule):
     """Describes the frames that leave to a transmit port, and brings their octets; a program without an end.
@@ -127,8 +126,7 @@ class ForwardSource(LiteXModule):
             self.lane.eq(departures.lane),
             short.eq(self.position - end),
             is_in.eq(~short[-1]),
-            read.lane.eq(departures.lane),
-            read.position.eq(departures.position),
+            *copied(read, departures, "lane", "position"),
             read.words.eq(words),
             *[getattr(frames.sink, name).eq(getattr(departures, name)) for name, _ in frame_layout if name != "again"],
             frames.sink.again.eq(departures.twice & ~again),
@@ -151,8 +149,7 @@ class ForwardSource(LiteXModule):
             is_here.eq((self.level >= shown_words) | (self.level >= words)),
             to_go.eq(frame.due - self.elapsed - SHOW_TICKS),
             is_due.eq(to_go[-1]),
-            source.due.eq(frame.due),
-            source.length.eq(frame.length),
+            *copied(source, frame, "due", "length"),
             source.first.eq(1),
             source.last.eq(1),
             self.freed_lane.eq(frame.lane),
@@ -170,9 +167,7 @@ class ForwardSource(LiteXModule):
             self.is_active.eq(~fsm.ongoing("IDLE")),
             self.is_primed.eq(was_idle),
         ]
-        fsm.act("IDLE",
-            If(self.start, NextState("TAKE")),
-        )
+        fsm.act("IDLE", If(self.start, NextState("TAKE")))
         fsm.act("TAKE",
             NextValue(self.had_to, 1),
             If(self.stop,

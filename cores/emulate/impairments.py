@@ -279,15 +279,11 @@ class ImpairmentSampler(LiteXModule):
         ]
         self.comb += self.put("quantile", self.draw[-ENTRY_BITS:], (self.step == Step.QUANTILE) & ~self.does & ~self.waits)
         self.sync += [
-            If(self.step == Step.QUANTILE,
-                drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data)),
-            ),
+            If(self.step == Step.QUANTILE, drawn.delay.eq(field(CLASS_FIELDS, "delay", self.data))),
             If((self.step == Step.RED) & drawn.held & ~self.waits,
                 drawn.delay.eq(drawn.delay + field(CLASS_FIELDS, "reorder_ticks", self.data)),
             ),
-            If((self.step == Step.PATTERN) & has_jitter,
-                drawn.delay.eq(drawn.delay + self.settings.delay),
-            ),
+            If((self.step == Step.PATTERN) & has_jitter, drawn.delay.eq(drawn.delay + self.settings.delay)),
         ]
 
     def add_pattern(self):

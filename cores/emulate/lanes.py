@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
     served_layout, words_of,
@@ -21,8 +22,6 @@ entry_layout = damage_layout + [
     ("number", CLASS_BITS),
     ("length", LENGTH_BITS),
 ]
-
-# Delay Lanes --------------------------------------------------------------------------------------
 
 class DelayLanes(LiteXModule):
     """Keeps frames of each lane in their order, and hands on the one that is due first when it is due soon.
@@ -76,9 +75,7 @@ class DelayLanes(LiteXModule):
             lag.eq(sink.due - lists.head.due),
             *[getattr(entry, name).eq(getattr(sink, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
             entry.due.eq(due),
-            sent.number.eq(sink.number),
-            sent.length.eq(sink.length),
-            sent.twice.eq(sink.twice),
+            *copied(sent, sink, "number", "length", "twice"),
             sent.delay.eq(due - sink.arrival),
         ]
         fsm.act("CLEAR",
@@ -96,10 +93,7 @@ class DelayLanes(LiteXModule):
                 NextState("SCAN"),
             ),
         )
-        fsm.act("COME",
-            lists.looks_last.eq(1),
-            NextState("SETTLE"),
-        )
+        fsm.act("COME", lists.looks_last.eq(1), NextState("SETTLE"))
         fsm.act("SETTLE",
             # Behind the last one, if that still waits: else it left before this one was settled.
             NextValue(due, Mux(~is_empty & lag[-1], lists.head.due, sink.due)),
@@ -176,10 +170,7 @@ class DelayLanes(LiteXModule):
             source.position.eq(self.position.dat_r),
             self.words.eq(words_of(head.length)),
         ]
-        fsm.act("LOOK",
-            NextValue(ahead, self.best - self.now),
-            NextState("JUDGE"),
-        )
+        fsm.act("LOOK", NextValue(ahead, self.best - self.now), NextState("JUDGE"))
         fsm.act("JUDGE",
             If(is_soon & source.ready,
                 NextState("LEAVE"),

@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream, wishbone
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.emulate.layouts import ADDRESS_BITS, LANE_BITS, POSITION_BITS, RING_BITS, ring_layout, verdict_layout
 from liteprobe.cores.emulate.memories import lut_ports
@@ -311,8 +312,7 @@ class FrameMover(LiteXModule):
             write_moved.we.eq(clears | store.written),
             keeps.eq(verdict.keep & ~self.drains),
             self.skip.eq(~keeps),
-            write.lane.eq(verdict.lane),
-            write.position.eq(verdict.position),
+            *copied(write, verdict, "lane", "position"),
             write.words.eq(descriptor.words),
             store.write_data.data.eq(data.data),
         ]
@@ -403,9 +403,7 @@ class TraceReader(LiteXModule):
             self.asks.eq((self.count != 0) & ~self.start & (queue.level <= block)),
             If(self.asks & self.asked, NextState("TAKE")),
         )
-        fsm.act("TAKE",
-            If(self.gives & (at == last), NextState("ASK")),
-        )
+        fsm.act("TAKE", If(self.gives & (at == last), NextState("ASK")))
         self.sync += [
             If(fsm.ongoing("ASK"), is_old.eq(0)),
             If(self.gives,
@@ -455,8 +453,7 @@ class BlockTrace(TraceReader):
         self.specials += memory, host, get
         left = Signal(2) # Words on their way, a bit each.
         self.comb += [
-            host.adr.eq(bus.adr),
-            host.dat_w.eq(bus.dat_w),
+            *copied(host, bus, "adr", "dat_w"),
             host.we.eq(bus.cyc & bus.stb & bus.we & ~bus.ack),
             bus.dat_r.eq(host.dat_r),
             get.adr.eq(Cat(left[0], self.number)),

@@ -22,8 +22,6 @@ MDC_FREQ  = 2.5e6
 RESET_S   = 20e-3  # Of a PHY; RTL8211F asks for 10 ms.
 START_S   = 160e-3 # From there to the first access; RTL8211F asks for 72 ms.
 
-# MDIO ---------------------------------------------------------------------------------------------
-
 class Mdio(LiteXModule):
     """Reads and writes registers of PHYs, a table of writes to each address first of all.
 
@@ -127,9 +125,7 @@ class Mdio(LiteXModule):
             first.eq(first + 1),
             If(first == ceil(reset_s*clk_freq), self.phy_reset.eq(0)),
         ]
-        fsm.act("RESET",
-            If(first == ceil(start_s*clk_freq), NextState("WRITE")),
-        )
+        fsm.act("RESET", If(first == ceil(start_s*clk_freq), NextState("WRITE")))
         fsm.act("WRITE",
             self.begin.eq(self.left == 0),
             If(self.left == 0,
@@ -141,9 +137,7 @@ class Mdio(LiteXModule):
                 ),
             )
         )
-        fsm.act("LAST",
-            If(self.left == 0, NextState("HOST")),
-        )
+        fsm.act("LAST", If(self.left == 0, NextState("HOST")))
         fsm.act("HOST",
             self.is_busy.eq(self._command.re | (self.left != 0)),
             self.begin.eq(self._command.re & (self.left == 0)),

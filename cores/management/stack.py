@@ -416,25 +416,14 @@ class ManagementStack(LiteXModule):
                 NextState("SKIP"),
             )
         )
-        fsm.act("SKIP",
-            self.if_reads(),
-        )
+        fsm.act("SKIP", self.if_reads())
         fsm.act("WRITE-BASE",
             NextValue(address, swapped(read.dat_r)[2:]),
             NextValue(place, place + 1),
             NextState("WRITE-FETCH"),
         )
-        fsm.act("WRITE-FETCH",
-            If(left == 0,
-                self.if_reads(),
-            ).Else(
-                NextState("WRITE-DATA"),
-            )
-        )
-        fsm.act("WRITE-DATA",
-            NextValue(self.word, swapped(read.dat_r)),
-            NextState("WRITE"),
-        )
+        fsm.act("WRITE-FETCH", If(left == 0, self.if_reads()).Else(NextState("WRITE-DATA")))
+        fsm.act("WRITE-DATA", NextValue(self.word, swapped(read.dat_r)), NextState("WRITE"))
         fsm.act("WRITE",
             bus.cyc.eq(1),
             bus.stb.eq(1),
@@ -494,10 +483,7 @@ class ManagementStack(LiteXModule):
     def add_send(self):
         """Send the answer, and go back to receiving."""
         fsm, source, carry, line = self.fsm, self.source, self.carry, self.line
-        fsm.act("HEAD",
-            NextValue(carry, self.request.peer_mac[:16]),
-            NextState("SEND"),
-        )
+        fsm.act("HEAD", NextValue(carry, self.request.peer_mac[:16]), NextState("SEND"))
         fsm.act("SEND",
             source.valid.eq(1),
             If(source.ready,

@@ -120,9 +120,7 @@ class BinFinder(LiteXModule):
         valid, tag, value, is_below, is_over = self.shifted
         most  = Signal(6)
         place = Signal(7)
-        self.comb += [
-            Case(tag[:2], {kind: most.eq(bins.regular) for kind, bins in BINS.items()}),
-        ]
+        self.comb += Case(tag[:2], {kind: most.eq(bins.regular) for kind, bins in BINS.items()})
         number = Signal(6)
         base   = Signal(7)
         tag_d  = self.late(tag)

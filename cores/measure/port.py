@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Measures all of a port that needs no frame to be stored: counts, order, delays, histograms."""
+"""Measures all of a port that needs no frame to be stored: counts, order, delays, histograms.
+
+Stands alone: it is what probes and pages take of all files here.
+"""
 
 from migen import *
 
@@ -9,13 +12,12 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import STREAM_SLOTS, STREAM_WINDOW
 from liteprobe.cores.measure.field_delay import FieldDelay
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.bus import WriteOnlyCSR
-
-# Port Meter ---------------------------------------------------------------------------------------
 
 class PortMeter(LiteXModule):
     """Counts the frames of a port and of its streams, and sorts them into histograms.
@@ -50,16 +52,12 @@ class PortMeter(LiteXModule):
 
         # # #
 
-        self.comb += [
-            histograms.sample.eq(streams.sample),
-            histograms.clear.eq(streams.clear),
-        ]
+        self.comb += copied(histograms, streams, "sample", "clear")
         if with_fields:
             self.fields   = fields = FieldDelay(slots)
             self.measured = fields.measured
             self.comb += [
-                fields.stream_base.eq(streams.stream_base),
-                fields.clear.eq(streams.clear),
+                *copied(fields, streams, "stream_base", "clear"),
                 fields.source.connect(streams.measured),
             ]
         if with_csr:

@@ -87,9 +87,7 @@ class IntervalTicker(LiteXModule):
                 less.eq(~negative),
                 If(divides, phase.eq(Cat(dividend[-1], phase[:-1]))),
             ),
-            If(beat[1],
-                addend.eq(total[1:]),
-            ),
+            If(beat[1], addend.eq(total[1:])),
             If(beat[2],
                 phase.eq(phase + addend),
                 divided.eq(Cat(divides, divided)),
@@ -108,11 +106,7 @@ class IntervalTicker(LiteXModule):
                 broken.eq(divided[2]), # The multiple came during the division: what begins now begins late.
             ),
             # Wait, then divide.
-            If(self.steps | self.restart,
-                settle.eq(SETTLE_TICKS - 1),
-            ).Elif(settle != 0,
-                settle.eq(settle - 1),
-            ),
+            If(self.steps | self.restart, settle.eq(SETTLE_TICKS - 1)).Elif(settle != 0, settle.eq(settle - 1)),
             holds.eq(begins),
             If(holds,
                 broken.eq(1), divides.eq(1),

@@ -9,8 +9,6 @@ from litex.gen import *
 
 from litex.soc.interconnect import wishbone
 
-# Shared Reader ------------------------------------------------------------------------------------
-
 class SharedReader(LiteXModule):
     """Lets the bus read a memory in cycles in which nobody else does.
 

@@ -10,8 +10,6 @@ from migen import *
 
 from litex.gen import *
 
-# Delay Square -------------------------------------------------------------------------------------
-
 class DelaySquare(LiteXModule):
     """Squares a delay by three products of 17 x 17 bits, one a cycle.
 

@@ -21,8 +21,6 @@ def late(module, signal, cycles=1, cancel=None):
         signal = delayed
     return signal
 
-# Word Adder ---------------------------------------------------------------------------------------
-
 class WordAdder(LiteXModule):
     """Reads a word in each cycle, adds a value to it or puts the value in its place, and writes it five cycles later.
 

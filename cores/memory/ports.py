@@ -9,6 +9,7 @@ from migen.genlib.roundrobin import SP_CE, RoundRobin
 from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import HandshakeCrossing, LevelCrossing, NumberCrossing, StreamCrossing
 from liteprobe.cores.memory.sdram import BANKS, BURST_WORDS, BurstPort
 
@@ -96,9 +97,7 @@ class BurstPorts(LiteXModule):
             turns.ce.eq(self.taken | ~valid),
             Case(turns.grant, {number: [
                 valid.eq(port.request.valid),
-                memory.request.address.eq(port.request.address),
-                memory.request.rest.eq(port.request.rest),
-                memory.request.write.eq(port.request.write),
+                *copied(memory.request, port.request, "address", "rest", "write"),
                 port.request.ready.eq(self.taken),
             ] for number, port in enumerate(ports)}),
             memory.request.valid.eq(valid & reads.sink.ready),
@@ -271,7 +270,7 @@ class MemoryCrossing(LiteXModule):
             bus.dat_r.eq(answer),
             to.cyc.eq(access.asked),
             to.stb.eq(access.asked),
-            *[getattr(to, name).eq(getattr(bus, name)) for name in ("adr", "dat_w", "sel", "we")],
+            *copied(to, bus, "adr", "dat_w", "sel", "we"),
             access.answer.eq(to.ack),
         ]
         self.sync.memory += If(to.ack, answer.eq(to.dat_r))

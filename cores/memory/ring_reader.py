@@ -15,8 +15,6 @@ BUFFER_WORDS  = 1024
 POSITION_BITS = 32 # Of a session.
 AHEAD_BITS    = log2_int(RING_WORDS) + 1 # Of the distance of two positions in a ring.
 
-# Ring Reader --------------------------------------------------------------------------------------
-
 class RingReader(LiteXModule):
     """Gives the words of a ring in their order, read ahead as far as they are written and the buffer has space.
 

@@ -15,8 +15,6 @@ BUFFER_WORDS = 512 # One block RAM.
 COUNT_BITS   = 9   # Of the words of a piece.
 LINE_BITS    = log2_int(BURST_WORDS)
 
-# Ring Writer --------------------------------------------------------------------------------------
-
 class RingWriter(LiteXModule):
     """Writes pieces of up to 510 words, each after the last one of its ring, by bursts of up to 64 words.
 

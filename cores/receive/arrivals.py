@@ -10,6 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import DAMAGE, FAULTS, PRBS_BITS, Layer3, UnifiedFlag
 from liteprobe.cores.measure.measured import ERROR_BITS, HEADS, passing_layout
 from liteprobe.cores.measure.tally import Event
@@ -200,11 +201,7 @@ class Arrivals(LiteXModule):
         """Store what is for the probe; a word later, when the parser knows."""
         self.store = store = FrameStore(is_packed=is_packed)
         source, sink = self.mac.source, store.sink
-        self.sync += [
-            sink.valid.eq(source.valid),
-            sink.last.eq(source.last),
-            sink.payload.eq(source.payload),
-        ]
+        self.sync += copied(sink, source, "valid", "last", "payload")
         self.comb += [
             store.refuse.eq(~self.for_management),
             store.source.connect(self.management_source),
@@ -216,18 +213,13 @@ class Arrivals(LiteXModule):
         walk = parser.walk
         self.check = check = FillCheck()
         self.comb += [
-            check.valid.eq(source.valid),
-            check.data.eq(source.data),
-            check.last.eq(source.last),
-            check.last_be.eq(source.last_be),
+            *copied(check, source, "valid", "data", "last", "last_be"),
             # The word with the stamp's last octets: only a probe's header comes so far.
             check.starts.eq(walk.take & (walk.state == WalkStep.TRANSPORT) & (walk.position == 5)),
             check.is_ipv6.eq(walk.layer3 == Layer3.IPV6),
             check.ended.eq(parser.ended),
             self.bit_errors.eq(check.errors),
-            passing.valid.eq(source.valid),
-            passing.last.eq(source.last),
-            passing.data.eq(source.data),
+            *copied(passing, source, "valid", "last", "data"),
         ]
         self.sync += [
             If(parser.classifies, passing.head.eq(passing.head + 1)),

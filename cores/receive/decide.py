@@ -8,6 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import DAMAGE, UnifiedFlag
 from liteprobe.cores.measure.measured import ERROR_BITS, measured_layout
 from liteprobe.cores.receive.unified.key import probe_layout
@@ -95,10 +96,6 @@ def verdict_layout():
         ("place",      4),
         ("has_place",  1),
     ]
-
-def copied(to, from_, *names):
-    """Return assignments of fields that have one name."""
-    return [getattr(to, name).eq(getattr(from_, name)) for name in names]
 
 # Decision -----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import CHANNELS, FLOW_KEY, UNIFIED_PLACES, Layer3
 from liteprobe.cores.receive.unified.key import swapped
 from liteprobe.cores.receive.unified.walk import place
@@ -287,19 +288,17 @@ class PacketHash(LiteXModule):
         """Return which bits of an octet count: of the first word, length or flow label; of the second, id or length."""
         holds   = Signal(8)
         is_ipv6 = self.layer3 == Layer3.IPV6
-        self.comb += [
-            If(step >= step_flow,
-                holds.eq(0xff)
-            ).Elif(~self.layer3[1],
-                holds.eq(0)
-            ).Elif(step >= step_behind,
-                If(number < self.after_ip, holds.eq(0xff))
-            ).Elif(step[2],
-                If(~step[1], holds.eq(0xff))
-            ).Else(
-                If(step[1], holds.eq(0xff)).Elif(step[0] & is_ipv6, holds.eq(0x0f))
-            ),
-        ]
+        self.comb += If(step >= step_flow,
+            holds.eq(0xff)
+        ).Elif(~self.layer3[1],
+            holds.eq(0)
+        ).Elif(step >= step_behind,
+            If(number < self.after_ip, holds.eq(0xff))
+        ).Elif(step[2],
+            If(~step[1], holds.eq(0xff))
+        ).Else(
+            If(step[1], holds.eq(0xff)).Elif(step[0] & is_ipv6, holds.eq(0x0f))
+        )
         return holds
 
 # Frame Hashes -------------------------------------------------------------------------------------
@@ -332,8 +331,7 @@ class FrameHashes(LiteXModule):
         self.packet_hash = packet = PacketHash()
         self.comb += [
             flow.write.eq(walk.sink.valid),
-            flow.address.eq(walk.address),
-            flow.data.eq(walk.data),
+            *copied(flow, walk, "address", "data"),
             flow.start.eq(parser.ended),
             flow.has_addresses.eq(parser.layer3 != Layer3.NONE),
             flow.is_ipv6.eq(parser.layer3 == Layer3.IPV6),
@@ -344,8 +342,7 @@ class FrameHashes(LiteXModule):
             packet.write_after_ip.eq(walk.is_after_ip),
             packet.aligned.eq(walk.aligned),
             packet.start.eq(parser.ended),
-            packet.layer3.eq(parser.layer3),
-            packet.after_ip.eq(parser.after_ip),
+            *copied(packet, parser, "layer3", "after_ip"),
             packet.flow_hash.eq(flow.hash),
             packet.seed.eq(self.seed),
             self.packet.eq(packet.hash),

@@ -11,6 +11,7 @@ from litex.soc.interconnect import stream
 from liteeth.common import eth_phy_description
 from liteeth.mac.crc import LiteEthMACCRCEngine
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import EventCrossing, StreamCrossing
 from liteprobe.cores.formats import FCS_POLYNOMIAL, FCS_RESIDUE, PREAMBLE_OCTET, SFD_OCTET
 from liteprobe.cores.receive.frames import frame_layout, number_bits
@@ -110,9 +111,7 @@ class SFDDetector(LiteXModule):
             self.octet_valid.eq(fsm.ongoing("FRAME") & carrier),
             self.octet.eq(octet),
             self.end.eq(fsm.ongoing("FRAME") & ~carrier),
-            If(carrier,
-                self.symbol_error.eq(symbol | (self.symbol_error & ~(fsm.ongoing("PREAMBLE") & ~in_preamble)))
-            ),
+            If(carrier, self.symbol_error.eq(symbol | (self.symbol_error & ~(fsm.ongoing("PREAMBLE") & ~in_preamble)))),
         ]
 
 # FCS Checker --------------------------------------------------------------------------------------
@@ -217,12 +216,8 @@ class WordPacker(LiteXModule):
             self.source_last.eq(self.end),
             self.source_data.eq(word),
             self.source_last_be.eq(newest & Replicate(self.end, lanes)),
-            If(self.octet_valid,
-                newest.eq(Cat(newest[-1] | (newest == 0), newest[:-1])),
-            ),
-            If(self.end,
-                newest.eq(0)
-            ),
+            If(self.octet_valid, newest.eq(Cat(newest[-1] | (newest == 0), newest[:-1]))),
+            If(self.end, newest.eq(0)),
         ]
         for lane in range(lanes):
             is_next = newest[lane - 1] | ((newest == 0) if lane == 0 else 0)
@@ -268,9 +263,7 @@ class ReceiveMAC(LiteXModule):
         self.packer   = packer   = ClockDomainsRenamer("eth_rx")(WordPacker(data_width))
         self.comb += [
             self.sink.connect(detector.sink),
-            fcs.octet_valid.eq(detector.octet_valid),
-            fcs.octet.eq(detector.octet),
-            fcs.end.eq(detector.end),
+            *copied(fcs, detector, "octet_valid", "octet", "end"),
             packer.octet_valid.eq(fcs.source_valid),
             packer.octet.eq(fcs.source_octet),
             packer.end.eq(fcs.source_end),
@@ -312,9 +305,7 @@ class ReceiveMAC(LiteXModule):
         cut = Signal()
         self.sync.eth_rx += [
             cut.eq(packer.source_valid & packer.source_last & (is_cut | ~push.ready)),
-            If(packer.source_valid,
-                is_cut.eq(~push.ready | (is_cut & ~packer.source_last))
-            ),
+            If(packer.source_valid, is_cut.eq(~push.ready | (is_cut & ~packer.source_last))),
         ]
 
         # Events.

@@ -102,11 +102,7 @@ class FrameStore(LiteXModule):
                 If(sink.last,
                     word.eq(0),
                     is_cut.eq(0),
-                    If(is_good & fits,
-                        committed.eq(written + 1)
-                    ).Else(
-                        written.eq(committed)
-                    )
+                    If(is_good & fits, committed.eq(written + 1)).Else(written.eq(committed))
                 )
             ),
             self.stored.eq( sink.valid & sink.last & is_good &  fits),

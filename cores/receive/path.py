@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.record import RecordRing
@@ -19,7 +20,7 @@ from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.streams import StreamMeter
 from liteprobe.cores.measure.tally import Event, Tally
 from liteprobe.cores.receive.arrivals import Arrivals
-from liteprobe.cores.receive.decide import Decision, copied, wait_cycles
+from liteprobe.cores.receive.decide import Decision, wait_cycles
 from liteprobe.cores.receive.hashes import FrameHashes, RssTable
 from liteprobe.cores.receive.unified.parser import passing_cycles
 from liteprobe.cores.timebase.line_clock import LineClockLatch
@@ -83,10 +84,7 @@ class ReceivePath(LiteXModule):
     def add_tally(self, events):
         """Count events, for the host to read as of one instant."""
         self.tally = tally = Tally(events)
-        self.comb += [
-            tally.clear.eq(self.clear),
-            tally.latch.eq(self.latch),
-        ]
+        self.comb += copied(tally, self, "clear", "latch")
 
     def add_clear_and_latch(self, clear, latch):
         """Add the registers ``clear`` and ``latch``, with what they say that they do."""
@@ -165,8 +163,7 @@ class RecordPath(ReceivePath):
         flags    = Signal(16)
         self.comb += [
             records.keep.eq(streams.ordered & measured.is_probe & self.records_enable),
-            records.sequence.eq(measured.sequence),
-            records.tx_stamp.eq(measured.tx_stamp),
+            *copied(records, measured, "sequence", "tx_stamp"),
             records.rx_stamp.eq(measured.stamp),
             records.length.eq(measured.length),
             records.flags.eq(flags),
@@ -361,15 +358,13 @@ class MonitorPath(ReceivePath):
             sampler.hash.eq(packet),
             sampler.clear.eq(self.clear),
             decision.takes.eq(self.arrivals.ready),
-            found.length.eq(parser.length),
-            found.flags.eq(parser.flags),
+            *copied(found, parser, "length", "flags"),
             found.stamp.eq(self.arrivals.stamp),
             found.hash.eq(flow),
             found.is_probe.eq(parser.is_probe),
             *copied(found, parser.probe, "stream_id", "sequence", "tx_stamp"),
             found.is_own.eq(self.is_own),
-            found.snapped.eq(staging.snapped),
-            found.is_lost.eq(staging.is_lost),
+            *copied(found, staging, "snapped", "is_lost"),
             found.place.eq(place),
             found.has_place.eq(has_place),
             *copied(found, self.arrivals, "bit_errors", "head"),
@@ -392,8 +387,7 @@ class MonitorPath(ReceivePath):
             given.head1.eq(measured.stamp[32:]),
             given.head2.eq(Cat(measured.length, verdict.snapped)),
             given.head3.eq(Cat(measured.flags, verdict.rule, verdict.channel, Constant(0, 1), Constant(port, 4))),
-            given.hash.eq(verdict.hash),
-            given.has_header.eq(verdict.has_header),
+            *copied(given, verdict, "hash", "has_header"),
             given.lost.eq(verdict.is_lost),
             staging.given_octets.eq(verdict.snapped),
             staging.given_place.eq(verdict.place),

@@ -17,8 +17,6 @@ INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.
 LOW_BITS      = 48                 # Where the accumulator is cut: 40 of fraction, 8 of nanoseconds.
 HIGH_BITS     = 64 + FRACTION_BITS - LOW_BITS
 
-# Clock --------------------------------------------------------------------------------------------
-
 class TimebaseClock(LiteXModule):
     """Counts nanoseconds and ticks; all in ``timebase``.
 

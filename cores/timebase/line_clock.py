@@ -15,8 +15,6 @@ from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
 from liteprobe.cores.crossing import HeldCrossing, PulseCrossing
 
-# Line Clock Latch ---------------------------------------------------------------------------------
-
 class LineClockLatch(LiteXModule):
     """Takes a tick of the line and its time, as an SFD in that tick would be stamped.
 

@@ -8,6 +8,7 @@ from migen.genlib.cdc import MultiReg
 
 from litex.gen import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import TICK_NS_BITS
 from liteprobe.cores.timebase.clock import FRACTION_BITS
 from liteprobe.cores.timebase.word_window import WORD_BITS
@@ -197,11 +198,7 @@ class PpsWatchdog(LiteXModule):
                 self.missed.eq(~seen),
             ),
             # A tick after what it follows, for its logic is long.
-            If(was_accepted,
-                silent.eq(0),
-            ).Elif(self.missed & ~silent[-1],
-                silent.eq(silent + 1),
-            ),
+            If(was_accepted, silent.eq(0)).Elif(self.missed & ~silent[-1], silent.eq(silent + 1)),
             If(~self.enable,
                 seen.eq(0),
                 silent.eq(LOST_AFTER),
@@ -321,12 +318,11 @@ class PpsInput(LiteXModule):
         self.watchdog = watchdog = PpsWatchdog()
         self.comb += [
             detector.samples.eq(self.samples),
-            *[getattr(detector, name).eq(getattr(self, name)) for name in ("enable", "invert", "min_width")],
-            *[getattr(watchdog, name).eq(getattr(self, name)) for name in ("enable", "period", "window")],
+            *copied(detector, self, "enable", "invert", "min_width"),
+            *copied(watchdog, self, "enable", "period", "window"),
             watchdog.edge.eq(detector.accepted),
             self.glitch.eq(detector.glitch),
-            self.missed.eq(watchdog.missed),
-            self.is_present.eq(watchdog.is_present),
+            *copied(self, watchdog, "missed", "is_present"),
         ]
         self.sync.timebase += [
             self.accepted.eq(detector.accepted),

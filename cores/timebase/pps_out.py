@@ -13,8 +13,6 @@ HALF      = TIME_BITS//2
 LEAD_TICKS = 4
 LEAD_NS    = 8*LEAD_TICKS
 
-# PPS Output ---------------------------------------------------------------------------------------
-
 class PpsOutput(LiteXModule):
     """Raises a pin whenever ``now`` reaches the next of equally spaced times; in ``timebase``.
 
@@ -119,9 +117,7 @@ class PpsOutput(LiteXModule):
         is_asked = Signal()
         self.sync.timebase += If(self.arm, is_asked.eq(1)).Elif(self.clear, is_asked.eq(0))
         self.fsm = fsm = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
-        fsm.act("IDLE",
-            If(is_asked, NextState("CLEAR"))
-        )
+        fsm.act("IDLE", If(is_asked, NextState("CLEAR")))
         fsm.act("CLEAR",
             self.clear.eq(1),
             NextValue(self.load, 1),

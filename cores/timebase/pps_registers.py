@@ -20,8 +20,6 @@ PERIOD_NS = 1_000_000_000
 MIN_WIDTH = 16 # Ticks: longer than what a bad line makes of an edge.
 OUT_WIDTH = 1_250_000 # Ticks: 10 ms.
 
-# PPS ----------------------------------------------------------------------------------------------
-
 class Pps(LiteXModule):
     """Input and output of a pulse per second (or per another period), with registers in ``sys``.
 

@@ -33,8 +33,6 @@ WORDS = [
     ("qerr",        32, "Bits 31..8: how late the receiver says its pulse was (signed, ps); 7..1 of `pps_count`, 0: it says so."),
 ]
 
-# Clock Status -------------------------------------------------------------------------------------
-
 class ClockStatusBlock(LiteXModule):
     """Shows what the firmware published last, and forgets the state when it falls silent; in ``sys``.
 

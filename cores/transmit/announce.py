@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Shows each frame to the pacer ahead of its octets."""
+"""Shows each frame to the pacer ahead of its octets.
+
+Stands alone: it is where frames go from ``sys`` to ``timebase``, which tests of its own hold to.
+"""
 
 from migen import *
 
@@ -12,8 +15,6 @@ from liteprobe.cores.crossing import PulseCrossing, StillCrossing
 from liteprobe.cores.formats import HORIZON, OVERDUE_MAX, OVERHEAD
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, pace_description
 from liteprobe.cores.transmit.line import LINE_TICKS
-
-# Announcer ----------------------------------------------------------------------------------------
 
 class Announcer(LiteXModule):
     """Shows each frame to the pacer while it is built, once it is due soon; from ``sys`` to ``timebase``.

@@ -71,11 +71,7 @@ class DueTime(LiteXModule):
         self.comb += is_past.eq(left[-1])
         self.sync.timebase += [
             counts.eq(self.runs),
-            If(counts,
-                self.elapsed.eq(self.elapsed + 1),
-            ).Else(
-                self.elapsed.eq(1 - self.lead),
-            ),
+            If(counts, self.elapsed.eq(self.elapsed + 1)).Else(self.elapsed.eq(1 - self.lead)),
             # One subtraction: the borrow comes in through an extra lowest bit.
             Cat(unused, left).eq(Cat(Constant(0, 1), self.due) - Cat(Constant(1, 1), self.elapsed)),
             there.eq(Cat(self.is_there, there)),
@@ -167,11 +163,9 @@ class Elapsed(LiteXModule):
         # # #
 
         low, high = self.elapsed[:DUE_BITS], self.elapsed[DUE_BITS:]
-        self.sync += [
-            If(self.is_running,
-                low.eq(self.ticks),
-                If(self.ticks < low, high.eq(high + 1)),
-            ).Else(
-                self.elapsed.eq(-LEAD_TICKS),
-            ),
-        ]
+        self.sync += If(self.is_running,
+            low.eq(self.ticks),
+            If(self.ticks < low, high.eq(high + 1)),
+        ).Else(
+            self.elapsed.eq(-LEAD_TICKS),
+        )

@@ -12,8 +12,6 @@ from liteprobe.cores.transmit.frames import HOLD_BITS, octet_description
 
 LINE_TICKS = 4 # Of a slot, taken by the line's own registers.
 
-# Line Grant ---------------------------------------------------------------------------------------
-
 class LineGrant(LiteXModule):
     """Sends one frame for each start and keeps the line busy for its slot; in ``timebase``.
 

@@ -57,15 +57,13 @@ class WidthConverter(LiteXModule):
             sink.ready.eq(~ahead.valid),
             ahead.ready.eq(load),
         ]
-        self.sync.timebase += [
-            If(sink.ready,
-                ahead.valid.eq(sink.valid),
-                ahead.payload.eq(sink.payload),
-                ahead.last_be.eq(last_be),
-            ).Elif(ahead.ready,
-                ahead.valid.eq(0),
-            ),
-        ]
+        self.sync.timebase += If(sink.ready,
+            ahead.valid.eq(sink.valid),
+            ahead.payload.eq(sink.payload),
+            ahead.last_be.eq(last_be),
+        ).Elif(ahead.ready,
+            ahead.valid.eq(0),
+        )
         self.comb += If(sink.last,
             last_be.eq(sink.last_be),
             If(sink.last_be == 0, last_be.eq(1 << (count - 1))),
@@ -78,20 +76,18 @@ class WidthConverter(LiteXModule):
             source.data.eq(data[:8]),
             source.last.eq(ends[0]),
         ]
-        self.sync.timebase += [
-            If(load,
-                source.valid.eq(ahead.valid),
-                data.eq(ahead.data),
-                ends.eq(ahead.last_be),
-                place.eq(1),
-                is_end.eq(ahead.last_be[0]),
-            ).Elif(source.ready,
-                data.eq(data[8:]),
-                ends.eq(ends[1:]),
-                place.eq(place << 1),
-                is_end.eq(place[-2] | ends[1]),
-            ),
-        ]
+        self.sync.timebase += If(load,
+            source.valid.eq(ahead.valid),
+            data.eq(ahead.data),
+            ends.eq(ahead.last_be),
+            place.eq(1),
+            is_end.eq(ahead.last_be[0]),
+        ).Elif(source.ready,
+            data.eq(data[8:]),
+            ends.eq(ends[1:]),
+            place.eq(place << 1),
+            is_end.eq(place[-2] | ends[1]),
+        )
 
 # Transmit MAC -------------------------------------------------------------------------------------
 
@@ -202,11 +198,7 @@ class TransmitMAC(LiteXModule):
         self.sync.timebase += [
             added.eq(addend.crc_next),
             If(~self.before.valid, added.eq(0)), # Padding.
-            If(self.is_summed,
-                self.crc.eq(advance.crc_next ^ added),
-            ).Else(
-                self.crc.eq(self.crc << 8),
-            ),
+            If(self.is_summed, self.crc.eq(advance.crc_next ^ added)).Else(self.crc.eq(self.crc << 8)),
             If(self.preamble[-1],
                 self.crc.eq(self.crc.reset),
                 self.is_bad.eq(0),

@@ -10,6 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.octets import bytes_of_last_be
@@ -195,8 +196,7 @@ class ManagementQueue(LiteXModule):
             self.waiting.eq(holds.source.valid),
             self.hold.eq(holds.source.hold),
             holds.source.ready.eq(started),
-            self.dropped.eq(store.dropped),
-            self.has_space.eq(store.has_space),
+            *copied(self, store, "dropped", "has_space"),
         ]
 
 # Management Transmit ------------------------------------------------------------------------------
@@ -235,6 +235,5 @@ class ManagementTransmit(LiteXModule):
             line.start.eq(queue.waiting & queue.source.valid & line.is_free),
             line.management_hold.eq(queue.hold),
             queue.start.eq(line.start),
-            self.dropped.eq(queue.dropped),
-            self.has_space.eq(queue.has_space),
+            *copied(self, queue, "dropped", "has_space"),
         ]

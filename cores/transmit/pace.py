@@ -185,9 +185,7 @@ class TrainPacer(LiteXModule):
     def add_waiting(self, with_time):
         """Take a program from arm to its start."""
         fsm = self.fsm
-        fsm.act("IDLE",
-            If(self.arm, NextState("ARMED")),
-        )
+        fsm.act("IDLE", If(self.arm, NextState("ARMED")))
         fsm.act("ARMED",
             self.state.eq(TransmitState.ARMED),
             If(self.stop, NextState("DRAIN")).Elif(self.was_there | self.is_primed, NextState("READY")),
@@ -207,11 +205,7 @@ class TrainPacer(LiteXModule):
         self.fsm.act("WAIT",
             self.state.eq(TransmitState.WAITING),
             self.in_program.eq(1),
-            If(self.stop,
-                NextState("DRAIN"),
-            ).Elif(self.start_at.is_reached,
-                NextState("RUN"),
-            ),
+            If(self.stop, NextState("DRAIN")).Elif(self.start_at.is_reached, NextState("RUN")),
         )
 
     def add_running(self):
@@ -221,11 +215,7 @@ class TrainPacer(LiteXModule):
             self.state.eq(TransmitState.RUNNING),
             self.in_program.eq(1),
             self.runs.eq(1),
-            If(self.stop,
-                NextState("DRAIN"),
-            ).Elif(self.is_over,
-                NextState("FINISH"),
-            ),
+            If(self.stop, NextState("DRAIN")).Elif(self.is_over, NextState("FINISH")),
         )
         # A stopped program ends at its final frame, which is thrown away with the rest.
         fsm.act("DRAIN",

@@ -11,7 +11,8 @@ from litex.soc.interconnect.csr import *
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.assign import copied
+from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS, NOW_BITS as FORWARD_NOW_BITS
@@ -128,7 +129,7 @@ class TransmitCounters(LiteXModule):
 
 # Program Path -------------------------------------------------------------------------------------
 
-class ProgramPath(LiteXModule):
+class ProgramPath(RegisterBank):
     """Sends the frames of one program after the other, each on its tick: the stages that all transmit paths share.
 
     Parameters
@@ -277,14 +278,6 @@ class ProgramPath(LiteXModule):
             management.start.eq(self.pace.start_management),
             self.counters.dropped.eq(management.dropped),
         ]
-
-    def add_status(self, names):
-        """Add registers of what the path says of itself."""
-        for name in names:
-            signal   = getattr(self, name)
-            register = CSRStatus(len(signal), name=name, description=STATUS[name])
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
 
 # Transmit Path ------------------------------------------------------------------------------------
 
@@ -453,7 +446,7 @@ class TransmitPath(ProgramPath):
             read.adr.eq(build.header_adr),
             read.re.eq(build.header_re),
             build.header_dat.eq(read.dat),
-            *[getattr(source, name).eq(getattr(build, name)) for name in ("builds", "build_stream", "build_word")],
+            *copied(source, build, "builds", "build_stream", "build_word"),
         ]
 
     def add_fetch(self, source):
@@ -467,11 +460,7 @@ class TransmitPath(ProgramPath):
             build.connect(fetch.sink, omit={"valid", "ready"}),
             build.connect(self.build.sink, omit={"valid", "ready", "fetch", "snap"}),
             build.ready.eq(Mux(build.fetch, fetch.sink.ready, self.build.sink.ready)),
-            If(build.fetch,
-                fetch.source.connect(words),
-            ).Else(
-                self.build.source.connect(words),
-            ),
+            If(build.fetch, fetch.source.connect(words)).Else(self.build.source.connect(words)),
         ]
 
     def add_choice(self, sources, headers):
@@ -489,9 +478,7 @@ class TransmitPath(ProgramPath):
         """Give the stamp the settings of the program, which stand still."""
         stamp = self.stamp
         self.comb += [
-            stamp.payload_offset.eq(shown.payload_offset),
-            stamp.checksum_enable.eq(shown.checksum_enable),
-            stamp.checksum_seed.eq(shown.checksum_seed),
+            *copied(stamp, shown, "payload_offset", "checksum_enable", "checksum_seed"),
             stamp.enable.eq(1),
             stamp.is_late.eq(0),
             stamp.offset.eq(shown.payload_offset + STAMP_OFFSET),
@@ -511,7 +498,7 @@ class TransmitPath(ProgramPath):
             stamp.is_late.eq(~held.checksum_enable | (held.stamp_offset < held.payload_offset)),
         ]
         self.comb += [
-            *[getattr(stamp, name).eq(getattr(held, name)) for name in ("payload_offset", "checksum_enable", "checksum_seed")],
+            *copied(stamp, held, "payload_offset", "checksum_enable", "checksum_seed"),
             *[getattr(stamp, name).eq(getattr(held, f"stamp_{name}"))
                 for name in ("enable", "offset", "octets", "shift", "nibble", "mend")],
         ]
@@ -613,4 +600,4 @@ class ForwardTransmit(ProgramPath):
         self._stop = CSRStorage(1, name="stop", description=STROBES["stop"])
         self.comb += self.stop.eq(self._stop.re)
         of_management = ("management_sent", "management_held", "management_dropped") if hasattr(self, "management") else ()
-        self.add_status(("state", "sent", "late", "underruns", *of_management, "link_up"))
+        self.add_status({name: STATUS[name] for name in ("state", "sent", "late", "underruns", *of_management, "link_up")})

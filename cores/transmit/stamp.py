@@ -17,8 +17,6 @@ PLACE_TICKS = 3 # From where the walk is decided upon to the first octet of the 
 PART        = 16 # Bits of the time in which an octet is looked for at first.
 MEND_OFFSET = 6 # From the identification of IPv4 to the checksum of its header.
 
-# Stamp Inserter -----------------------------------------------------------------------------------
-
 class StampInserter(LiteXModule):
     """Writes the time of its own SFD, and the checksum complement, into each probe frame; in ``timebase``.
 

@@ -39,7 +39,7 @@ RESOURCES = {
     "pll": "EHXPLLL",
     "io": "TRELLIS_IO",
 }
-# Nets of clocks, as nextpnr names them -> domain. Outputs of the PLL are in the order of boards/clocks.py.
+# Nets of clocks, as nextpnr names them -> domain. Outputs of the PLL are in the order of boards/ecp5.py.
 CLOCK_NETS = [
     (re.compile(r"sys_clk|(\w+_)?clkout0"), "sys"),
     (re.compile(r"timebase_clk|(\w+_)?clkout1"), "timebase"),

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from boards_page import main
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.host.base.folders import ROOT
-from liteprobe.soc.build.boards_page import main
 
 FOLDER = ROOT / "docs" / "boards"
 PAGES = {name: f"{name.replace('_', '-')}.md" for name in ("colorlight_i5", "colorlight_i9", "versa_ecp5")}

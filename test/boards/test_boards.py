@@ -8,13 +8,13 @@ from functools import cache
 from types import SimpleNamespace
 
 import pytest
+from boards_page import margin_table
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, board, io_timing
 from liteprobe.cores.memory.sdram import T_RCD, T_RP
 from liteprobe.sim.drivers.tools.compiled import apart
 from liteprobe.soc.build.arguments import board_for
 from liteprobe.soc.build.bitstream import elaborate, summary
-from liteprobe.soc.build.boards_page import margin_table
 from liteprobe.soc.config import ProbeConfig
 
 CASES = [(name, ProbeConfig()) for name in BOARDS] + [

@@ -6,6 +6,8 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -14,7 +16,8 @@ from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli.commands import emulate
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.emulate import Emulation
+from liteprobe.host.report import emulate_page
+from liteprobe.host.run.emulate import ClassDelays, DirectionLook, Emulation
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
@@ -277,3 +280,21 @@ def test_a_small_screen_cuts_no_figure_and_an_empty_queue_has_an_empty_bar(
     assert lines_with(small[0], "class", "arrived", "sent", "dropped", "late")
     assert lines_with(small[0], "voice") and not any("…" in text for text in small)
     assert lines_with(screen(look, 120, 80), "rest ··········")
+
+
+@pytest.mark.parametrize(
+    ("least_ms", "most_ms", "scale"), [(1, 100, "log"), (4, 21, "log"), (4, 19, "linear"), (5, 5, "linear")]
+)
+def test_delays_are_drawn_over_their_logarithm_where_they_span_more_than_a_factor_of_five(
+    monkeypatch: pytest.MonkeyPatch, least_ms: float, most_ms: float, scale: str
+) -> None:
+    """Over less, a logarithmic axis has a tick or none."""
+    monkeypatch.setattr(emulate_page, "svg", lambda figure, _: figure.axes[0].get_xscale())
+    some = ClassDelays(1e6 * least_ms, 1e6 * most_ms, 0.0, (0, 0, 3, *[0] * 29), 8.0)
+    none = ClassDelays(None, None, 0.0, (0,) * 32, 8.0)
+
+    def drawn(*delays: ClassDelays) -> str:
+        classes = [SimpleNamespace(name=str(number), delays=one) for number, one in enumerate(delays)]
+        return emulate_page.draw_delays(cast(DirectionLook, SimpleNamespace(classes=classes, way="there")))
+
+    assert (drawn(none, some), drawn(none)) == (scale, "linear")

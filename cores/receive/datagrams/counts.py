@@ -11,8 +11,6 @@ from litex.gen import *
 ACCEPTED, DATAGRAMS, REPEATED, EARLY, FULL, REFUSED, STRANGE, NOTHING = range(8)
 COUNTS = 8 # Words of each ring.
 
-# Counts -------------------------------------------------------------------------------------------
-
 class DatagramCounts(LiteXModule):
     """Keeps 32-bit numbers of each ring in LUT RAM, and adds to one of them at a time.
 

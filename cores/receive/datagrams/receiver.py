@@ -12,6 +12,7 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.capture.export import FrameArbiter
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_MAGIC, REPLAY_PORT, RING_WORDS, DatagramFlag
 from liteprobe.cores.memory.ring_writer import RingWriter
@@ -156,8 +157,7 @@ class ManagementBypass(LiteXModule):
             sink.ready.eq(self.is_head | (fifo.level < PASS_WORDS - HEAD_WORDS)),
             fifo.write.eq(sink.valid & sink.ready),
             fifo.write_data.eq(Cat(sink.data, sink.last, sink.last_be[1] | sink.last_be[3], sink.last_be[2] | sink.last_be[3])),
-            fifo.keep.eq(self.keep),
-            fifo.rewind.eq(self.rewind),
+            *copied(fifo, self, "keep", "rewind"),
             out.valid.eq(fifo.is_there),
             Cat(out.data, out.last, octets).eq(fifo.read_data),
             out.last_be.eq(Mux(out.last, 1 << octets, 0)),
@@ -314,13 +314,9 @@ class DatagramReceiver(RingFiller):
             head.take.eq(self.taken & (line != 0)), # Behind the header ``line`` stands still.
             head.line.eq(line - 1),
             head.word.eq(Cat(self.carry, sink.data[:16])),
-            head.lease.eq(self.lease),
-            head.is_held.eq(self.is_held),
-            head.is_open.eq(self.is_open),
+            *copied(head, self, "lease", "is_held", "is_open"),
             *[to.eq(session) for to, session in zip(head.sessions, self.sessions)],
-            passing.sink.data.eq(sink.data),
-            passing.sink.last.eq(sink.last),
-            passing.sink.last_be.eq(sink.last_be),
+            *copied(passing.sink, sink, "data", "last", "last_be"),
             passing.is_head.eq(fsm.ongoing("HEAD")),
             passing.source.connect(self.source),
         ]
@@ -390,10 +386,7 @@ class DatagramReceiver(RingFiller):
             NextValue(is_ahead, sum_[-1]),
             NextState("SUBTRACT"),
         )
-        fsm.act("SUBTRACT",
-            NextValue(has_space, space[-2:] != 0b11),
-            NextState("JUDGE"),
-        )
+        fsm.act("SUBTRACT", NextValue(has_space, space[-2:] != 0b11), NextState("JUDGE"))
         fsm.act("JUDGE",
             NextValue(self.left, head.words),
             NextState("REST"),
@@ -430,9 +423,7 @@ class DatagramReceiver(RingFiller):
             If(self.taken,
                 NextValue(self.left, self.left - 1),
                 If(self.left == 1, NextState("REST")),
-                If(sink.last & ((self.left != 1) | self.is_cut),
-                    NextValue(self.kind, STRANGE),
-                ),
+                If(sink.last & ((self.left != 1) | self.is_cut), NextValue(self.kind, STRANGE)),
             ),
             If(self.taken & sink.last, NextState("REST")),
             If(self.is_over, NextValue(self.kind, STRANGE), NextState("REST")),
@@ -504,24 +495,16 @@ class DatagramReceiver(RingFiller):
         fsm.act("RESTARTING-2",
             If(Array(self.is_restarted)[ring], NextState("SETTLE-OPEN")), # ``released`` follows the reader.
         )
-        fsm.act("SETTLE-OPEN",
-            NextState("HEAD"),
-        )
+        fsm.act("SETTLE-OPEN", NextState("HEAD"))
 
     def add_answers(self):
         """Tell the hosts."""
         head, counts, answers = self.head, self.counts, self.answers
         self.comb += [
-            answers.take.eq(head.take),
-            answers.line.eq(head.line),
-            answers.word.eq(head.word),
-            answers.ring.eq(head.ring),
-            answers.is_present.eq(head.is_present),
-            answers.asks.eq(head.asks),
-            *[getattr(answers, name).eq(getattr(self, name)) for name in ("is_open", "lease", "is_running", "is_starved")],
+            *copied(answers, head, "take", "line", "word", "ring", "is_present", "asks"),
+            *copied(answers, self, "is_open", "lease", "is_running", "is_starved"),
             answers.is_bad.eq(self.is_bad),
-            counts.read_ring.eq(answers.read_ring),
-            counts.read_kind.eq(answers.read_kind),
+            *copied(counts, answers, "read_ring", "read_kind"),
             answers.can_read.eq(counts.can_read),
             answers.count.eq(counts.data),
         ]

@@ -17,8 +17,6 @@ from liteprobe.cores.receive.datagrams.ring import RingFiller
 LINE_BITS = log2_int(BURST_WORDS)
 LEFT_BITS = bits_for(SLOT_WORDS)
 
-# Slot Receiver ------------------------------------------------------------------------------------
-
 class SlotReceiver(RingFiller):
     """Writes what the slots of a `SlotReader` carry into the ring of a port, as `DatagramReceiver` does with datagrams.
 
@@ -199,17 +197,10 @@ class SlotReceiver(RingFiller):
             # A line that is cut is taken back.
             writer.rewind.eq(~self.is_running | (fsm.ongoing("KEEP") & ~self.is_ours)),
         ]
-        fsm.act("MEASURE",
-            NextValue(line, Mux(self.left < to_line, self.left, to_line)),
-            NextState("ROOM"),
-        )
+        fsm.act("MEASURE", NextValue(line, Mux(self.left < to_line, self.left, to_line)), NextState("ROOM"))
         fsm.act("ROOM",
             NextValue(self.size, line),
-            If(~self.is_ours,
-                NextState("COUNT"),
-            ).Elif(has_space,
-                NextState("ENTER"),
-            ),
+            If(~self.is_ours, NextState("COUNT")).Elif(has_space, NextState("ENTER")),
         )
         fsm.act("ENTER",
             writer.sink.valid.eq(self.is_running),
@@ -301,9 +292,7 @@ class SlotReceiver(RingFiller):
         opener.act("RESTARTING-2",
             If(self.is_restarted, NextState("SETTLE")), # ``released`` follows the reader.
         )
-        opener.act("SETTLE",
-            NextState("IDLE"),
-        )
+        opener.act("SETTLE", NextState("IDLE"))
 
     def add_bus(self):
         """Show the counts, while nothing is counted."""

@@ -8,6 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.capture.export import DatagramFramer
 from liteprobe.cores.formats import DATAGRAM_MAGIC, REPLAY_PORT, STATUS_DATAGRAMS, STATUS_SHARES, STATUS_WORDS
 from liteprobe.cores.octets import swapped
@@ -233,9 +234,7 @@ class DatagramStatus(LiteXModule):
         may_tell = Signal(reset=1) # No stranger was answered since the last tick.
         peers    = self.peers
         self.comb += [
-            peers.take.eq(self.take),
-            peers.line.eq(self.line),
-            peers.word.eq(self.word),
+            *copied(peers, self, "take", "line", "word"),
             peers.owner.eq(Mux(self.is_present, self.ring, stranger)),
             peers.assign.eq(self.judged & (self.is_present | may_tell)),
         ]
@@ -253,9 +252,7 @@ class DatagramStatus(LiteXModule):
         for number, ring in enumerate(self.rings):
             self.comb += [
                 ring.judged.eq(self.judged & self.is_present & (self.ring == number)),
-                ring.accepted.eq(self.accepted),
-                ring.is_early.eq(self.is_early),
-                ring.asks.eq(self.asks),
+                *copied(ring, self, "accepted", "is_early", "asks"),
                 ring.is_open.eq(self.is_open[number]),
                 ring.fetched.eq(self.fetched[number]),
                 ring.tick.eq(tick),

@@ -10,8 +10,6 @@ from litex.gen import *
 from liteprobe.cores.formats import *
 from liteprobe.cores.receive.filter.layouts import access_layout, slot_layout
 
-# Filter Hits --------------------------------------------------------------------------------------
-
 class FilterHits(LiteXModule):
     """Counts hits of rows and terms.
 

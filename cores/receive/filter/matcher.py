@@ -7,6 +7,7 @@ from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import *
 from liteprobe.cores.receive.filter.layouts import access_layout
 from liteprobe.cores.receive.unified.key import key_layout
@@ -185,8 +186,7 @@ class MacRanges(LiteXModule):
         borrow     = Signal()
         difference = Signal(18)
         is_less    = Signal(4, reset_less=True)
-        self.comb += difference.eq(
-            Cat(Constant(0, 1), part) - Cat(Mux(step[:2] == 0, step[2], borrow), self.limit))
+        self.comb += difference.eq(Cat(Constant(0, 1), part) - Cat(Mux(step[:2] == 0, step[2], borrow), self.limit))
         self.sync += [
             borrow.eq(difference[17]),
             If(step[:2] == 2,
@@ -229,8 +229,7 @@ class TermConditions(LiteXModule):
         self.comb += [
             macs.source.eq(held.source_mac),
             macs.destination.eq(held.destination_mac),
-            macs.step.eq(feed.step),
-            macs.limit.eq(feed.limit),
+            *copied(macs, feed, "step", "limit"),
         ]
 
         # A field that the frame hasn't is in no set.
@@ -398,8 +397,7 @@ class FilterMatcher(LiteXModule):
                 vectors.address.eq(getattr(held, name)),
                 vectors.octet.eq(self.age),
                 match.layer3.eq(layer3),
-                match.begins.eq(self.begins),
-                match.runs.eq(self.runs),
+                *copied(match, self, "begins", "runs"),
             ]
             self.sync += [
                 If(self.is_found, match.rows.eq(vectors.rows)),

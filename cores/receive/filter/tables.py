@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import CSRField, CSRStorage
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import *
 from liteprobe.cores.receive.filter.hits import FilterHits
 from liteprobe.cores.receive.filter.layouts import access_layout, feed_layout, slot_layout
@@ -138,10 +139,7 @@ class FilterTables(LiteXModule):
         # # #
 
         self.feed = feed = Record(feed_layout(), reset_less=True)
-        self.comb += [
-            feed.enable.eq(self.enable),
-            feed.drop.eq(self.drop),
-        ]
+        self.comb += copied(feed, self, "enable", "drop")
         self.matchers = [FilterMatcher(feed, port) for port in range(ports)]
         for port, matcher in enumerate(self.matchers):
             self.add_module(name=f"matcher{port}", module=matcher)
@@ -205,7 +203,4 @@ class FilterTables(LiteXModule):
             CSRField("enable", size=1, description="In force; else every frame passes. 0 while tables are changed."),
             CSRField("drop",   size=1, description="Drops what matches, else what doesn't."),
         ])
-        self.comb += [
-            self.enable.eq(self._control.fields.enable),
-            self.drop.eq(self._control.fields.drop),
-        ]
+        self.comb += copied(self, self._control.fields, "enable", "drop")

@@ -9,6 +9,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import GIANT_LENGTH, MIN_LENGTH, IpProtocol, UnifiedFlag
 from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.frames import frame_layout, number_bits
@@ -136,11 +137,7 @@ class UnifiedParser(LiteXModule):
         verdict = Signal(2, reset_less=True)
         self.sync += [
             If(sink.valid,
-                If(sink.last,
-                    words.eq(0)
-                ).Elif(words != full,
-                    words.eq(words + 1)
-                ),
+                If(sink.last, words.eq(0)).Elif(words != full, words.eq(words + 1)),
                 length.eq(Cat(Constant(0, 2), words) + bytes_of_last_be(sink.last_be)),
                 If(words == full, length.eq(0xffff)),
                 verdict.eq(Cat(sink.fcs_error, sink.symbol_error)),
@@ -185,9 +182,7 @@ class UnifiedParser(LiteXModule):
         """Take what a probe says."""
         walk, fields = self.walk, self.probe_fields
         self.comb += [
-            fields.take.eq(walk.take),
-            fields.state.eq(walk.state),
-            fields.position.eq(walk.position),
+            *copied(fields, walk, "take", "state", "position"),
             fields.raw.eq(self.sink.data),
         ]
         self.sync += If(classified, self.is_probe.eq(walk.has_stamp))
@@ -207,8 +202,7 @@ class UnifiedParser(LiteXModule):
         ethertype, protocol, layers, kinds, first, second = held
         self.comb += [
             headers.write.eq(walk.sink.valid),
-            headers.address.eq(walk.address),
-            headers.data.eq(walk.data),
+            *copied(headers, walk, "address", "data"),
             headers.is_idle.eq(~in_frame & ~self.sink.valid),
             headers.close.eq(self.classifies),
             headers.status.eq(Cat(ethertype, protocol, layers, kinds, internal.raw_bits(), Constant(0, 3), first, second)),
@@ -218,9 +212,7 @@ class UnifiedParser(LiteXModule):
             If(self.sink.valid, in_frame.eq(~self.sink.last)),
             If(classified,
                 *[to.eq(value) for to, value in zip(held, known.values())],
-                internal.has_link.eq(walk.has_link),
-                internal.has_fragment.eq(walk.has_fragment),
-                internal.has_transport.eq(walk.has_transport),
+                *copied(internal, walk, "has_link", "has_fragment", "has_transport"),
                 internal.is_tcp.eq(walk.has_tcp),
                 internal.is_probe.eq(walk.has_probe),
             ),
@@ -236,11 +228,9 @@ class UnifiedParser(LiteXModule):
         self.fields    = fields = KeyFields()
         self.comb += [
             fields.write.eq(walk.sink.valid),
-            fields.address.eq(walk.address),
-            fields.data.eq(walk.data),
+            *copied(fields, walk, "address", "data"),
             key.eq(fields.key),
-            key.layer3.eq(walk.layer3),
-            key.protocol.eq(walk.protocol),
+            *copied(key, walk, "layer3", "protocol"),
             key.has_ports.eq(walk.has_transport & any_of(walk.protocol, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.SCTP)),
             key.has_tag.eq(walk.tags != 0),
             key.has_macs.eq(walk.has_link),

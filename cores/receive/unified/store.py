@@ -214,20 +214,18 @@ class HeaderStore(LiteXModule):
         is_any, is_ip, is_ipv6 = layer3 != Layer3.NONE, layer3[1], layer3 == Layer3.IPV6
         is_extra = internal.is_tcp | internal.is_probe
         holds    = Signal()
-        self.comb += [
-            Case(word[2:], {
-                1         : holds.eq((word[:2] != 3) | is_extra),
-                2         : holds.eq(word[:2] < tags),
-                3         : holds.eq(word[:2] < labels),
-                4         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
-                5         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
-                6         : Case(word[:2], {
-                    0 : holds.eq(internal.has_transport),
-                    1 : holds.eq(is_any),
-                    2 : holds.eq(is_ip),
-                    3 : holds.eq((layer3 == Layer3.IPV4) | (is_ipv6 & internal.has_fragment)),
-                }),
-                7         : holds.eq(Mux(word[:2] == 3, is_extra, internal.has_link)),
+        self.comb += Case(word[2:], {
+            1         : holds.eq((word[:2] != 3) | is_extra),
+            2         : holds.eq(word[:2] < tags),
+            3         : holds.eq(word[:2] < labels),
+            4         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
+            5         : holds.eq(is_ipv6 | (is_any & (word[:2] == 0))),
+            6         : Case(word[:2], {
+                0 : holds.eq(internal.has_transport),
+                1 : holds.eq(is_any),
+                2 : holds.eq(is_ip),
+                3 : holds.eq((layer3 == Layer3.IPV4) | (is_ipv6 & internal.has_fragment)),
             }),
-        ]
+            7         : holds.eq(Mux(word[:2] == 3, is_extra, internal.has_link)),
+        })
         return holds

@@ -8,6 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import (
     EXTENSION, EXTENSIONS_MAX, EXTENSION_HEADERS, LABELS_MAX, LABEL_KINDS, SIGNATURE, TAGS_MAX, TAG_KINDS, UNIFIED_PLACES,
     IpProtocol, Layer3,
@@ -181,9 +182,7 @@ class PacketBound(LiteXModule):
                 odd.eq(0) # The frame has a word there.
             ),
             # Headers lie half a word further than the stream's words.
-            If(self.finish,
-                tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3])),
-            ),
+            If(self.finish, tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3]))),
         ]
 
 # Unified Walk -------------------------------------------------------------------------------------
@@ -271,12 +270,11 @@ class UnifiedWalk(LiteXModule):
 
         self.words = words = WordPlaces()
         self.comb += [
-            *[getattr(words, name).eq(getattr(self, name)) for name in ("state", "position", "walked", "tags", "labels")],
+            *copied(words, self, "state", "position", "walked", "tags", "labels"),
             words.raw.eq(sink.data),
             words.half.eq(half),
             words.is_first.eq(is_first),
-            self.address.eq(words.address),
-            self.data.eq(words.data),
+            *copied(self, words, "address", "data"),
         ]
 
         # Walk.

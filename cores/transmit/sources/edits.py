@@ -30,8 +30,6 @@ def window(words, is_odd):
     halves = [swapped(words[:16]), swapped(words[16:])]
     return Mux(is_odd, Cat(halves[0], halves[1]), Cat(halves[1], halves[0]))
 
-# Header Edits -------------------------------------------------------------------------------------
-
 class HeaderEdits(LiteXModule):
     """Holds back each edit of a header until the words that it touches are read for the frame before.
 

@@ -11,8 +11,6 @@ from litex.soc.interconnect import wishbone
 
 WORD_BITS = 32
 
-# Engine Memory ------------------------------------------------------------------------------------
-
 class EngineMemory(LiteXModule):
     """Words with one port to read and one to write; the bus has them in cycles in which the engine has neither.
 

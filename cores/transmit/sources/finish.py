@@ -101,13 +101,7 @@ class FrameFinish(LiteXModule):
         fsm.act("IDLE",
             self.may_edit.eq(1),
             sink.ready.eq(1),
-            If(sink.valid,
-                If(sink.final,
-                    NextState("PASS"),
-                ).Else(
-                    NextState("WAIT"),
-                ),
-            ),
+            If(sink.valid, If(sink.final, NextState("PASS")).Else(NextState("WAIT"))),
         )
         fsm.act("WAIT",
             self.may_edit.eq(1),
@@ -115,17 +109,9 @@ class FrameFinish(LiteXModule):
         )
         for n, (state, next_state) in enumerate([
             ("NETWORK", "UDP"), ("UDP", "FOLD"), ("FOLD", "CHECKSUM")]):
-            fsm.act(state,
-                steps[n].eq(1),
-                NextState(next_state),
-            )
-        fsm.act("CHECKSUM",
-            edit.valid.eq(setting("ipv4_write")),
-            NextState("WRITE"),
-        )
-        fsm.act("WRITE",
-            If(self.is_written, NextState("PASS")),
-        )
+            fsm.act(state, steps[n].eq(1), NextState(next_state))
+        fsm.act("CHECKSUM", edit.valid.eq(setting("ipv4_write")), NextState("WRITE"))
+        fsm.act("WRITE", If(self.is_written, NextState("PASS")))
         fsm.act("PASS",
             If(~source.valid | source.ready,
                 self.ipv4.clear.eq(1),

@@ -16,8 +16,6 @@ def field(word, name, fields=STREAM_FIELDS):
     """Return the part of a word that is a field of its name."""
     return word[fields[name].low:fields[name].high]
 
-# Length Draw --------------------------------------------------------------------------------------
-
 class LengthDraw(LiteXModule):
     """Chooses the length of a frame from the words of its stream, as they are read: random state, length, length state.
 
@@ -111,11 +109,7 @@ class LengthDraw(LiteXModule):
         chosen = Signal(LENGTH_BITS)
         step   = Signal(4)
         self.comb += [
-            If(is_picked,
-                offset.eq(self.product[16:]),
-            ).Elif(is_list,
-                offset.eq(self.current[:INDEX_BITS]),
-            ),
+            If(is_picked, offset.eq(self.product[16:])).Elif(is_list, offset.eq(self.current[:INDEX_BITS])),
             chosen.eq(self.least + offset),
             self.list_adr.eq(chosen),
             self.list_read.eq(step[0] & is_list),

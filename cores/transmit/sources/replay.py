@@ -7,9 +7,10 @@ from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
-from litex.soc.interconnect.csr import *
+from litex.soc.interconnect.csr import CSRStorage
 
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.assign import copied
+from liteprobe.cores.bus import RegisterBank
 from liteprobe.cores.formats import (
     MAX_LENGTH, MIN_LENGTH, NO_SEQUENCE, RING_WORDS, STAMP_OFFSET_MIN, TRACE_FLAGS_BIT, TRACE_LENGTH_BIT, TRACE_SNAP_BIT,
     TRACE_STAMP_MEND_BIT, TRACE_STAMP_NIBBLE_BIT, TRACE_STAMP_OCTETS_BIT, TRACE_STAMP_OFFSET_BIT, TRACE_STAMP_SHIFT_BIT,
@@ -243,7 +244,7 @@ class ReplaySource(ProgramSource):
         """Tell a record of which no frame can be made; a WAIT has nothing to be wrong in but its flags."""
         source, check = self.source, self.check
         self.comb += [
-            *[getattr(check, name).eq(getattr(source, name)) for name in ("length", "snap", "stamp_offset", "stamp_octets")],
+            *copied(check, source, "length", "snap", "stamp_offset", "stamp_octets"),
             check.flags.eq(self.flags),
             source.stamp_enable.eq(check.has_stamp),
         ]
@@ -317,9 +318,7 @@ class ReplaySource(ProgramSource):
         self.add_words()
         self.add_frame()
         fsm.act("STOP", NextState("END"))
-        fsm.act("END",
-            If(self.source.ready, NextState("IDLE")),
-        )
+        fsm.act("END", If(self.source.ready, NextState("IDLE")))
 
     def add_words(self):
         """Take the first words of a record."""
@@ -407,7 +406,7 @@ class ReplaySource(ProgramSource):
 
 # Replay Port --------------------------------------------------------------------------------------
 
-class ReplayPort(LiteXModule):
+class ReplayPort(RegisterBank):
     """Joins a `ReplaySource`, and a `SetsSource` where there is one, to the ring in the memory and what fills it; in ``sys``.
 
     Parameters
@@ -463,11 +462,8 @@ class ReplayPort(LiteXModule):
         restarts    = Signal() # and from ``restart`` on, until the reader begins anew.
         of_ring     = source.is_chosen if sets is None else source.is_chosen | sets.is_chosen
         self.comb += [
-            source.level.eq(reader.level),
-            source.fetched.eq(reader.fetched),
-            source.written.eq(self.written),
-            source.prime.eq(self.prime),
-            source.loops.eq(self.loops),
+            *copied(source, reader, "level", "fetched"),
+            *copied(source, self, "written", "prime", "loops"),
             source.open.eq(is_opening),
             reader.written.eq(self.written),
             reader.wraps.eq(source.wraps),
@@ -515,11 +511,7 @@ class ReplayPort(LiteXModule):
 
     def add_csr(self):
         """Add the registers of the contract (docs/design/replay.md)."""
-        for name, description in SETTINGS.items():
-            signal   = getattr(self, name)
-            register = WriteOnlyCSR(len(signal), name=name, description=description, reset=int(name == "loops"))
-            setattr(self, f"_{name}", register)
-            self.comb += signal.eq(register.storage)
+        self.add_settings(SETTINGS, loops=1)
         for name, description in STROBES.items():
             register = CSRStorage(1, name=name, description=description)
             setattr(self, f"_{name}", register)
@@ -527,8 +519,4 @@ class ReplayPort(LiteXModule):
 
     def add_counters(self):
         """Add registers of what is counted, where no `DatagramReceiver` shows it."""
-        for name, description in COUNTERS.items():
-            signal   = getattr(self, name)
-            register = CSRStatus(len(signal), name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
+        self.add_status(COUNTERS)

@@ -9,7 +9,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.assign import copied
+from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
 from liteprobe.cores.formats import (
     BLOCK_TABLE_ENTRIES, SETS_AHEAD, SET_FIELD_OCTETS, SET_LEAD_TICKS, TABLE_ENTRIES, SetError, SetField,
 )
@@ -364,7 +365,7 @@ class SetsSource(ProgramSource):
             parser.stop.eq(self.ends),
             parser.has_space.eq(queue.has_space),
             queue.clear.eq(self.begins),
-            *[getattr(queue, name).eq(getattr(parser, name)) for name in ("write", "slot", "half", "push", "control")],
+            *copied(queue, parser, "write", "slot", "half", "push", "control"),
             queue.read_slot.eq(edits.read_slot),
             edits.read_half.eq(queue.read_half),
             edits.fields.eq(self.fields),
@@ -377,9 +378,7 @@ class SetsSource(ProgramSource):
         fsm, queue, slots, user = self.fsm, self.queue, self.slots, self.user
         is_filled = Signal()
         self.sync += is_filled.eq((self.written >= self.prime) | self.parser.is_ended)
-        fsm.act("IDLE",
-            If(self.arm, NextState("BEGIN")),
-        )
+        fsm.act("IDLE", If(self.arm, NextState("BEGIN")))
         # Entries of the table that a program before this one asked for may still come.
         fsm.act("BEGIN",
             If(queue.is_idle,
@@ -387,13 +386,7 @@ class SetsSource(ProgramSource):
                 NextState("FILL"),
             ),
         )
-        fsm.act("FILL",
-            If(self.stop,
-                NextState("END"),
-            ).Elif(is_filled,
-                NextState("CHOOSE"),
-            ),
-        )
+        fsm.act("FILL", If(self.stop, NextState("END")).Elif(is_filled, NextState("CHOOSE")))
         fsm.act("CHOOSE",
             If(self.stop | (slots.valid & slots.empty),
                 NextState("END"),
@@ -421,9 +414,7 @@ class SetsSource(ProgramSource):
     def add_frame(self):
         """Pass a frame on once its header is edited, and the last one at the end."""
         fsm, slots, user = self.fsm, self.slots, self.user
-        fsm.act("EDIT",
-            If(self.edits.is_done, NextState("SHOW")),
-        )
+        fsm.act("EDIT", If(self.edits.is_done, NextState("SHOW")))
         fsm.act("SHOW",
             user.frame.valid.eq(1),
             self.shows.eq(user.frame.ready),
@@ -449,8 +440,7 @@ class SetsSource(ProgramSource):
             self.is_active.eq(~fsm.ongoing("IDLE")),
             user.is_chosen.eq(self.is_active),
             user.is_modified.eq(1),
-            user.frame.sequence.eq(slots.sequence),
-            user.frame.due.eq(slots.due),
+            *copied(user.frame, slots, "sequence", "due"),
             user.frame.length.eq(self.length),
             *[getattr(user.frame, name).eq(word) for name, word in zip(("control", "places", "fields", "sums"), self.template)],
         ]
@@ -514,7 +504,7 @@ class SetsSource(ProgramSource):
 
 # Set Registers ------------------------------------------------------------------------------------
 
-class SetRegisters(LiteXModule):
+class SetRegisters(RegisterBank):
     """Gives the settings and the counters of a `SetsSource` to the bus.
 
     Parameters
@@ -533,8 +523,4 @@ class SetRegisters(LiteXModule):
             self.comb += signal.eq(register.storage)
         self._arm = CSRStorage(1, name="arm", description="Write: begin a program of sets, as arm of port<n>_tx a train.")
         self.comb += sets.request.eq(self._arm.re)
-        for name, description in STATUS.items():
-            signal   = getattr(sets, name)
-            register = CSRStatus(len(signal), name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += register.status.eq(signal)
+        self.add_status(STATUS, sets)

@@ -5,11 +5,9 @@
 
 from migen import *
 
-from litex.gen import *
+from liteprobe.cores.bus import RegisterBank
 
-# Program Source -----------------------------------------------------------------------------------
-
-class ProgramSource(LiteXModule):
+class ProgramSource(RegisterBank):
     """Emits the frames of programs of one kind; a `TransmitPath` takes a list of them, and `join` makes one a part of it.
 
     A source with ``is_scheduled`` has its frames described by the path's `TrainSchedule`, whose ``length`` and end it says.

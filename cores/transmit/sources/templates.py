@@ -8,6 +8,7 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, STREAMS
 from liteprobe.cores.transmit.frames import descriptor_description
 from liteprobe.cores.transmit.sources.edits import HeaderEdits, edit_description
@@ -76,8 +77,7 @@ class TemplateStore(LiteXModule):
                 edit.adr.eq(Mux(self.edit, self.adrs[n], bus.adr[:ADDRESS_BITS])),
                 edit.dat_w.eq(Mux(self.edit, self.dat_w[part], bus.dat_w[part])),
                 edit.we.eq(Mux(self.edit, self.writes[n], take & bus.we)),
-                read.adr.eq(self.read.adr),
-                read.re.eq(self.read.re),
+                *copied(read, self.read, "adr", "re"),
                 self.read.dat[part].eq(read.dat_r),
             ]
             self.sync += self.value[part].eq(edit.dat_r)
@@ -155,7 +155,7 @@ class FrameTemplates(LiteXModule):
             edits.has_frame.eq(self.source.valid),
             edits.frame_stream.eq(self.source.stream),
             edits.taken.eq(self.source.ready),
-            *[getattr(edits, name).eq(getattr(self, name)) for name in ("builds", "build_stream", "build_word")],
+            *copied(edits, self, "builds", "build_stream", "build_word"),
             edits.grant.eq(~self.read),
             headers.edit.eq(self.read | edits.write),
             headers.writes.eq(edits.writes & Replicate(edits.write & edits.grant, 2)),
@@ -169,7 +169,7 @@ class FrameTemplates(LiteXModule):
         def joined(user):
             return [
                 user.frame.connect(finish.sink),
-                *[getattr(finish, name).eq(getattr(user, name)) for name in ("is_modified", "half")],
+                *copied(finish, user, "is_modified", "half"),
             ]
         chosen = joined(users[0])
         for user in users[1:]:

@@ -8,10 +8,9 @@ from migen import *
 from litex.gen import *
 from litex.soc.interconnect import stream
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import SEQUENCE_OFFSET, STAMP_OCTETS, STAMP_OFFSET
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
-
-# Train Schedule -----------------------------------------------------------------------------------
 
 class TrainSchedule(LiteXModule):
     """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains; in ``sys``.
@@ -97,9 +96,7 @@ class TrainSchedule(LiteXModule):
                     frames.eq(self.count),
                     trains.eq(trains - 1),
                 ),
-                If(source.final,
-                    self.is_active.eq(0),
-                ),
+                If(source.final, self.is_active.eq(0)),
             ).Elif(self.start & ~self.is_active,
                 frames.eq(self.count),
                 trains.eq(self.repeats),
@@ -118,10 +115,7 @@ class TrainSchedule(LiteXModule):
             source.stream.eq(0),
             source.header_words.eq((self.payload_offset + SEQUENCE_OFFSET)[2:]),
             source.with_probe.eq(1),
-            source.fill.eq(self.fill),
-            source.payload_offset.eq(self.payload_offset),
-            source.checksum_enable.eq(self.checksum_enable),
-            source.checksum_seed.eq(self.checksum_seed),
+            *copied(source, self, "fill", "payload_offset", "checksum_enable", "checksum_seed"),
             source.stamp_enable.eq(1),
             source.stamp_offset.eq(self.payload_offset + STAMP_OFFSET),
             source.stamp_octets.eq(STAMP_OCTETS - 1),

@@ -5,7 +5,7 @@
 
 import random
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +143,7 @@ def packets(count: int, seed: int, load: float, shortest: int = 60, longest: int
         now += chance.expovariate(1 / mean_ns) if load < 1 else TICK_NS * (len(octets) + OVERHEAD)
 
 
-def write(path: Path, made: Sequence[Packet]) -> None:
+def write(path: Path, made: Iterable[Packet]) -> None:
     """Write a pcap of nanoseconds."""
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", NANOSECONDS, 2, 4, 0, 0, 1 << 18, 1))

@@ -42,6 +42,12 @@ class Figure:
         return f"{self.name} {self.value:.6g} {self.unit} {sign}{self.target:g} {'ok' if self.is_ok else 'short'}"
 
 
+def note(*lines: object) -> None:
+    """Print lines beside the figures, on stderr."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
+
+
 class Size(IntEnum):
     """Says how much a row does: as a test, in a bench, in a bench with ``--full``."""
 

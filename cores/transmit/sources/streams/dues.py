@@ -13,8 +13,6 @@ DUE_BITS    = 64
 OFFSET_BITS = 33 # Signed.
 STREAM_BITS = log2_int(STREAMS)
 
-# Due Search ---------------------------------------------------------------------------------------
-
 class DueSearch(LiteXModule):
     """Keeps the tick at which each stream is due, and finds the first one, the lowest number on a tie.
 

@@ -13,8 +13,6 @@ WORD_BITS = 32
 HALF_BITS = WORD_BITS//2
 FAST      = 4 # Leading zeros that are taken at once.
 
-# Exponential Interval -----------------------------------------------------------------------------
-
 class ExponentialInterval(LiteXModule):
     """Turns a random number into an interval: mean * -ln(u/2^32), by leading zeros and a table.
 
@@ -72,24 +70,13 @@ class ExponentialInterval(LiteXModule):
             If(m[-1], NextState("LOOK-UP")),
         )
         fsm.act("LOOK-UP", NextState("ADD"))
-        fsm.act("ADD",
-            adds.eq(1),
-            NextState("MULTIPLY"),
-        )
+        fsm.act("ADD", adds.eq(1), NextState("MULTIPLY"))
         fsm.act("MULTIPLY", NextState("SUM"))
         fsm.act("SUM",      NextState("READY"))
         self.comb += added.eq(Mux(adds, part, Mux(fast, FAST*LN2, LN2)))
         self.sync += [
-            If(self.is_ready,
-                m.eq(self.u),
-            ).Elif(shifts,
-                m.eq(Mux(fast, m << FAST, m << 1)),
-            ),
-            If(self.start,
-                e.eq(0),
-            ).Elif(shifts | adds,
-                e.eq(e + added),
-            ),
+            If(self.is_ready, m.eq(self.u)).Elif(shifts, m.eq(Mux(fast, m << FAST, m << 1))),
+            If(self.start, e.eq(0)).Elif(shifts | adds, e.eq(e + added)),
         ]
         self.add_product(e)
 

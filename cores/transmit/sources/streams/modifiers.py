@@ -23,8 +23,6 @@ LAST_PHASE = 4
 
 VALUE_PAIR, RANDOM_PAIR = MODIFIER_FIELDS["value"].word//BANKS, MODIFIER_FIELDS["random"].word//BANKS
 
-# Modifier Engine ----------------------------------------------------------------------------------
-
 class ModifierEngine(LiteXModule):
     """Applies the modifiers of a stream to its header, one every five cycles, and writes their state.
 

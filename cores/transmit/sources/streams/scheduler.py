@@ -426,9 +426,7 @@ class StreamScheduler(LiteXModule):
                 NextState("LOOK"),
             ),
         )
-        fsm.act("BEGIN",
-            If(reader.of_begin[Word.PHASE], NextState("OFFSET")),
-        )
+        fsm.act("BEGIN", If(reader.of_begin[Word.PHASE], NextState("OFFSET")))
         fsm.act("OFFSET", # It is on its way from the word that was held.
             dues.shows_zero.eq(self.is_armed),
             dues.shows_elapsed.eq(1),

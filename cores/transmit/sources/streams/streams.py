@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.bus import WriteOnlyCSR
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import LIST_WORDS, NO_SEQUENCE, SENT_WORDS, STREAMS
 from liteprobe.cores.transmit.sources.engine_memory import EngineMemory
 from liteprobe.cores.transmit.sources.source import ProgramSource
@@ -19,8 +19,8 @@ from liteprobe.cores.transmit.sources.templates import FrameTemplates, TemplateU
 
 # Registers, in ``port<n>_tx``: their names begin with the source's.
 SETTINGS = {
-    "mask": (STREAMS, "Streams that streams_arm begins, bit n is stream n."),
-    "hold": (1, "The program goes on when no stream has frames any more, until stop."),
+    "mask": "Streams that streams_arm begins, bit n is stream n.",
+    "hold": "The program goes on when no stream has frames any more, until stop.",
 }
 
 STROBES = {
@@ -245,10 +245,9 @@ class StreamSource(ProgramSource):
         """Let the scheduler begin with a frame when the modifiers of the one before are done."""
         scheduler, modifiers, user, source = self.scheduler, self.modifiers, self.user, self.source
         self.comb += [
-            *[getattr(scheduler, name).eq(getattr(self, name)) for name in ("elapsed", "mask", "stop", "hold", "begin", "end")],
+            *copied(scheduler, self, "elapsed", "mask", "stop", "hold", "begin", "end"),
             scheduler.arm.eq(self.arm & ~self.is_active),
-            self.is_primed.eq(scheduler.is_primed),
-            self.active.eq(scheduler.active),
+            *copied(self, scheduler, "is_primed", "active"),
             scheduler.may_begin.eq(modifiers.is_idle),
             modifiers.start.eq(scheduler.begins),
             modifiers.stream.eq(scheduler.next_stream),
@@ -265,7 +264,7 @@ class StreamSource(ProgramSource):
         scheduler, modifiers, user, lists = self.scheduler, self.modifiers, self.user, self.lists
         self.comb += [
             modifiers.may_edit.eq(self.templates.may_edit),
-            *[getattr(user, name).eq(getattr(modifiers, name)) for name in ("half", "in_ipv4", "in_seed")],
+            *copied(user, modifiers, "half", "in_ipv4", "in_seed"),
             modifiers.edit.connect(user.edit),
             lists.read.eq(modifiers.list_read | scheduler.list_read),
             lists.read_adr.eq(Mux(modifiers.list_read, modifiers.list_adr, scheduler.list_adr)),
@@ -292,8 +291,7 @@ class StreamSource(ProgramSource):
             # It stays primed after a program.
             self.may_start.eq(self.is_primed & self.is_chosen),
             sent.taken.eq(path.announce.taken.o & ~path.descriptors.empty),
-            sent.stream.eq(path.descriptors.stream),
-            sent.sequence.eq(path.descriptors.sequence),
+            *copied(sent, path.descriptors, "stream", "sequence"),
             sent.late.eq(pulses["late"] & self.is_chosen),
             sent.sent.eq(pulses["sent"] & self.is_chosen),
             sent.clear.eq(path.clear | (path.taken & self.is_chosen)),
@@ -301,10 +299,7 @@ class StreamSource(ProgramSource):
 
     def add_csr(self):
         """Add the registers of the contract."""
-        for name, (width, description) in SETTINGS.items():
-            register = WriteOnlyCSR(width, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += getattr(self, name).eq(register.storage)
+        self.add_settings(SETTINGS)
         self._arm = CSRStorage(1, name="arm",
             description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
         self.comb += self.request.eq(self._arm.re)
