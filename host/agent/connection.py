@@ -54,15 +54,7 @@ class Connection:
     A connection that was lost and is there again gets the request that waits for its answer once more; the agent knows it by
     its number.
 
-    Parameters
-    ----------
-    agent_key : bytes or None
-        Public key of the agent.
-
-    Raises
-    ------
-    UsageError
-        When the address isn't one, or keys are missing.
+    ``agent_key``: public key of the agent. Raises UsageError when the address isn't one, or keys are missing.
     """
 
     def __init__(self, address: str, keys: Keys | None, agent_key: bytes | None) -> None:
@@ -83,12 +75,8 @@ class Connection:
     def ask(self, request: AgentRequest, limit_s: float) -> AgentAnswer:
         """Send a request and return its answer, which may be an error of the device.
 
-        Raises
-        ------
-        AgentUnreachableError
-            When there is none in time, or the keys are wrong.
-        MessageError
-            When something else than an agent of this version answers.
+        Raises AgentUnreachableError when there is none in time, or the keys are wrong; MessageError when something else
+        than an agent of this version answers.
         """
         frames = message.request_frames(request)
         end_s = time.monotonic() + limit_s
@@ -153,10 +141,7 @@ class Connection:
     def _heed(self) -> bool:
         """Take news of the connection; return whether it is there anew.
 
-        Raises
-        ------
-        AgentUnreachableError
-            When the handshake failed for a reason that waiting doesn't mend.
+        Raises AgentUnreachableError when the handshake failed for a reason that waiting doesn't mend.
         """
         news = recv_monitor_message(self._monitor)
         event, value = news["event"], news["value"]

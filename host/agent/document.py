@@ -94,17 +94,8 @@ class DeviceDocument:
 def read_device(text: str, limit_s: float, name: str = "device.yaml") -> DeviceDocument:
     """Return the device of a YAML document.
 
-    Parameters
-    ----------
-    limit_s : float
-        A command that takes longer is ended (s).
-    name : str
-        Of the file, for messages.
-
-    Raises
-    ------
-    UsageError
-        With name and line where something isn't as docs/agent.md says.
+    ``limit_s``: a command that takes longer is ended (s); ``name``: of the file, for messages. Raises UsageError with
+    name and line where something isn't as docs/agent.md says.
     """
     source = DocumentName(name)
     node = source.compose(text, "a name, and settings or values")

@@ -74,10 +74,7 @@ class Item:
     def taken(self, asked: Scalar | None, returned: Any) -> Scalar:
         """Return the value that a callback has made, sure that it can be sent.
 
-        Raises
-        ------
-        MessageError
-            When the callback returned something else than its type.
+        Raises MessageError when the callback returned something else than its type.
         """
         found = asked if returned is None and self.is_setting else returned
         if self.type == Type.FLOAT and type(found) is int:

@@ -30,10 +30,7 @@ class Keys:
     def read(cls, path: Path | str) -> "Keys":
         """Return the keys of a file that `make_keys` wrote (NAME.key_secret).
 
-        Raises
-        ------
-        UsageError
-            When it isn't there, has no secret key, or others may read it.
+        Raises UsageError when it isn't there, has no secret key, or others may read it.
         """
         public, secret = _certificate(Path(path))
         if secret is None:
@@ -62,10 +59,7 @@ def public_keys(paths: Sequence[Path | str]) -> list[bytes]:
 def make_keys(name: Path | str) -> tuple[Path, Path]:
     """Make a pair of keys: NAME.key, for others, and NAME.key_secret, which only its owner may read.
 
-    Raises
-    ------
-    UsageError
-        When one of the files is there already.
+    Raises UsageError when one of the files is there already.
     """
     public, secret = zmq.curve_keypair()
     paths = Path(f"{name}{PUBLIC_SUFFIX}"), Path(f"{name}{SECRET_SUFFIX}")
@@ -84,10 +78,7 @@ def make_keys(name: Path | str) -> tuple[Path, Path]:
 def check_address(address: str, has_keys: bool, is_agent: bool) -> tuple[str, int]:
     """Return host and port of an address.
 
-    Raises
-    ------
-    UsageError
-        When it isn't one, or names more than this machine, and there are no keys.
+    Raises UsageError when it isn't one, or names more than this machine, and there are no keys.
     """
     match = ADDRESS.fullmatch(address)
     if not match or int(match[2]) > 65535:

@@ -123,13 +123,7 @@ class AgentAnswer:
 
     @property
     def value(self) -> Scalar:
-        """The value.
-
-        Raises
-        ------
-        MessageError
-            When there isn't one, or not as the protocol says.
-        """
+        """The value; MessageError when there isn't one, or not as the protocol says."""
         if self.status != AgentStatus.OK or len(self.body) != 1:
             raise MessageError("the answer has no value")
         return value_of(self.body[0])
@@ -155,10 +149,7 @@ def type_of(value: Scalar) -> Type:
 def value_frame(value: Scalar) -> bytes:
     """Return a value as a frame.
 
-    Raises
-    ------
-    MessageError
-        When it is of another type, out of the bounds of its type, or not finite.
+    Raises MessageError when it is of another type, out of the bounds of its type, or not finite.
     """
     kind = type_of(value)
     head = bytes([kind])
@@ -224,10 +215,7 @@ def is_addressed(frames: Sequence[bytes]) -> bool:
 def request_of(frames: Sequence[bytes]) -> AgentRequest:
     """Return the request of a message that `is_addressed`.
 
-    Raises
-    ------
-    MessageError
-        With the status and the text that the controller gets.
+    Raises MessageError with the status and the text that the controller gets.
     """
     _, version, kind, zero, session, number = REQUEST.unpack_from(frames[0])
     if version != VERSION:

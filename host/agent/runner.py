@@ -38,10 +38,7 @@ class Sessions:
     def take(self, request: AgentRequest, frames: Sequence[bytes], identity: bytes) -> list[bytes] | None:
         """Return None for a request that is new, else what is to be sent again: nothing while it is under way.
 
-        Raises
-        ------
-        MessageError
-            When its number was used before for something else.
+        Raises MessageError when its number was used before for something else.
         """
         known = self._sessions.get(request.session)
         if known is None:
@@ -105,10 +102,7 @@ class Runner:
     A job that is not done by its deadline is given up: where its callback runs, another thread takes the next job, and the
     item of that callback is refused until the callback returns.
 
-    Parameters
-    ----------
-    answer : callable
-        Gets each job once, when it is done or given up; called by the thread that calls the methods.
+    ``answer``: gets each job once, when it is done or given up; called by the thread that calls the methods.
     """
 
     def __init__(self, answer: Callable[[CallbackJob], None]) -> None:

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Opens the sockets of an agent: for requests, for values that are pushed, and one that says whose keys are good."""
+"""Opens the sockets of an agent: for requests, for values that are pushed, and one that says whose keys are good.
+
+Stands alone: what an agent's end of ZeroMQ needs, as connection.py is that of a script; the agent knows neither.
+"""
 
 import os
 from collections.abc import Iterator
@@ -19,13 +22,7 @@ QUEUE = 10_000  # Messages to one peer that wait to be sent.
 
 
 class Sockets:
-    """Listens at an address, and at another port for pushes.
-
-    Parameters
-    ----------
-    clients : list of bytes
-        Public keys that may connect.
-    """
+    """Listens at an address, and at another port for pushes; ``clients``: public keys that may connect."""
 
     def __init__(self, address: str, keys: Keys | None, clients: list[bytes]) -> None:
         self._context = zmq.Context()

@@ -45,13 +45,7 @@ def pattern_of(written: str) -> "re.Pattern[str]":
 
 
 class AllowList:
-    """Lists the files that may be read and written.
-
-    Parameters
-    ----------
-    patterns : sequence of str
-        Absolute, with ``*`` and ``**``.
-    """
+    """Lists the files that may be read and written; ``patterns``: absolute, with ``*`` and ``**``."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = [pattern_of(one) for one in patterns]

@@ -167,10 +167,7 @@ def channels_of(headers: NDArray[np.void]) -> NDArray[np.int64]:
 def are_whole(headers: NDArray[np.void], lengths: NDArray[Any] | None = None) -> NDArray[np.bool_]:
     """Return which blocks may be read: magic, version, channel and lengths are such as the probe writes.
 
-    Parameters
-    ----------
-    lengths : array or None
-        Octets that came of each block; None: all.
+    ``lengths``: octets that came of each block; None: all.
     """
     count, first, kind = (headers[name].astype(np.int64) for name in ("words", "first", "kind"))
     is_whole = (headers["magic"] == BLOCK_MAGIC) & (kind >> 12 == BLOCK_VERSION) & (channels_of(headers) < CHANNELS)
@@ -203,10 +200,8 @@ class _Piece:
 class BlockDecoder:
     """Turns blocks into records, however many at once and of however many channels.
 
-    Parameters
-    ----------
-    first_numbers : mapping or None
-        Number of the first block to come, by channel, where it is known; else the first to come is the first.
+    ``first_numbers``: number of the first block to come, by channel, where it is known; else the first to come is the
+    first.
     """
 
     def __init__(self, first_numbers: Mapping[int, int] | None = None) -> None:

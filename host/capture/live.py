@@ -73,13 +73,7 @@ def watched_words(watch: ClockWatch) -> str:
 
 
 def tai_utc_s(probe: CaptureDevice) -> int:
-    """Return TAI - UTC as the probe knows it.
-
-    Raises
-    ------
-    UsageError
-        When it doesn't.
-    """
+    """Return TAI - UTC as the probe knows it; UsageError when it doesn't."""
     known = probe.timebase.clock.status().tai_utc_s
     if not known:
         raise UsageError("the probe doesn't know TAI - UTC: give it, like --utc 37")
@@ -92,15 +86,8 @@ def open_transport(
     """Return how blocks of ``channels`` will come, before any setting is written; ``stack`` closes it.
 
     Rings that another program has are an error even where any transport would do: a capture over the bus would end its.
-
-    Raises
-    ------
-    UsageError
-        When the link, or the probe, has no such transport.
-    NoProbeError
-        When rings are asked for whose devices can't be opened.
-    ProbeError
-        When another program has the rings, or the driver was made for other gateware.
+    Raises UsageError when the link, or the probe, has no such transport; NoProbeError when rings are asked for whose
+    devices can't be opened; ProbeError when another program has the rings, or the driver was made for other gateware.
     """
     link = probe.link
     if transport.kind == "udp" and not isinstance(link, EtherboneLink):
@@ -141,10 +128,8 @@ def begin(
 ) -> RunningCapture:
     """Tell the probe what is wanted, and begin; ``stack`` undoes it.
 
-    Raises
-    ------
-    UsageError
-        When the probe is to wait for a trigger, and blocks come by DMA, whose pointers don't know what a trigger frees.
+    Raises UsageError when the probe is to wait for a trigger, and blocks come by DMA, whose pointers don't know what a
+    trigger frees.
     """
     if trigger and transport.dma:
         raise UsageError("by DMA all frames come to this host: look for the trigger here (--host-trigger)")

@@ -48,12 +48,7 @@ class _Message(ctypes.Structure):
 class ManyReader:
     """Reads datagrams into slots that follow one another in memory.
 
-    Parameters
-    ----------
-    address : int
-        Of the first slot.
-    size : int
-        Octets of a slot: what is longer is cut.
+    ``address``: of the first slot; ``size``: octets of a slot: what is longer is cut.
     """
 
     def __init__(self, address: int, slots: int, size: int) -> None:
@@ -72,10 +67,7 @@ class ManyReader:
     def read(self, number: int, slot: int, most: int) -> int:
         """Read what waits at socket ``number``, at most ``most`` datagrams, into slots from ``slot`` on; return how many.
 
-        Raises
-        ------
-        OSError
-            When the kernel refuses.
+        Raises OSError when the kernel refuses.
         """
         first = ctypes.byref(self._messages, slot * ctypes.sizeof(_Message))
         count = int(self._call(number, first, most, _DONT_WAIT, None))
@@ -106,10 +98,7 @@ LENGTHS_AT = 8 * CONTROL_WORDS
 def open_socket(address: str = "0.0.0.0", port: int = 0) -> socket.socket:
     """Return a UDP socket with the largest buffer that the kernel gives, at most SOCKET_OCTETS.
 
-    Raises
-    ------
-    ProbeError
-        When the port is taken.
+    Raises ProbeError when the port is taken.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -139,10 +128,7 @@ def buffer_remark(sockets: Sequence[socket.socket]) -> str:
 def open_sockets(channels: Sequence[int], port: int = 0, address: str = "0.0.0.0") -> list[socket.socket]:
     """Return a socket for each channel, on UDP port ``port`` + channel; 0: where such a row of ports is free.
 
-    Raises
-    ------
-    ProbeError
-        When a port is taken.
+    Raises ProbeError when a port is taken.
     """
     for _ in range(1 if port else PORT_TRIES):
         made: list[socket.socket] = []
@@ -213,12 +199,8 @@ class Receiver:
     def look(self, most: int, timeout_s: float = WAIT_S) -> tuple[Blocks, NDArray[np.uint32]]:
         """Return blocks that have come, and their lengths (octets), as views that stay until `free`.
 
-        Waits up to ``timeout_s`` for the first one, and returns none after that.
-
-        Raises
-        ------
-        ProbeError
-            When the process that receives has died.
+        Waits up to ``timeout_s`` for the first one, and returns none after that. Raises ProbeError when the process
+        that receives has died.
         """
         ends = time.monotonic() + timeout_s
         while not (waiting := self.waiting):

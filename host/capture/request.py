@@ -45,13 +45,7 @@ class Sampling:
 
     @classmethod
     def of(cls, text: str) -> "Sampling":
-        """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean.
-
-        Raises
-        ------
-        UsageError
-            When it is none of these.
-        """
+        """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean; UsageError when it is none of these."""
         words = text.split(":")
         by_hash = words[0] == "hash"
         numbers = words[1:] if by_hash else words
@@ -69,13 +63,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class CaptureSettings:
-    """Sets the probe up for a capture.
-
-    Raises
-    ------
-    UsageError
-        When no probe could do it.
-    """
+    """Sets the probe up for a capture; UsageError when no probe could do it."""
 
     channels: tuple[int, ...] = (0,)  # Which channels frames go to, by flow hash.
     snap_length: int = SNAP_MOST  # Octets that a record has of a frame at the most.
@@ -98,10 +86,8 @@ class CaptureSettings:
     def write(self, registers: Registers, ports: Iterable[int]) -> None:
         """Tell the probe, for some of its ports.
 
-        Raises
-        ------
-        UsageError
-            When these settings need the flow hash, and the probe was built without; nothing is written then.
+        Raises UsageError when these settings need the flow hash, and the probe was built without; nothing is written
+        then.
         """
         has_hash = registers.has_flow_hash
         if not has_hash:

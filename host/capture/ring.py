@@ -58,13 +58,7 @@ class ChannelState:
 
 
 class CaptureRing:
-    """Controls the ring of a probe that captures.
-
-    Raises
-    ------
-    UsageError
-        When the probe has none.
-    """
+    """Controls the ring of a probe that captures; UsageError when the probe has none."""
 
     def __init__(self, registers: Registers) -> None:
         if CHANNEL_MEMORY not in registers.memory_names:
@@ -76,12 +70,8 @@ class CaptureRing:
     def start(self, channels: Sequence[int], flush_us: int = 1000, trigger: int = 0) -> None:
         """Share the ring out evenly to ``channels``, and begin: all pointers are 0 then. ``trigger``: the register.
 
-        Raises
-        ------
-        UsageError
-            When there are more channels than blocks for them.
-        ProbeError
-            When the probe doesn't take them.
+        Raises UsageError when there are more channels than blocks for them; ProbeError when the probe doesn't take
+        them.
         """
         share = 1 << (self.blocks // len(channels)).bit_length() - 1 if self.blocks >= len(channels) else 0
         if share < LEAST_BLOCKS * (2 if trigger else 1):

@@ -83,10 +83,7 @@ def capture_recording(
 ) -> CaptureResult:
     """Make files of blocks that were written by a capture with ``blocks``; of ``request``, what a recording can still give.
 
-    Raises
-    ------
-    UsageError
-        When the recording can't be read, or TAI - UTC is to come from a probe.
+    Raises UsageError when the recording can't be read, or TAI - UTC is to come from a probe.
     """
     if request.tai_utc_s == "probe":
         raise UsageError("a recording doesn't know TAI - UTC: give --utc 37, or what it was")

@@ -24,10 +24,7 @@ HELD_WORDS = 1 << 22
 class Merger:
     """Holds records back until none can come any more that belongs before them.
 
-    Parameters
-    ----------
-    window_ns : int
-        How much later than a record's stamp one with an earlier stamp may come.
+    ``window_ns``: how much later than a record's stamp one with an earlier stamp may come.
     """
 
     def __init__(self, window_ns: int = WINDOW_NS) -> None:
@@ -95,12 +92,7 @@ class Selection:
 class CaptureSession:
     """Takes blocks and writes records.
 
-    Parameters
-    ----------
-    window_ns : int
-        How far channels may be apart.
-    progress : callable or None
-        Called with the frames written so far.
+    ``window_ns``: how far channels may be apart; ``progress``: called with the frames written so far.
     """
 
     def __init__(
@@ -123,10 +115,7 @@ class CaptureSession:
     def take(self, blocks: Blocks, lengths: NDArray[Any] | None = None) -> None:
         """Take blocks, shape (blocks, 368); ``lengths`` (octets) where they may be cut.
 
-        Raises
-        ------
-        UsageError
-            When a filter or a trigger is to look at what these frames came without.
+        Raises UsageError when a filter or a trigger is to look at what these frames came without.
         """
         batch = self.decoder.decode(blocks, lengths)
         if self._choice.passes and len(batch):

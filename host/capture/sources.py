@@ -44,10 +44,7 @@ class BlockSource(Protocol):
 class RecordedSource:
     """Blocks of a file, one after the other, as `--blocks` wrote them; ``-`` is stdin.
 
-    Raises
-    ------
-    UsageError
-        When there is no such file, or no blocks are in it.
+    Raises UsageError when there is no such file, or no blocks are in it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -265,12 +262,8 @@ class DmaSource:
     def batches(self) -> Batches:
         """Yield blocks, those of a channel in order; none now and then, so that who takes them sees the time pass.
 
-        What was yielded last, shape (blocks, 368), is overwritten when the next is asked for.
-
-        Raises
-        ------
-        ProbeError
-            When the probe was reset, or doesn't hand over at the end what it has.
+        What was yielded last, shape (blocks, 368), is overwritten when the next is asked for. Raises ProbeError when
+        the probe was reset, or doesn't hand over at the end what it has.
         """
         idle_looks = 0
         while True:

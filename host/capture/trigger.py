@@ -97,13 +97,7 @@ class ProbeTrigger:
 
 
 def free_channel(channels: Sequence[int]) -> int:
-    """Return a channel that no flow goes to.
-
-    Raises
-    ------
-    UsageError
-        When there is none.
-    """
+    """Return a channel that no flow goes to; UsageError when there is none."""
     free = [channel for channel in range(CHANNELS) if channel not in channels]
     if not free:
         raise UsageError("a trigger takes a channel of its own: give 7 --channels at the most, or --host-trigger")

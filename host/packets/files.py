@@ -44,13 +44,7 @@ class Where(NamedTuple):
 
 @dataclass(frozen=True)
 class FileSource:
-    """The frames of a file.
-
-    Raises
-    ------
-    UsageError
-        When it can't be read, or is of another kind.
-    """
+    """The frames of a file; UsageError when it can't be read, or is of another kind."""
 
     path: Path
     repair: bool = False  # Where the file is cut or corrupt, it ends before that, with a note; else that is an error.
@@ -67,23 +61,14 @@ class FileSource:
         object.__setattr__(self, "ticks_per_unit", Fraction(TICKS_PER_SECOND, self.per_second))
 
     def frames(self) -> Iterator[Frames]:
-        """Yield all frames, some at once.
-
-        Raises
-        ------
-        UsageError
-            When a packet can't be replayed.
-        """
+        """Yield all frames, some at once; UsageError when a packet can't be replayed."""
         for packets, count, where in self.packets():
             yield self._frames(packets, count, where)
 
     def packets(self) -> Iterator[tuple[Packets, int, Where]]:
         """Yield packets as they stand in the file, some at once: the first so many of `Packets` are right.
 
-        Raises
-        ------
-        UsageError
-            Where the file is cut or corrupt.
+        Raises UsageError where the file is cut or corrupt.
         """
         self.notes.clear()
         with closing(Window(self.path)) as window:
@@ -174,10 +159,7 @@ ORIGIN_S = 1 << 20  # Times begin here, so that a packet may be from before the 
 def as_pcap(path: Path) -> Iterator[Path]:
     """Lend a little-endian pcap of what is in a capture: itself, if it is one, or if it can't be read at all.
 
-    Raises
-    ------
-    UsageError
-        When a pcapng (or a big-endian pcap) is damaged, or isn't of Ethernet frames.
+    Raises UsageError when a pcapng (or a big-endian pcap) is damaged, or isn't of Ethernet frames.
     """
     start = b""
     if path.is_file():

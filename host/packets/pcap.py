@@ -41,13 +41,7 @@ def fcs_octets(field: int) -> int:
 
 
 class PcapReader:
-    """Reads a pcap.
-
-    Parameters
-    ----------
-    window : Window
-        With the file header at its beginning.
-    """
+    """Reads a pcap; ``window``: with the file header at its beginning."""
 
     def __init__(self, window: Window) -> None:
         self._window = window

@@ -35,13 +35,7 @@ class Interface:
 
 
 class PcapngReader:
-    """Reads a pcapng.
-
-    Parameters
-    ----------
-    window : Window
-        With the first section's header at its beginning.
-    """
+    """Reads a pcapng; ``window``: with the first section's header at its beginning."""
 
     def __init__(self, window: Window) -> None:
         self._window = window

@@ -30,13 +30,7 @@ FRAGMENT_HEADER = EXTENSION | 44
 
 
 def unified_headers(octets: bytes) -> NDArray[np.void]:
-    """Return a view of unified headers as they left the board.
-
-    Raises
-    ------
-    ProbeError
-        If the octets are not whole headers.
-    """
+    """Return a view of unified headers as they left the board; ProbeError if the octets are not whole headers."""
     if len(octets) % UNIFIED_OCTETS:
         raise ProbeError(
             f"{len(octets)} octets are not whole unified headers of {UNIFIED_OCTETS}: give all that the probe sent"

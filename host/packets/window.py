@@ -19,13 +19,7 @@ class CutError(Exception):
 
 
 class Window:
-    """The part of a file that is looked at.
-
-    Raises
-    ------
-    UsageError
-        When the file can't be read.
-    """
+    """The part of a file that is looked at; UsageError when the file can't be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

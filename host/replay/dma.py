@@ -58,6 +58,9 @@ class PortAddresses:
 class DmaFlow:
     """The words of one port on their way.
 
+    Raises ProbeError when another program has the ring, or the device is another channel's; NoProbeError when the
+    device is gone.
+
     Parameters
     ----------
     slots : Slots
@@ -66,13 +69,6 @@ class DmaFlow:
         Of the port's channel, open.
     name : str
         Of the device, for errors.
-
-    Raises
-    ------
-    ProbeError
-        When another program has the ring, or the device is another channel's.
-    NoProbeError
-        When the device is gone.
     """
 
     def __init__(self, slots: Slots, session: ReplaySession, device: Device, name: str, at: PortAddresses) -> None:

@@ -188,12 +188,7 @@ class Urgency:
 class Slots:
     """A ring of datagrams.
 
-    Parameters
-    ----------
-    memory : SharedMemory or None
-        Of another process, with its datagrams; None: it is made.
-    shape : Shape
-        Of a datagram.
+    ``memory``: of another process, with its datagrams; None: it is made; ``shape``: of a datagram.
     """
 
     def __init__(self, count: int = SLOTS, memory: SharedMemory | None = None, shape: Shape = DATAGRAM) -> None:

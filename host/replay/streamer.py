@@ -90,15 +90,12 @@ class Streamer:
     A script whose traces hold functions or classes of its own begins with ``if __name__ == "__main__":``, for these processes
     load it then.
 
+    Raises NoProbeError when there is no route to the probe.
+
     Parameters
     ----------
     sources : mapping of ReplaySession to WordSource
         One a port. The sessions are open at the probe.
-
-    Raises
-    ------
-    NoProbeError
-        When there is no route to the probe.
     """
 
     def __init__(self, target: Target, sources: Mapping[ReplaySession, WordSource]) -> None:
@@ -129,16 +126,8 @@ class Streamer:
     def state(self, port: int) -> StreamState:
         """Return how the stream of a port is.
 
-        Raises
-        ------
-        UsageError
-            When what is streamed is wrong.
-        NoProbeError
-            When nothing answers.
-        LeaseLostError
-            When another host has the probe.
-        ProbeError
-            When sending has ended otherwise.
+        Raises UsageError when what is streamed is wrong; NoProbeError when nothing answers; LeaseLostError when another
+        host has the probe; ProbeError when sending has ended otherwise.
         """
         cells = self.slots[port].cells
         self._check(port)

@@ -60,13 +60,7 @@ class Pace:
 
 
 class Flow:
-    """The words of one port on their way.
-
-    Parameters
-    ----------
-    slots : Slots
-        Where its datagrams are.
-    """
+    """The words of one port on their way; ``slots``: where its datagrams are."""
 
     def __init__(self, slots: Slots, session: ReplaySession, pace: Pace | None = None) -> None:
         pace = pace or Pace()

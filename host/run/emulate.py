@@ -353,10 +353,7 @@ Show = Callable[[EmulationLook], None]
 class EmulatorDirection:
     """Holds the registers of a direction of the emulator: from the port of its number to the other one.
 
-    Raises
-    ------
-    UsageError
-        When the probe has no emulator.
+    Raises UsageError when the probe has no emulator.
     """
 
     def __init__(self, registers: Registers, number: int) -> None:
@@ -447,10 +444,7 @@ def rules_of(network: Network) -> list[Rule]:
 def filter_of(network: Network) -> Filter | None:
     """Return the filter that names its classes; None: it has none to name.
 
-    Raises
-    ------
-    UsageError
-        When the probe's tables can't hold it.
+    Raises UsageError when the probe's tables can't hold it.
     """
     rules = rules_of(network)
     return fit_rules(rules) if rules else None

@@ -108,10 +108,7 @@ class PortRun:
     def begin(self, is_measured: bool = True) -> None:
         """See that links are up, take the ports, load and start.
 
-        Raises
-        ------
-        ProbeError
-            When a link is down, or the probe does not get ready.
+        Raises ProbeError when a link is down, or the probe does not get ready.
         """
         self.prepare(is_measured)
         self.start_all()

@@ -11,7 +11,6 @@ import numpy as np
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
-from liteprobe.host.analysis.rows import finite
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
@@ -145,19 +144,16 @@ class TrafficResult:
 
     def document(self) -> dict[str, Any]:
         """Return the result as what JSON can hold."""
-        return {
-            "duration_s": self.duration_s,
-            "end": self.end,
-            "is_complete": self.is_complete,
-            "clock_state": self.clock_state,
-            "uncertainty_ns": finite(self.uncertainty_ns),
-            "notes": list(self.notes),
-            "streams": [STREAMS.document(row) for row in self.rows],
-        }
+        return {**RESULTS.document(self), "streams": [STREAMS.document(row) for row in self.rows]}
 
 
 # Columns ------------------------------------------------------------------------------------------
 
+#: Of the result of a run that sends.
+RESULTS = Columns(
+    *(Column(name) for name in ("duration_s", "end", "is_complete", "clock_state", "uncertainty_ns")),
+    Column("notes", of=lambda result: list(result.notes)),
+)
 #: Of a `Latency`, and of the row of a stream.
 DELAYS_OF = delays(lambda latency: latency.figures)
 DELAYS = delays(lambda row: row.latency and row.latency.figures)

@@ -109,10 +109,7 @@ class ProbePort:
     def halt(self, timebase: Timebase) -> bool:
         """Stop what the port sends, wait until its last frame has left, and return whether it sent anything.
 
-        Raises
-        ------
-        ProbeError
-            When it goes on.
+        Raises ProbeError when it goes on.
         """
         if self.transmit.look()[0] == TransmitState.IDLE:
             return False

@@ -57,12 +57,8 @@ class Meters:
 class ReceivePort(ABC):
     """The receive side of a port; this base has no records.
 
-    Parameters
-    ----------
-    module : str
-        Whose registers ``port<n>_<module>_*`` are the port's.
-    depth : int, an attribute, too
-        Records of the port that wait for the host at the most.
+    ``module``: whose registers ``port<n>_<module>_*`` are the port's; ``depth``: records of the port that wait for the
+    host at the most.
     """
 
     keeps_records = False  # Each probe frame has a record.
@@ -87,10 +83,7 @@ class ReceivePort(ABC):
     def drain(self) -> Records:
         """Take the records that have come since the last time, and free their places.
 
-        Raises
-        ------
-        ProbeError
-            When more wait than can: they were cleared by another.
+        Raises ProbeError when more wait than can: they were cleared by another.
         """
         return concatenated([])
 
@@ -138,13 +131,7 @@ class ReceivePort(ABC):
 
 
 class RingPort(ReceivePort):
-    """A port with a ring of records of its own (part ``record``).
-
-    Parameters
-    ----------
-    depth : int
-        Records that the ring holds.
-    """
+    """A port with a ring of records of its own (part ``record``); ``depth``: records that the ring holds."""
 
     keeps_records = True
 

@@ -44,12 +44,7 @@ NOT_OF_THE_STREAM = int(FAULTS) | FOREIGN
 class Recorder:
     """Takes the records of a probe's trains from its capture, whose filter and channels it sets; they come over the bus.
 
-    Parameters
-    ----------
-    ports : int
-        Test ports of the probe.
-    wait : callable
-        Lets so many seconds of the probe's time pass.
+    ``ports``: test ports of the probe; ``wait``: lets so many seconds of the probe's time pass.
     """
 
     def __init__(self, registers: Registers, ports: int, wait: Callable[[float], None]) -> None:
@@ -85,10 +80,7 @@ class Recorder:
     def take(self, port: int) -> Records:
         """Return the records of ``port`` that have come since the last time, of ``RECORD_DTYPE``.
 
-        Raises
-        ------
-        ProbeError
-            When the capture was begun anew by another.
+        Raises ProbeError when the capture was begun anew by another.
         """
         if self._is_running:
             self._fetch()
@@ -152,10 +144,7 @@ def records_of(batch: Batch, stream_id: int) -> Records:
 class CapturePort(MeterPort):
     """A port that monitors: its records come by the capture of the probe, and a stream of its meters measures the train.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Of the probe: all its ports share one.
+    ``recorder``: of the probe: all its ports share one.
     """
 
     keeps_records = True

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import MAX_LENGTH, NO_SEQUENCE, OVERHEAD, RING_WORDS, TICK_NS, Part
+from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.capture.session import Sink
@@ -212,18 +212,10 @@ class ReplayedTrace(StreamedPort[PortReplay]):
         """Return what the port sent."""
         counters = self.port.transmit.counters()
         counts = self.ring.counts()
-        first_late = counters["first_late"]
         return PortReplay(
-            port=self.port.number,
-            asked=self.asked,
-            frames=counts.frames,
-            late=counters["late"],
-            first_late=None if first_late == NO_SEQUENCE else first_late,
+            **self.common_figures(counts.frames, counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
-            sent=self.sent,
-            receive=self.receive,
-            delays=delays,
             trace=self.trace,
             increment=self._increment,
             summary=self.summary,
@@ -292,12 +284,8 @@ def replay(
 ) -> ReplayResult:
     """Replay traces by port, all from the same tick, and return what came of it.
 
-    Raises
-    ------
-    UsageError
-        When the probe, its link or a port can't, or a trace is wrong.
-    ProbeError, KeyboardInterrupt
-        As of `StreamedRun`.
+    Raises UsageError when the probe, its link or a port can't, or a trace is wrong; ProbeError, KeyboardInterrupt as of
+    `StreamedRun`.
     """
     probe.need(Part.REPLAY)
     if not traces:
@@ -313,10 +301,7 @@ def replay(
 class ReplaySchedule:
     """Knows when frames of a replay started: from a start at a time of the probe's clock, and looks at it while the ports send.
 
-    Parameters
-    ----------
-    increment : int
-        Nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
+    ``increment``: nanoseconds a tick by which the trace's times became ticks, in 8.40 fixed point.
     """
 
     def __init__(self, timebase: Timebase, increment: int) -> None:
@@ -418,12 +403,7 @@ def sent_frames(trace: Trace, increment: int, prefix: int, most: int) -> Unstamp
 class ArrivalSink:
     """Takes records of a capture, and keeps key and time of the frames that have no stamp.
 
-    Parameters
-    ----------
-    stamps : mapping of int to Stamp or None
-        By the port that frames come to.
-    prefix : int
-        Octets that the capture keeps of a frame.
+    ``stamps``: by the port that frames come to; ``prefix``: octets that the capture keeps of a frame.
     """
 
     def __init__(self, stamps: Mapping[int, Stamp | None], prefix: int) -> None:

@@ -243,18 +243,10 @@ class SentSets(StreamedPort[PortSets]):
         """Return what the port sent."""
         counters = self._transmit.counters()
         counts = self._transmit.sets_counts()
-        first_late = counters["first_late"]
         return PortSets(
-            port=self.port.number,
-            asked=self.asked,
-            frames=counters["sent"],
-            late=counters["late"],
-            first_late=None if first_late == NO_SEQUENCE else first_late,
+            **self.common_figures(counters["sent"], counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
-            sent=self.sent,
-            receive=self.receive,
-            delays=delays,
             counts=counts,
             summary=self._summary,
             is_counted=self._count is not None,
@@ -275,6 +267,8 @@ def send_sets(
 ) -> SetsResult:
     """Send the frames that a probe makes of sets, and return what came of it.
 
+    Raises UsageError when the probe, its link or a port can't; ProbeError, KeyboardInterrupt as of `StreamedRun`.
+
     Parameters
     ----------
     sets : Sets or mapping of int to Sets
@@ -282,13 +276,6 @@ def send_sets(
         that puts functions or classes of its own into them begins with ``if __name__ == "__main__":``.
     show : callable or None
         Given a look, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the probe, its link or a port can't.
-    ProbeError, KeyboardInterrupt
-        As of `StreamedRun`.
     """
     options = options or SetsOptions()
     given = {sets.stream.port: sets} if isinstance(sets, Sets) else sets

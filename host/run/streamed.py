@@ -24,7 +24,6 @@ from liteprobe.cores.formats import (
     TransmitState,
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
-from liteprobe.host.analysis.rows import finite
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
@@ -36,6 +35,7 @@ from liteprobe.host.replay.slots import ReplaySession, WordSource
 from liteprobe.host.replay.streamer import Streamer, StreamState, Target
 from liteprobe.host.replay.udp import Pace, UdpTarget
 from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, PortRun, RunDevice, is_shared
+from liteprobe.host.run.figures import RESULTS
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import delays_ns, has_octets
 
@@ -218,16 +218,8 @@ class StreamedResult(Generic[FiguresT]):
 
     def document(self) -> dict[str, Any]:
         """Return the result as what JSON can hold."""
-        return {
-            "duration_s": self.duration_s,
-            "end": self.end,
-            "is_complete": self.is_complete,
-            "clock_state": self.clock_state,
-            "uncertainty_ns": finite(self.uncertainty_ns),
-            "notes": list(self.notes),
-            "ports": [one.row() for one in self.ports],
-            "capture": self.capture.counts if self.capture else None,
-        }
+        captured = self.capture.counts if self.capture else None
+        return {**RESULTS.document(self), "ports": [one.row() for one in self.ports], "capture": captured}
 
 
 class ReplayRing:
@@ -386,9 +378,19 @@ class StreamedPort(ABC, Generic[FiguresT]):
     def figures(self, delays: Delays | None) -> FiguresT:
         """Return what the port sent."""
 
+    def common_figures(self, frames: int, late: int, first_late: int, delays: Delays | None) -> dict[str, Any]:
+        """Return by name the figures that programs of all kinds have, but for their underruns."""
+        return {
+            **{"port": self.port.number, "asked": self.asked, "frames": frames, "late": late},
+            **{"first_late": None if first_late == NO_SEQUENCE else first_late},
+            **{"sent": self.sent, "receive": self.receive, "delays": delays},
+        }
+
 
 class StreamedRun(PortRun, Generic[FiguresT]):
     """One start of one port or several, all in the same tick; a kind of program with more to do derives from it.
+
+    Raises UsageError when the probe's answers share a line that has no room for them.
 
     Parameters
     ----------
@@ -398,11 +400,6 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         Where words go to (``target_of``).
     show : callable or None
         Given a look, now and then.
-
-    Raises
-    ------
-    UsageError
-        When the probe's answers share a line that has no room for them.
     """
 
     def __init__(
@@ -429,12 +426,8 @@ class StreamedRun(PortRun, Generic[FiguresT]):
     def run(self) -> StreamedResult[FiguresT]:
         """Send all, and return what came of it.
 
-        Raises
-        ------
-        ProbeError
-            When a link is down, nothing answers or what is streamed is wrong: all ports have stopped then.
-        KeyboardInterrupt
-            Passed on after the ports were stopped; Interrupted has the result until then.
+        Raises ProbeError when a link is down, nothing answers or what is streamed is wrong: all ports have stopped
+        then; KeyboardInterrupt passed on after the ports were stopped; Interrupted has the result until then.
         """
         with self.stopped_at_errors():
             self.prepare()
@@ -616,13 +609,7 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
 
 def target_of(probe: RunDevice, patience_s: float | None) -> Target:
-    """Return where words go to.
-
-    Raises
-    ------
-    UsageError
-        When the link has no way for them.
-    """
+    """Return where words go to; UsageError when the link has no way for them."""
     link = probe.link
     address, device = link.replay_address(), link.replay_device()
     if address is not None:

@@ -384,10 +384,8 @@ class Plan:
     def of(cls, probe: RunDevice, streams: Sequence[Stream], options: SendOptions) -> "Plan":
         """Return the plan of what is to be sent, checked before anything is written.
 
-        Raises
-        ------
-        UsageError
-            When the probe can't send or measure these streams, or they add up to more than the line of a port.
+        Raises UsageError when the probe can't send or measure these streams, or they add up to more than the line of a
+        port.
         """
         probe.need(Part.STREAMS)
         _check(streams, options)
@@ -415,13 +413,7 @@ class Plan:
         return found
 
     def find(self, name: str) -> tuple[SendingPort, int]:
-        """Return the sender of a stream and its number there.
-
-        Raises
-        ------
-        UsageError
-            When there is no such stream.
-        """
+        """Return the sender of a stream and its number there; UsageError when there is no such stream."""
         for sender in self.senders:
             for number, stream in enumerate(sender.streams):
                 if stream.name == name:

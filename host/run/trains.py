@@ -105,15 +105,8 @@ class RunningTrain:
 class TrainRun(PortRun):
     """One start of one program or several, on one probe or several, all in the same tick.
 
-    Parameters
-    ----------
-    progress : callable or None
-        Called with the frames sent and the frames to send, now and then.
-
-    Raises
-    ------
-    UsageError
-        When a program or a port can't be.
+    ``progress``: called with the frames sent and the frames to send, now and then. Raises UsageError when a program or
+    a port can't be.
     """
 
     wording = ErrorWording("the train", "during the train", "run")
@@ -139,12 +132,7 @@ class TrainRun(PortRun):
     def launch(self) -> int:
         """Start everything, detached from this host, and return when it ends (ns of the probe's clock).
 
-        In band, silence is expected until the last train ends.
-
-        Raises
-        ------
-        ProbeError
-            When a link is down.
+        In band, silence is expected until the last train ends. Raises ProbeError when a link is down.
         """
         with self.stopped_at_errors():
             self.begin(is_measured=False)
@@ -153,12 +141,8 @@ class TrainRun(PortRun):
     def run(self) -> list[TrainResult]:
         """Send everything, and return a result for each program.
 
-        Raises
-        ------
-        ProbeError
-            When a link is down, or nothing comes back.
-        KeyboardInterrupt
-            Passed on after the trains were stopped; Interrupted has what was measured until then.
+        Raises ProbeError when a link is down, or nothing comes back; KeyboardInterrupt passed on after the trains were
+        stopped; Interrupted has what was measured until then.
         """
         try:
             with self.stopped_at_errors():

@@ -79,10 +79,7 @@ Progress = Callable[[str], None]
 class BringUp:
     """Tries a probe, one part after the other; what fails doesn't end it.
 
-    Parameters
-    ----------
-    progress : callable or None
-        Called with the name of each check before it is made.
+    ``progress``: called with the name of each check before it is made.
     """
 
     def __init__(self, probe: Probe, extent: Extent | None = None, progress: Progress | None = None) -> None:

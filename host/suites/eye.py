@@ -43,6 +43,9 @@ def sweep(
 ) -> Eye:
     """Walk the delay of ``port`` against trains that ``transmit`` sends to it, and keep the middle of the eye.
 
+    Raises UsageError when the probe has no such delay, or when management comes through the port; ProbeError when no
+    delay brings all frames; the delay of the build is set again.
+
     Parameters
     ----------
     port, transmit : int
@@ -53,13 +56,6 @@ def sweep(
         Taps from one delay to the next.
     progress : callable or None
         Called with the delays done and the delays to do.
-
-    Raises
-    ------
-    UsageError
-        When the probe has no such delay, or when management comes through the port.
-    ProbeError
-        When no delay brings all frames; the delay of the build is set again.
     """
     if not Phys.are_there(probe.registers):
         raise UsageError(

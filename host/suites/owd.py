@@ -59,6 +59,9 @@ class _EndClocks(NamedTuple):
 class OneWay(TrainRun):
     """One start of one direction or both, on a PPS.
 
+    Raises UsageError when a program or a port can't be; ProbeError when a clock is not to be trusted, or the two tell
+    different times.
+
     Parameters
     ----------
     routes : sequence of Route
@@ -69,13 +72,6 @@ class OneWay(TrainRun):
         Called now and then, every eighth of a PPS period at the latest: what else must go on meanwhile.
     any_clock : bool
         Whether clocks that nobody disciplines will do: the delays are then off by what the clocks differ.
-
-    Raises
-    ------
-    UsageError
-        When a program or a port can't be.
-    ProbeError
-        When a clock is not to be trusted, or the two tell different times.
     """
 
     halt_s = HALT_TIMEOUT_NS / 1e9
@@ -104,13 +100,7 @@ class OneWay(TrainRun):
         self._mean_ns: float | None = None  # From look to look.
 
     def measure(self) -> list[OneWayResult]:
-        """Send, receive, and return a result for each direction.
-
-        Raises
-        ------
-        ProbeError
-            When a link is down, or nothing comes.
-        """
+        """Send, receive, and return a result for each direction; ProbeError when a link is down, or nothing comes."""
         return [self._one_way(job, train) for job, train in zip(self.jobs, self.run(), strict=True)]
 
     # Before -----------------------------------------------------------------------------------

@@ -151,15 +151,8 @@ def _append(sweep: Sweep, result: TrainResult, request: SweepRequest, take: Take
 def run_together(requests: Sequence[SweepRequest], progress: Callable[[int, int, int], None]) -> list[Sweep]:
     """Run sweeps at once, each in a process of its own, so that simulations take a core each.
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the number of the request, the frames sent and the frames to send.
-
-    Raises
-    ------
-    ProbeError
-        What the first sweep that failed raised; the others are ended.
+    ``progress``: called with the number of the request, the frames sent and the frames to send. Raises ProbeError what
+    the first sweep that failed raised; the others are ended.
     """
     context = multiprocessing.get_context("spawn")
     pipes: dict[Connection, int] = {}

@@ -58,16 +58,8 @@ STREAMS_DOCUMENT = Section(
 def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     """Return the streams of a YAML document.
 
-    Parameters
-    ----------
-    name : str
-        Of the file, for messages.
-
-    Raises
-    ------
-    UsageError
-        With name and line where something isn't as docs/traffic.md says, or no probe can send it: each stream, and what the
-        streams of a port add up to.
+    ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/traffic.md
+    says, or no probe can send it: each stream, and what the streams of a port add up to.
     """
     source = DocumentName(name)
     document = STREAMS_DOCUMENT.read(source.compose(text, "streams, as docs/traffic.md shows"), "document", source)
@@ -174,17 +166,14 @@ def read_sets(
 ) -> Sets:
     """Return the sets of a YAML document, all of them checked.
 
+    Raises UsageError with name and line where something isn't as docs/sets.md says, or no probe can send it.
+
     Parameters
     ----------
     name : str
         Of the file, for messages.
     interval, repeats, port : or None
         In the place of what the document says.
-
-    Raises
-    ------
-    UsageError
-        With name and line where something isn't as docs/sets.md says, or no probe can send it.
     """
     source = DocumentName(name)
     document = SETS_DOCUMENT.read(source.compose(text, "a stream and sets, as docs/sets.md shows"), "document", source)

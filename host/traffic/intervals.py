@@ -143,11 +143,7 @@ def head_ticks(interval: Interval, length: Length, increment: int, factor: Fract
     """Return the (mean) ticks from the head of a burst, or of a frame, to the next.
 
     Times and rates follow the probe's clock, and are stretched by ``factor``; the share of the line follows the line.
-
-    Raises
-    ------
-    UsageError
-        When that is longer than a probe can count.
+    Raises UsageError when that is longer than a probe can count.
     """
     slots = interval.frames * (length.mean + OVERHEAD)
     ticks = Fraction(slots)

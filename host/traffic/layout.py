@@ -67,17 +67,9 @@ class Timing:
 def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords:
     """Return the words that make a port send ``streams``; the first one is stream 0.
 
-    Parameters
-    ----------
-    streams : sequence of Stream
-        Up to 16, of one port.
-    increment : int
-        Nanoseconds a tick of the probe's clock, in 8.40 fixed point: times and rates are those of disciplined time.
-
-    Raises
-    ------
-    UsageError
-        As ``check_port``, or when a time is longer than a probe can count.
+    ``streams``: up to 16, of one port; ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point:
+    times and rates are those of disciplined time. Raises UsageError as ``check_port``, or when a time is longer than a
+    probe can count.
     """
     check_port(streams)
     factor = slowdown(streams, increment)

@@ -187,12 +187,8 @@ Length = Fixed | Stepped | RandomLength | Lengths
 def weighted(weights: Mapping[int, int], random: bool = False) -> Lengths:
     """Return the table in which each length comes as often as its weight says, spread as evenly as can be.
 
-    Parameters
-    ----------
-    weights : mapping
-        Length (octets without FCS) to weight, 1 or more; divided by their greatest common divisor they add up to 64 at most.
-    random : bool
-        Each frame draws an entry.
+    ``weights``: length (octets without FCS) to weight, 1 or more; divided by their greatest common divisor they add up
+    to 64 at most; ``random``: each frame draws an entry.
     """
     if any(weight < 1 for weight in weights.values()):
         raise UsageError(

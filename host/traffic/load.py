@@ -57,11 +57,8 @@ def percent(share: Fraction) -> str:
 def check_port(streams: Sequence[Stream]) -> dict[str, Fraction]:
     """Check whether one port can send these streams, and return the share of the line of each by name.
 
-    Raises
-    ------
-    UsageError
-        When they are too many, share a name or an id, are of several ports, have longer lists than the probe holds, or add up
-        to more than the line; the message has the share of each.
+    Raises UsageError when they are too many, share a name or an id, are of several ports, have longer lists than the
+    probe holds, or add up to more than the line; the message has the share of each.
     """
     if not 1 <= len(streams) <= STREAMS:
         raise UsageError(f"{len(streams)} streams are out of range: give 1 to {STREAMS} a port")
@@ -141,11 +138,8 @@ class ReceiverSettings:
 def receiver_settings(streams: Iterable[Stream], stream_base: int, slots: int = STREAM_SLOTS_MAX) -> ReceiverSettings:
     """Return what a port must know that receives ``streams``; id ``stream_base`` is in slot 1, the next one in slot 2.
 
-    Raises
-    ------
-    UsageError
-        When a stream has no slot, two of one id differ, or streams without a probe header have stamps in different places:
-        these look the same to it.
+    Raises UsageError when a stream has no slot, two of one id differ, or streams without a probe header have stamps in
+    different places: these look the same to it.
     """
     prbs = set()
     places: dict[int, StampPlace] = {}

@@ -167,10 +167,7 @@ FIELD_NAMES = (*FIELDS, "vlan[n].id", "vlan[n].priority", "mpls[n].label")
 def field_of(name: str | Field, headers: Headers) -> Field:
     """Return place and mask of a field of these headers.
 
-    Raises
-    ------
-    UsageError
-        Where there is no such field, or these headers don't have it.
+    Raises UsageError where there is no such field, or these headers don't have it.
     """
     if isinstance(name, Field):
         return name
@@ -202,10 +199,8 @@ def field_of(name: str | Field, headers: Headers) -> Field:
 def value_of(value: Value, name: str | Field, headers: Headers) -> int:
     """Return a value as a number of the field; the upper part of a MAC or IPv6 address must be that of the headers.
 
-    Raises
-    ------
-    UsageError
-        Where an address can't be read, does not belong to the field, or the value needs more bits than the field has.
+    Raises UsageError where an address can't be read, does not belong to the field, or the value needs more bits than
+    the field has.
     """
     field = field_of(name, headers)
     number = value if isinstance(value, int) else _address(value, name, headers)

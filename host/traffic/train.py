@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERHEAD
 from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.headers import HALFWORD, Headers
 
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
@@ -98,21 +99,16 @@ def check(program: TrainProgram) -> None:
     headers = program.headers
     _check_headers(headers)
     shortest = max(MIN_LENGTH, headers.length_min)
-    if not shortest <= program.length <= MAX_LENGTH:
-        why = "" if shortest == MIN_LENGTH else " with these headers"
-        raise UsageError(
-            f"length {program.length} is out of range: give {shortest} to {MAX_LENGTH} octets without FCS{why}"
-        )
-    if not 1 <= program.count <= COUNT_MAX:
-        raise UsageError(f"count {program.count} is out of range: give 1 to {COUNT_MAX}")
+    why = "" if shortest == MIN_LENGTH else " with these headers"
+    Whole(shortest, MAX_LENGTH, note=f" octets without FCS{why}").check(program.length, "length")
+    Whole(1, COUNT_MAX).check(program.count, "count")
     if program.repeats < 1:
         raise UsageError(f"repeats {program.repeats} is out of range: give 1 or more")
     if program.total > COUNT_MAX:
         raise UsageError(
             f"count {program.count} x repeats {program.repeats} is {program.total} frames: give {COUNT_MAX} at most"
         )
-    if not 0 <= program.stream_id <= 0xFFFF:
-        raise UsageError(f"stream id {program.stream_id} is out of range: give 0 to 65535")
+    HALFWORD.check(program.stream_id, "stream id")
     if program.fill not in FILLS:
         raise UsageError(f"fill '{program.fill}' is unknown: give one of {', '.join(FILLS)}")
     if program.start_time_ns is not None and not 0 <= program.start_time_ns < 2**64:
@@ -129,16 +125,14 @@ def _check_headers(headers: Headers) -> None:
 def schedule(program: TrainProgram, increment: int) -> Schedule:
     """Turn the times of ``program`` into ticks, exact to 2^-32 of a tick.
 
+    Raises UsageError when an interval is below the length plus 24 octets (a rate above the line) or above what the
+    registers hold.
+
     Parameters
     ----------
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
-
-    Raises
-    ------
-    UsageError
-        When an interval is below the length plus 24 octets (a rate above the line) or above what the registers hold.
     """
     interval, notes = _interval_ticks(program, increment)
     gap_ticks = round(_ticks("gap", program.gap_ns or 0.0, increment))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.boards import BOARDS
+from liteprobe.cores.formats import MDIO_ADDRESSES
 from liteprobe.sim.pins.netlist import NetlistWriter, top_of
 from liteprobe.sim.pins.packed import Unpacker
 from liteprobe.sim.pins.top import bidirectional, board_header, wrapper
@@ -26,7 +27,8 @@ HERE = Path(__file__).resolve().parent
 TOP = "liteprobe"
 MODEL = tuple(HERE / name for name in ("model.cpp", "phy.cpp", "phy.h"))
 PHY_TIMES = {"reset_s": 10e-6, "start_s": 50e-6}  # 20 and 160 ms on a board.
-START_TICKS = 400_000  # Until the probe has set up its PHYs, and they have a link.
+WRITE_TICKS = 3300  # Of a write over MDIO: 64 bits of 400 ns, and a little.
+SETUP_TICKS = 20_000  # Reset, start and negotiation of the PHYs.
 PACKED = "packed.json"
 PACK = ("--pack-only", "--write", PACKED, "-q", "-l", "nextpnr.log")
 CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
@@ -56,7 +58,9 @@ def build_board(name: str, source: str = "rtl", **options: Any) -> Path:
         soc = ProbeSoC(board(name), config)
         soc.finalize()
         bauds = (config.uart_baud, config.gnss_baud)
-        variant = harness_variant(config.link, config.ip_address, *bauds, START_TICKS)
+        # Until the probe has set up its PHYs, and they have a link.
+        start_ticks = SETUP_TICKS + MDIO_ADDRESSES * len(soc.board.phy_kind.start) * WRITE_TICKS
+        variant = harness_variant(config.link, config.ip_address, *bauds, start_ticks)
         return Design(soc, variant, WRITERS[source], MODEL)
 
     return build(key, make)

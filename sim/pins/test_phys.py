@@ -145,7 +145,7 @@ def test_a_link_that_flaps_in_mid_train_ends_it_with_the_reason(
     train_board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Negotiation takes a second or more on a desk, so a look meets it; here 5 ms."""
-    with probe_on(train_board, monkeypatch, "down_us=15000") as probe:
+    with probe_on(train_board, monkeypatch, "down_us=13000") as probe:
         with pytest.raises(ProbeError, match="the link of port 1 went down"):
             probe.train(TrainProgram(length=1514, count=1000, repeats=2))
         probe.wait(6e-3)

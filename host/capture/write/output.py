@@ -17,13 +17,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Output:
-    """Takes octets.
-
-    Parameters
-    ----------
-    path : Path
-        A file, made anew; ``-`` is stdout.
-    """
+    """Takes octets; ``path``: a file, made anew; ``-`` is stdout."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,16 +35,13 @@ class Output:
     def write(self, octets: bytes | NDArray[np.uint32], parts: NDArray[np.int64] | None = None) -> None:
         """Write all of ``octets``.
 
+        Raises ProbeError when the disk is full, or the reader of a pipe has gone.
+
         Parameters
         ----------
         octets : bytes or array
         parts : array or None
             Where in it (octets) a part begins that can be read on its own: what a full disk cut is taken away.
-
-        Raises
-        ------
-        ProbeError
-            When the disk is full, or the reader of a pipe has gone.
         """
         view = memoryview(octets if isinstance(octets, bytes) else octets.data).cast("B")
         done = 0

@@ -11,25 +11,7 @@ from functools import reduce
 
 from liteprobe.cores.formats import Layer3
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.packets.filter.nodes import (
-    BY_LIBPCAP,
-    EVERY_KIND,
-    EXTENSIONS,
-    IP,
-    Address,
-    And,
-    CarriedProtocol,
-    Everything,
-    Layer3Type,
-    Mac,
-    Mpls,
-    Node,
-    Not,
-    OnHost,
-    Or,
-    PortRange,
-    Vlan,
-)
+from liteprobe.host.packets.filter import nodes
 
 
 @dataclass(frozen=True)
@@ -182,57 +164,54 @@ def kinds_of(kinds: Iterable[Layer3]) -> list[tuple[int, int]]:
     return [(int(kind), int(kind)) for kind in kinds]
 
 
-def address_range(node: Address) -> tuple[int, int]:
+def address_range(node: nodes.Address) -> tuple[int, int]:
     """Return the range of a network."""
     first = 0 if node.network.version == 4 else IPV6_FIRST
     return first + int(node.network.network_address), first + int(node.network.broadcast_address)
 
 
-def primitive(node: Node) -> Boxes:
+def primitive(node: nodes.Node) -> Boxes:
     """Return the boxes of what joins nothing."""
     match node:
-        case Everything():
+        case nodes.Everything():
             return (EVERY,)
-        case Layer3Type(kinds=kinds):
+        case nodes.Layer3Type(kinds=kinds):
             return (box(kind=kinds_of(kinds)),)
-        case CarriedProtocol(number=number, kinds=kinds) if number in EXTENSIONS and Layer3.IPV6 in kinds:
+        case nodes.CarriedProtocol(number=number, kinds=kinds) if number in nodes.EXTENSIONS and Layer3.IPV6 in kinds:
             reason = "they know the protocol behind extension headers of IPv6, not that one is there"
             raise FilterDoesNotFit(node.text, reason)
-        case CarriedProtocol(number=number, kinds=kinds):
-            asked = {} if kinds >= IP else {"kind": kinds_of(kinds & EVERY_KIND)}
+        case nodes.CarriedProtocol(number=number, kinds=kinds):
+            asked = {} if kinds >= nodes.IP else {"kind": kinds_of(kinds & nodes.EVERY_KIND)}
             return (box(protocol=[(number, number)], **asked),)
-        case Address(side=side):
+        case nodes.Address(side=side):
             return (box(**{side: [address_range(node)]}),)
-        case PortRange(side=side, least=least, most=most):
+        case nodes.PortRange(side=side, least=least, most=most):
             return (box(**{f"{side}_port": [(least, most)]}),)
-        case Vlan(number=number, depth=0):
+        case nodes.Vlan(number=number, depth=0):
             return (box(vlan=[(0, 4095) if number is None else (number, number)]),)
-        case Vlan():
+        case nodes.Vlan():
             raise FilterDoesNotFit(node.text, "its tables know the outermost tag alone")
-        case Mac(side=side, octets=octets):
+        case nodes.Mac(side=side, octets=octets):
             return (box(**{f"{side}_mac": [(int.from_bytes(octets), int.from_bytes(octets))]}),)
-        case OnHost(reason=reason):
+        case nodes.OnHost(reason=reason):
             raise FilterDoesNotFit(node.text, reason)
-        case Mpls():
+        case nodes.Mpls():
             raise FilterDoesNotFit(node.text, "its tables hold no labels")
     reason = "its tables see MACs, VLAN id, ip, ip6, arp, addresses, protocol and ports, and no other octets"
-    raise FilterDoesNotFit(node.text, reason, f"{BY_LIBPCAP} (tcpdump -r FILE '{node.text}')")
+    raise FilterDoesNotFit(node.text, reason, f"{nodes.BY_LIBPCAP} (tcpdump -r FILE '{node.text}')")
 
 
-def boxes_of(node: Node) -> Boxes:
+def boxes_of(node: nodes.Node) -> Boxes:
     """Return the union of boxes that an expression is.
 
-    Raises
-    ------
-    FilterDoesNotFit
-        When a part asks what no box can say, or too many are needed.
+    Raises FilterDoesNotFit when a part asks what no box can say, or too many are needed.
     """
     match node:
-        case Not(part=part):
+        case nodes.Not(part=part):
             found = complement(boxes_of(part))
-        case And(parts=parts):
+        case nodes.And(parts=parts):
             found = reduce(intersection, map(boxes_of, parts))
-        case Or(parts=parts):
+        case nodes.Or(parts=parts):
             found = reduce(union, map(boxes_of, parts))
         case _:
             found = primitive(node)

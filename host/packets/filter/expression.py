@@ -28,10 +28,7 @@ LOOK_HERE = "let this host look for the trigger (--host-trigger)"
 def matching(batch: Batch, matches: Matches) -> Truth:
     """Return which records match; gaps don't.
 
-    Raises
-    ------
-    UsageError
-        When frames came without their unified headers.
+    Raises UsageError when frames came without their unified headers.
     """
     if not (batch.has_header | batch.is_gap).all():
         raise UsageError(
@@ -54,13 +51,7 @@ class Expression:
     instructions: bytes | None = None
 
     def matches(self, headers: Headers) -> Truth:
-        """Return which unified headers it holds for.
-
-        Raises
-        ------
-        UsageError
-            If it looks at octets that these don't have.
-        """
+        """Return which unified headers it holds for; UsageError if it looks at octets that these don't have."""
         return self.tree.matches(headers)
 
     def check_headers(self) -> None:
@@ -82,6 +73,9 @@ class Expression:
     def fit(self, drop: bool = False, channel: int | None = None, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
         """Return the expression as tables of the probe.
 
+        Raises FilterDoesNotFit if they can't hold it; names the part and the reason; UsageError if there is no such
+        channel, or no such port.
+
         Parameters
         ----------
         drop : bool
@@ -90,13 +84,6 @@ class Expression:
             To which what matches goes; None: as its flow hash says.
         probe_ports : int
             Bit n: frames of port n may match.
-
-        Raises
-        ------
-        FilterDoesNotFit
-            If they can't hold it; names the part and the reason.
-        UsageError
-            If there is no such channel, or no such port.
         """
         if channel is not None and not 0 <= channel < CHANNELS:
             raise UsageError(f"there is no channel {channel}: give 0 to {CHANNELS - 1}")
@@ -109,16 +96,9 @@ class Expression:
 def parse(text: str, by_libpcap: bool = False) -> Expression:
     """Read a filter expression; an empty one holds for every frame.
 
-    Parameters
-    ----------
-    by_libpcap : bool
-        Have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that libpcap knows.
-
-    Raises
-    ------
-    UsageError
-        If neither this nor libpcap understands it: says what, and what to write instead; or libpcap is to filter, and
-        isn't installed.
+    ``by_libpcap``: have libpcap look at the octets of whole frames on this host, exactly as tcpdump: it takes all that
+    libpcap knows. Raises UsageError if neither this nor libpcap understands it: says what, and what to write instead;
+    or libpcap is to filter, and isn't installed.
     """
     if by_libpcap:
         return Expression(text, Octets(text), compiled(text))
@@ -136,12 +116,7 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
 def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:
     """Return tables that pass what ``wanted`` does; what of it ``trigger`` matches goes to a channel of its own.
 
-    Raises
-    ------
-    FilterDoesNotFit
-        If they can't hold both; names the part and the reason.
-    UsageError
-        If no frame can fire it.
+    Raises FilterDoesNotFit if they can't hold both; names the part and the reason; UsageError if no frame can fire it.
     """
     text = " and ".join(f"({one.text})" for one in (wanted, trigger) if one.text)
     try:
@@ -166,12 +141,8 @@ class Rule:
 def fit_rules(rules: Sequence[Rule]) -> Filter:
     """Return the tables of rules: of those that hold for a frame, the first one names its channel.
 
-    Raises
-    ------
-    FilterDoesNotFit
-        When they can't hold all of them; names the part and the reason.
-    UsageError
-        When no frame can match one.
+    Raises FilterDoesNotFit when they can't hold all of them; names the part and the reason; UsageError when no frame
+    can match one.
     """
     boxes: list[Box] = []
     marks: list[tuple[int | None, int]] = []

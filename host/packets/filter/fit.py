@@ -113,10 +113,7 @@ def share(tables: Tables, name: str, numbers: Numbers, text: str) -> None:
 def fit(boxes: tuple[Box, ...], text: str) -> Tables:
     """Return the tables that hold an expression.
 
-    Raises
-    ------
-    FilterDoesNotFit
-        When it needs more terms or rows than there are, or several of what there is one of.
+    Raises FilterDoesNotFit when it needs more terms or rows than there are, or several of what there is one of.
     """
     tables = Tables()
     if len(boxes) > FILTER_TERMS:

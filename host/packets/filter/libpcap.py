@@ -36,13 +36,7 @@ class Program(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL:
-    """Return libpcap.
-
-    Raises
-    ------
-    UsageError
-        When it isn't installed.
-    """
+    """Return libpcap; UsageError when it isn't installed."""
     for name in NAMES:
         try:
             found = ctypes.CDLL(name)
@@ -65,10 +59,7 @@ def library() -> ctypes.CDLL:
 def compiled(expression: str) -> bytes:
     """Return the instructions that libpcap makes of an expression for Ethernet.
 
-    Raises
-    ------
-    UsageError
-        If libpcap refuses it, with its reason; or isn't installed.
+    Raises UsageError if libpcap refuses it, with its reason; or isn't installed.
     """
     pcap, program, text = library(), Program(), numbered(expression).encode()
     handle = pcap.pcap_open_dead(LINK_ETHERNET, SNAP_LENGTH)
@@ -96,13 +87,7 @@ def refusal(expression: str) -> str | None:
 
 
 class FrameFilter:
-    """Tells which frames an expression holds for that libpcap has compiled.
-
-    Parameters
-    ----------
-    instructions : bytes
-        Of `compiled`.
-    """
+    """Tells which frames an expression holds for that libpcap has compiled; ``instructions``: of `compiled`."""
 
     def __init__(self, instructions: bytes) -> None:
         self._instructions = ctypes.create_string_buffer(instructions)
@@ -112,10 +97,7 @@ class FrameFilter:
     def __call__(self, batch: Batch) -> NDArray[np.bool_]:
         """Return which records match; gaps don't.
 
-        Raises
-        ------
-        UsageError
-            If the frames came without octets.
+        Raises UsageError if the frames came without octets.
         """
         captured, lengths = batch.snap_length, np.where(batch.is_gap, 0, batch.heads["length"])
         if lengths.any() and not captured.any():

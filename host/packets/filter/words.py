@@ -118,10 +118,7 @@ class MeaninglessError(UsageError):
 def number_of(word: str, most: int, what: str) -> int:
     """Return a number, decimal, octal with a leading 0, or hexadecimal with 0x.
 
-    Raises
-    ------
-    UsageError
-        When it is none, or above ``most``.
+    Raises UsageError when it is none, or above ``most``.
     """
     try:
         value = int(word, 16 if word[:2].lower() == "0x" else 8 if word[0] == "0" and len(word) > 1 else 10)
@@ -168,10 +165,7 @@ def ports_of(word: str, protocols: tuple[str, ...]) -> tuple[int, int]:
 def numbered(expression: str) -> str:
     """Return an expression with numbers in place of the names of ports and protocols: libpcap asks no list in /etc then.
 
-    Raises
-    ------
-    UsageError
-        When no port or protocol has such a name.
+    Raises UsageError when no port or protocol has such a name.
     """
     scope, is_first, protocols = "", False, WITH_PORTS
 
@@ -242,10 +236,7 @@ def host_of(word: str) -> list[Network]:
 def net_of(word: str, mask: str | None = None) -> Network:
     """Return a network: ``10``, ``192.168``, ``10.0.0.0/8``, ``2001:db8::/32``, or an address and its mask.
 
-    Raises
-    ------
-    UsageError
-        When it is none, or has bits behind its prefix.
+    Raises UsageError when it is none, or has bits behind its prefix.
     """
     address, _, length = word.partition("/")
     try:

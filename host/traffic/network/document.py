@@ -97,17 +97,8 @@ NETWORK = Section(
 def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -> Network:
     """Return the network of a YAML document.
 
-    Parameters
-    ----------
-    name : str
-        Of the file, for messages.
-    folder : Path
-        Where files lie that it names.
-
-    Raises
-    ------
-    UsageError
-        With name and line where something isn't as docs/emulator.md says, or no probe can do it.
+    ``name``: of the file, for messages; ``folder``: where files lie that it names. Raises UsageError with name and line
+    where something isn't as docs/emulator.md says, or no probe can do it.
     """
     source = DocumentName(name)
     document = NETWORK.read(source.compose(text, "a network, as docs/emulator.md shows"), "document", source)

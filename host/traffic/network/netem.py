@@ -35,10 +35,7 @@ SHARES = {**PER_CENT, "": PER_CENT["%"]}
 class NetemWords:
     """The words of one direction, taken from the first to the last.
 
-    Parameters
-    ----------
-    text : str
-        What comes up to the word ``netem`` is skipped.
+    ``text``: what comes up to the word ``netem`` is skipped.
     """
 
     def __init__(self, text: str) -> None:
@@ -122,6 +119,8 @@ GE_NAMES = ("p", "r", "1-h", "1-k")
 def from_netem(there: str, back: str | None = None, expected_bps: Number | None = None) -> tuple[Network, list[str]]:
     """Return the network that netem's words stand for, and what differs from netem, a sentence each.
 
+    Raises UsageError when the words are wrong, or netem does what the probe can't.
+
     Parameters
     ----------
     there : str
@@ -130,11 +129,6 @@ def from_netem(there: str, back: str | None = None, expected_bps: Number | None 
         Of the way back; None: nothing is done to it.
     expected_bps : number or None
         What comes at most on each of these ways, for the division of the probe's store.
-
-    Raises
-    ------
-    UsageError
-        When the words are wrong, or netem does what the probe can't.
     """
     one = _Translator(there).translated()
     other = _Translator(back).translated() if back is not None else None

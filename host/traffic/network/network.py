@@ -382,10 +382,7 @@ class Background:
     def ticks_between(self, rate_bps: Fraction | None, overhead: int, ticks_per_ns: Fraction) -> Fraction:
         """Return the (mean) ticks from frame to frame, within a burst, of a link of ``rate_bps``.
 
-        Raises
-        ------
-        UsageError
-            When it is a share of a link that has no rate.
+        Raises UsageError when it is a share of a link that has no rate.
         """
         if self.interval_ns is not None:
             return exact(self.interval_ns) * ticks_per_ns
@@ -433,10 +430,7 @@ class BandwidthTrace:
     def from_file(cls, path: Path) -> "BandwidthTrace":
         """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1500 octets each.
 
-        Raises
-        ------
-        UsageError
-            With its line, where the file isn't one.
+        Raises UsageError with its line, where the file isn't one.
         """
         try:
             with path.open(encoding="utf-8") as file:
@@ -491,10 +485,7 @@ class BandwidthTrace:
     def words(self, ticks_per_ns: Fraction) -> list[int]:
         """Return its entries: ticks since the one before, octets. Rounding never adds up.
 
-        Raises
-        ------
-        UsageError
-            When a pause in it is longer than an entry can say.
+        Raises UsageError when a pause in it is longer than an entry can say.
         """
         ends = [round(stamp * MS * ticks_per_ns) for stamp in self.stamps_ms]
         words: list[int] = []

@@ -130,17 +130,8 @@ class BufferAllocation:
 def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllocation:
     """Return the division of a store.
 
-    Parameters
-    ----------
-    paths : dict of int to list of Path
-        By class: its path in each state of the direction.
-    way : str
-        Name of the direction, for messages.
-
-    Raises
-    ------
-    UsageError
-        When it holds too little; the message has the limit.
+    ``paths``: by class: its path in each state of the direction; ``way``: name of the direction, for messages. Raises
+    UsageError when it holds too little; the message has the limit.
     """
     needs = {number: max(_own_words(path, limits) for path in states) for number, states in paths.items()}
     held = [_held_words(state, limits) for state in _states(paths)]

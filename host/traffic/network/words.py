@@ -46,10 +46,7 @@ WORD_MAX = 2**32 - 1
 def share_word(share: Number) -> int:
     """Return a share in parts of 2^32; all ones is 1.
 
-    Raises
-    ------
-    UsageError
-        When it is so small that it would be never.
+    Raises UsageError when it is so small that it would be never.
     """
     value = exact(share)
     word = WORD_MAX if value == 1 else min(round(value * 2**32), WORD_MAX - 1)
@@ -102,17 +99,9 @@ class DirectionWords:
 def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINAL) -> tuple[DirectionWords, ...]:
     """Return the directions of a network in words.
 
-    Parameters
-    ----------
-    limits : sequence of Limits
-        Of the directions of the probe: there, and back where it has that.
-    increment : int
-        Nanoseconds a tick of its clock, in 8.40 fixed point.
-
-    Raises
-    ------
-    UsageError
-        When the probe can't hold it: the message has the limit, and what to do.
+    ``limits``: of the directions of the probe: there, and back where it has that; ``increment``: nanoseconds a tick of
+    its clock, in 8.40 fixed point. Raises UsageError when the probe can't hold it: the message has the limit, and what
+    to do.
     """
     return tuple(
         _Maker(network, number, way, one, increment).made()

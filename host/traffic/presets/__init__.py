@@ -13,13 +13,7 @@ PRESETS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
 def preset(name: str) -> Network:
-    """Return a network by name.
-
-    Raises
-    ------
-    UsageError
-        When there is none of that name.
-    """
+    """Return a network by name; UsageError when there is none of that name."""
     if name not in PRESETS:
         raise UsageError(f"there is no preset '{name}': {nearest(name, PRESETS)}")
     path = FOLDER / f"{name}.yaml"

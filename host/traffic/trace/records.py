@@ -139,17 +139,8 @@ Words = NDArray[np.uint32]
 def records(chunks: Iterator[tuple[Frames, Index]], stamp: Stamp | None, first_ticks: int = 0) -> Iterator[Words]:
     """Yield the words of all records.
 
-    Parameters
-    ----------
-    chunks : iterator of (Frames, array)
-        Frames, and the tick at which each is due, from the first one on.
-    first_ticks : int
-        From the start of the program to the first frame.
-
-    Raises
-    ------
-    UsageError
-        When a time between two frames is longer than can be waited for.
+    ``chunks``: frames, and the tick at which each is due, from the first one on; ``first_ticks``: from the start of the
+    program to the first frame. Raises UsageError when a time between two frames is longer than can be waited for.
     """
     before = -first_ticks
     held: Words | None = None

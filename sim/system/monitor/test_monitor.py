@@ -67,7 +67,7 @@ def in_order(records: list[Got]) -> list[Got]:
 
 
 def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> None:
-    count = 3000
+    count = 1500
     found = line_rate(monitor, count)
     assert (found.frames, found.spacings_off) == (PORTS * count, 0)
     assert found.records > count // 4 and found.records_off == 0

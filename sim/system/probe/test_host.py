@@ -161,7 +161,7 @@ def test_program_that_is_written_while_it_runs_is_told(own: Path) -> None:
                 word = probe.registers.read_memory("port0_header", 0, 1)[0]
                 probe.registers.write_memory("port0_header", 0, [word])
 
-        result = probe.train(TrainProgram(1514, 2000), progress=write)
+        result = probe.train(TrainProgram(1514, 800), progress=write)
         assert (len(written), result.counters["disturbed"]) == (1, 4)
         assert "program or headers were written 4 times while it ran" in " ".join(result.notes)
         assert probe.train(TrainProgram(60, 100)).counters["disturbed"] == 0

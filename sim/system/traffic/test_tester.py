@@ -63,7 +63,7 @@ def test_on_a_network_that_loses_doubles_and_reorders_all_is_as_on_the_pins(test
 
 
 def test_what_the_ring_has_no_room_for_is_counted_exactly(both: Monitored) -> None:
-    found = send_and_see(both, (1514, 1514), 400, 65535)
+    found = send_and_see(both, (1514, 1514), 200, 65535)
     assert found.dropped > 0 and found.records > 0
     assert (found.starts_off, found.stamps_off, found.records_off, found.uncounted) == (0, 0, 0, 0)
     assert [line for line in found.measures_off if "dropped" not in line] == []
@@ -171,10 +171,10 @@ def test_copies_that_come_later_than_the_window_are_waited_for(tester: Path, tmp
 
 def test_frames_of_others_are_flagged_or_left_out(both: Monitored) -> None:
     program = TrainProgram(
-        200, 50, interval_ns=20_000.0, stream_id=1, start_time_ns=both.probe.timebase.now_ns + 40_000_000
+        200, 50, interval_ns=20_000.0, stream_id=1, start_time_ns=both.probe.timebase.now_ns + 10_000_000
     )
     foreign, other, cut = probe_frame(5, 0, stream_id=2), bytes(100), probe_frame(5, 0, stream_id=1, tags=2)[:62]
-    both.play(1, [foreign, other, cut], 30_000, both.now_ns() + 40_200_000)
+    both.play(1, [foreign, other, cut], 30_000, both.now_ns() + 10_200_000)
     result = both.probe.train(program, transmit=0, receive=1)
     flags = result.records["flags"].tolist()
     assert (result.complete, result.counters["foreign_streams"], result.counters["length_errors"]) == (True, 1, 1)
@@ -244,7 +244,7 @@ def test_a_script_sends_captures_and_measures(tester: Path, tmp_path: Path) -> N
     files = {"write": tmp_path / "c.pcapng", "headers": tmp_path / "h.parquet"}
     with Probe(sim_url(CABLE, build=tester, link="shared")) as probe:
         Monitor(probe, 1).watch(1)
-        start_ns = probe.timebase.now_ns + 5_000_000
+        start_ns = probe.timebase.now_ns + 3_000_000
         probe.launch(TrainProgram(512, 100, interval_ns=20_000.0, stream_id=1, start_time_ns=start_ns), transmit=0)
         found = probe.capture(CaptureRequest(**files, filter="udp and not port 1234", count=100))
         (stream,) = [one for one in probe.measure(1).streams if one.stream_id == 1]

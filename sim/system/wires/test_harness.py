@@ -15,6 +15,7 @@ import pytest
 
 from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.drivers.system.harness import Client, Harness
+from liteprobe.sim.system.build import move_initial_values
 
 CSR_SCRATCH = "ctrl_scratch"
 RESET_OF_SCRATCH = 0x12345678
@@ -53,6 +54,17 @@ def test_a_constant_decoder_is_evaluated(stand_in: Path) -> None:
     # With LiteX's `always @(*)` it reads 0: no input ever changes (FACTS: Verilator 5.48).
     with Harness(stand_in) as harness:
         assert Client(harness.udp_port).read(address_of(stand_in, "decoder_selected")) == [0x5A]
+
+
+def test_registers_keep_their_initial_values_and_logic_has_none() -> None:
+    head, tail = "module top(\n    output reg pin\n);\n", "endmodule\n// end\n"
+    logic = "always_comb begin\n    is_on = 1'd0;\nend\n"
+    given = (
+        f"{head}reg    [7:0] count = 8'd5;\nreg signed [3:0] level = -4'd1;\nreg is_on = 1'd0;\nreg [7:0] ram[0:3];\n"
+    )
+    kept = f"{head}reg    [7:0] count;\nreg signed [3:0] level;\nreg is_on;\nreg [7:0] ram[0:3];\n"
+    block = "initial begin\n    count = 8'd5;\n    level = -4'd1;\nend\n"
+    assert move_initial_values(given + logic + tail) == kept + logic + block + tail
 
 
 def test_each_client_gets_its_own_answers(stand_in: Path) -> None:

@@ -164,7 +164,7 @@ def test_what_is_lost_or_too_late_is_counted_by_the_waiting_time(
     """A switch that loses some frames and keeps others back for 40 us: T_max decides what is lost, by either kind of record."""
     wire = "pair?wire=switch&latency=2us&loss=0.2&reorder=0.3&reorder_by=40us&seed=3"
     with open_pair(tmp_path / "truth", wire, request.getfixturevalue(build), **settings) as bench:
-        bench.settle(8)
+        bench.settle(4)
         program = TrainProgram(60, 60, interval_ns=50_000.0)
         found = OneWay([Route(program, bench.a, bench.b)], 20_000, bench.tend).measure()[0]
         figures = row(found, 20_000)
