@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -129,17 +130,8 @@ def test_json_and_parquet_hold_the_same_rows(client: AgentClient, tmp_path: Path
                 [] if value is None else [value]
             )
             assert row[column] == (value.hex() if isinstance(value, bytes) else value)
-        for name in (
-            "action",
-            "name",
-            "status",
-            "error",
-            "number",
-            "missed",
-            "agent_monotonic_ns",
-            "agent_duration_ns",
-        ):
-            assert cells[name] == row[name]
+        same = cells.keys() & row.keys()
+        assert len(same) == 8 and [cells[name] for name in same] == [row[name] for name in same]
         for name in ("sent", "received", "agent"):
             assert cells[f"{name}_utc"] == row[f"{name}_utc_ns"]
     assert [row["type"] for row in rows[:6]] == ["int", "float", "bool", "text", "octets", None]
@@ -302,10 +294,6 @@ def test_callbacks_are_run_one_at_a_time() -> None:
             for value in range(20):
                 client.set(name, value)
 
-    with agent:
-        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with agent, ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, "abcd"))
     assert most == [1]

@@ -156,17 +156,8 @@ def test_the_document_of_the_page_is_a_device(tmp_path: Path) -> None:
 
 # Commands -----------------------------------------------------------------------------------------
 
-NASTY = (
-    "; touch {0}/pwned",
-    "$(touch {0}/pwned)",
-    "`touch {0}/pwned`",
-    "| tee {0}/pwned",
-    "a\nb",
-    "-n",
-    "'\"\\",
-    "*",
-    "{{value}}",
-)
+NASTY = [command.format("touch {0}/pwned") for command in ("; {0}", "$({0})", "`{0}`")]
+NASTY += ["| tee {0}/pwned", "a\nb", "-n", "'\"\\", "*", "{{value}}"]
 
 
 @pytest.mark.parametrize("value", NASTY)

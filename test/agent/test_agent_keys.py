@@ -19,6 +19,7 @@ from liteprobe.host.agent.keys import public_keys
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.sim.drivers.agent import processes
 from liteprobe.sim.drivers.agent.raw import GET, HELLO, Controller, header
+from liteprobe.sim.drivers.tools.refusals import refusal
 
 CONNECT_S = 2.0
 AT_ONCE_S = 1.5
@@ -112,13 +113,9 @@ def test_nothing_passes_an_agent_with_keys_in_plain(curve: str) -> None:
 
 # Addresses ----------------------------------------------------------------------------------------
 
-REACHABLE = (
-    "tcp://0.0.0.0:0",
-    "tcp://[::]:0",
-    "tcp://192.0.2.1:5580",
-    "tcp://device.example:5580",
-    "tcp://128.0.0.1:0",
-)
+REACHABLE = [
+    f"tcp://{host}" for host in ("0.0.0.0:0", "[::]:0", "192.0.2.1:5580", "device.example:5580", "128.0.0.1:0")
+]
 
 
 @pytest.mark.parametrize("address", REACHABLE)
@@ -145,8 +142,7 @@ def test_loopback_needs_none(agent_peer: str, address: str) -> None:
 def test_what_is_not_an_address_is_refused(agent_peer: str, address: str) -> None:
     done = subprocess.run([*processes.command_of(agent_peer), address], capture_output=True, text=True, check=False)
     assert (done.returncode, "write it like tcp://127.0.0.1:5580" in done.stderr) == (1, True)
-    with pytest.raises(UsageError, match="write it like tcp://127.0.0.1:5580"):
-        AgentClient(address)
+    assert "write it like tcp://127.0.0.1:5580" in refusal(AgentClient, address)
 
 
 def test_a_port_that_is_taken_is_named(agent_peer: str, plain: str) -> None:
@@ -275,24 +271,21 @@ def test_files_that_are_not_keys_are_named(tmp_path: Path, pairs: Path) -> None:
     ):
         with pytest.raises(UsageError, match=f"{name}.*{words}.*liteprobe agent keys NAME"):
             public_keys([tmp_path / name])
-    with pytest.raises(UsageError, match="has no secret key: give NAME.key_secret"):
-        Keys.read(pairs / "agent.key")
+    assert "has no secret key: give NAME.key_secret" in refusal(Keys.read, pairs / "agent.key")
     open_to_all = tmp_path / "open.key_secret"
     open_to_all.write_bytes((pairs / "agent.key_secret").read_bytes())
     open_to_all.chmod(0o644)
     with pytest.raises(UsageError, match="others may read the secret key .*: chmod 600"):
         Keys.read(open_to_all)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UsageError, match="has no NAME.key: put the public keys of controllers there"):
-        public_keys([tmp_path / "folder"])
+    assert "has no NAME.key: put the public keys of controllers there" in refusal(public_keys, [tmp_path / "folder"])
 
 
 def test_keys_of_one_end_alone_are_refused(pairs: Path) -> None:
-    with pytest.raises(UsageError, match="belong together"):
-        Agent("x", "tcp://127.0.0.1:0", keys(pairs, "agent"))
-    with pytest.raises(UsageError, match="belong together"):
-        Agent("x", "tcp://127.0.0.1:0", clients=[pairs])
-    with pytest.raises(UsageError, match="belong together"):
-        AgentClient("tcp://127.0.0.1:1", keys(pairs, "known"))
-    with pytest.raises(UsageError, match="belong together"):
-        AgentClient("tcp://127.0.0.1:1", agent_key=pairs / "agent.key")
+    for make in (
+        lambda: Agent("x", "tcp://127.0.0.1:0", keys(pairs, "agent")),
+        lambda: Agent("x", "tcp://127.0.0.1:0", clients=[pairs]),
+        lambda: AgentClient("tcp://127.0.0.1:1", keys(pairs, "known")),
+        lambda: AgentClient("tcp://127.0.0.1:1", agent_key=pairs / "agent.key"),
+    ):
+        assert "belong together" in refusal(make)

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rows of figures and the truth beside them, from records whose every figure is known by arithmetic."""
+"""Rows of figures, with all records and without some, and the truth beside them: every figure is known by arithmetic."""
 
 import json
 from dataclasses import replace
@@ -13,22 +13,36 @@ from liteprobe.host.analysis import truth
 from liteprobe.host.analysis.arrivals import packets
 from liteprobe.host.analysis.calibration import Calibration, calibrate, fit_line, load
 from liteprobe.host.analysis.summary import row
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.report.files import flat
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.drivers.tools.refusals import refusal
+from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 
 SLOT_NS = 672  # Of a frame of 60 octets.
 
 
-def result_of(arrivals: list[tuple[int, int]], program: TrainProgram, **changes: object) -> TrainResult:
+def result_of(arrivals: list[tuple[int, int]], program: TrainProgram) -> TrainResult:
     """Return a result of (sequence, delay in ns) in order of arrival, sent back to back from 1000 ns on."""
     records = np.zeros(len(arrivals), dtype=RECORD_DTYPE)
     for record, (number, delay_ns) in zip(records, arrivals, strict=True):
         record["sequence"], record["length"] = number, program.length
         record["tx_stamp"] = 1000 + SLOT_NS * number
         record["rx_stamp"] = record["tx_stamp"] + np.uint64(delay_ns)
-    whole = TrainResult(program, records, {}, program.total, 0, "free-running", 8.0, True, ())
-    return replace(whole, **changes)  # type: ignore[arg-type]
+    return TrainResult(program, records, {}, program.total, 0, "free-running", 8.0, True, ())
+
+
+def counted_result(arrivals: list[tuple[int, int]], program: TrainProgram) -> TrainResult:
+    """Return the same with what a probe counts and flags, as its models do."""
+    result, order, delays = result_of(arrivals, program), SequenceModel(), DelayModel()
+    for record in (records := result.records):
+        record["flags"] = order.arrive(int(record["sequence"]))
+        delays.arrive(int(record["rx_stamp"]), int(record["tx_stamp"]))
+    counters = {name: getattr(order, name) for name in ("lost", "duplicated", "reordered", "beyond_window", "expected")}
+    counters |= {"delay_min": delays.least, "delay_max": delays.most}
+    counters |= {"delay_sum": delays.total, "delay_square_sum": delays.squares, "frames": len(records)}
+    counters |= {"first_stamp": int(records["rx_stamp"][0]), "last_stamp": int(records["rx_stamp"][-1])}
+    return replace(result, counters=counters)
 
 
 def test_figures_of_two_trains():
@@ -116,15 +130,13 @@ def test_calibration_takes_the_set_up_out(tmp_path):
 
 
 def test_calibration_needs_two_lengths():
-    with pytest.raises(UsageError, match="two lengths"):
-        calibrate(rows_of(8, 0)[:1])
+    assert "two lengths" in refusal(calibrate, rows_of(8, 0)[:1])
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"line": 1}', "[]"])
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(UsageError, match="is not a calibration"):
-        load(tmp_path / "x.json")
+    assert "is not a calibration" in refusal(load, tmp_path / "x.json")
 
 
 def test_correction_is_measured_less_theory():
@@ -172,17 +184,91 @@ def test_deviation_is_measured_less_true_delay_of_the_first_arrival():
 
 def test_a_packet_that_truth_does_not_know_is_an_error():
     first, _ = truth.programs(TABLE, 0, 1, [3, 2])
-    with pytest.raises(ProbeError, match="doesn't know"):
-        truth.deviations_ns(np.array([2]), np.array([400]), first)
+    assert "doesn't know" in refusal(truth.deviations_ns, np.array([2]), np.array([400]), first, error=ProbeError)
 
 
 def test_another_number_of_frames_than_sent_is_an_error():
-    with pytest.raises(ProbeError, match="holds 5 frames, but 6"):
-        truth.programs(TABLE, 0, 1, [3, 3])
+    assert "holds 5 frames, but 6" in refusal(truth.programs, TABLE, 0, 1, [3, 3], error=ProbeError)
 
 
 def test_truth_file_is_read_up_to_its_last_whole_row(tmp_path):
     (tmp_path / "t").write_bytes(TABLE.tobytes() + b"half")
     assert truth.read(tmp_path / "t").tolist() == TABLE.tolist()
-    with pytest.raises(ProbeError, match="can't be read"):
-        truth.read(tmp_path / "none")
+    assert "can't be read" in refusal(truth.read, tmp_path / "none", error=ProbeError)
+
+
+# Records that are missing -------------------------------------------------------------------------
+
+
+def without(result: TrainResult, *numbers: int) -> TrainResult:
+    """Return a result without the records of these numbers."""
+    missing = np.isin(result.records["sequence"], numbers)
+    return replace(result, records=result.records[~missing], complete=False)
+
+
+def test_rate_of_a_train_comes_from_the_probe_when_records_are_missing():
+    whole = counted_result([(number, 100 + 8 * (number % 3)) for number in range(11)], TrainProgram(60, 11))
+    found, known = row(without(whole, *range(3, 11))), row(whole)
+    assert found["dispersion_rate_bps"] == known["dispersion_rate_bps"] != dict.fromkeys(known["dispersion_rate_bps"])
+    assert [found[name] for name in ("received", "lost", "duplicated", "reordered")] == [11, 0, 0, 0]
+    for name in ("mean", "std", "min", "max"):
+        assert found["owd_ns"][name] == pytest.approx(known["owd_ns"][name], rel=1e-12)
+        assert found["pdv_ns"][name] == pytest.approx(known["pdv_ns"][name], rel=1e-12)
+    assert found["records"] == {"held": 3, "counted": 11} and not found["complete"]
+
+
+def test_figures_of_packets_that_are_not_there_are_not_given():
+    found = row(without(counted_result([(number, 100) for number in range(10)], TrainProgram(60, 10)), 5))
+    assert [found["owd_ns"][name] for name in ("p50", "p99", "p99_9")] == [None] * 3
+    assert (set(found["ipdv_ns"].values()), found["jitter_ns"]) == ({None}, None)
+
+
+def test_trains_whose_ends_are_known_keep_their_rate_when_nothing_was_lost():
+    whole = counted_result([(number, 100 + number) for number in range(8)], TrainProgram(60, 4, 2))
+    assert row(without(whole, 1, 6))["dispersion_rate_bps"] == row(whole)["dispersion_rate_bps"]
+    one = row(without(whole, 3))
+    assert one["dispersion_rate_bps"]["mean"] is None
+    assert one["trains"][1] == row(whole)["trains"][1] and one["trains"][0]["dispersion_rate_bps"] is None
+
+
+def test_lost_frames_are_not_mistaken_for_missing_records():
+    whole = counted_result([(number, 100) for number in range(8) if number != 2], TrainProgram(60, 4, 2))
+    found = row(without(whole, 1))
+    assert (found["received"], found["lost"]) == (7, 1)
+    assert [train["received"] for train in found["trains"]] == [None, 4]
+
+
+def test_copies_spoil_what_the_probe_sums_up():
+    whole = counted_result([(0, 100), (1, 100), (1, 900), (3, 140), (2, 900)], TrainProgram(60, 4))
+    found = row(without(whole, 3))
+    assert [found[name] for name in ("received", "lost", "duplicated", "reordered")] == [4, 0, 1, 1]
+    assert {name: value for name, value in found["owd_ns"].items() if value is not None} == {"min": 100}
+    assert (found["dispersion_rate_bps"]["mean"], found["capacity"]["bps"]) == (None, None)
+    assert found["reordering_extent_max"] is None
+
+
+def test_waiting_time_that_may_have_passed_leaves_counts_open():
+    whole = counted_result([(0, 100), (1, 100), (2, 5001)], TrainProgram(60, 3))
+    found = row(without(whole, 1), waiting_time_ns=5000)
+    assert [found[name] for name in ("received", "lost", "expired")] == [None] * 3
+    assert (found["owd_ns"]["min"], found["owd_ns"]["mean"]) == (100, None)
+    assert row(without(whole, 1), waiting_time_ns=5001)["received"] == 3
+
+
+def test_frames_later_than_the_probe_remembers_are_not_told_from_copies():
+    arrivals = [(number, 100) for number in range(1, 1500)] + [(0, 10**6)]
+    whole = counted_result(arrivals, TrainProgram(60, 1500))
+    found = row(without(whole, 700))
+    assert [found[name] for name in ("received", "lost", "duplicated", "reordered")] == [None] * 4
+
+
+def test_a_delay_beyond_what_the_probe_squares_gives_no_deviation():
+    whole = counted_result([(0, 100), (1, 2**32)], TrainProgram(60, 2))
+    found = row(without(whole, 0))["owd_ns"]
+    assert (found["std"], found["max"]) == (None, 2**32)
+
+
+def test_records_that_are_fewer_than_the_probe_counted_are_missing_whatever_the_ring_says():
+    whole = counted_result([(number, 100) for number in range(10)], TrainProgram(60, 10))
+    found = row(replace(whole, records=whole.records[:9]))
+    assert found["records"] == {"held": 9, "counted": 10} and not found["complete"] and found["received"] == 10

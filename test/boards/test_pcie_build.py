@@ -97,10 +97,8 @@ def test_headers_of_the_driver_have_every_register_where_the_map_has_it(built):
 def test_register_offsets_that_the_driver_has_written_down_are_ours(built):
     registers = json.loads((built / "csr.json").read_text())["csr_registers"]
     names = {"ENABLE": "enable", "TABLE_VALUE": "table_value", "TABLE_WE": "table_we", "TABLE_LEVEL": "table_level"}
-    names |= {
-        "TABLE_LOOP_PROG_N": "table_loop_prog_n",
-        "TABLE_LOOP_STATUS": "table_loop_status",
-        "TABLE_FLUSH": "table_reset",
+    names |= {name: name.lower() for name in ("TABLE_LOOP_PROG_N", "TABLE_LOOP_STATUS")} | {
+        "TABLE_FLUSH": "table_reset"
     }
     base = registers["pcie_dma0_writer_enable"]["addr"]
     text = (built / "driver" / "kernel" / "config.h").read_text()
@@ -155,15 +153,7 @@ def test_nothing_can_be_loaded_where_nothing_is_compiled(option, tmp_path):
 
 
 def test_board_without_pcie_says_which_has_it(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "liteprobe.soc.build.bitstream",
-        "colorlight_i5",
-        "--link",
-        "pcie",
-        "--out",
-        str(tmp_path),
-    ]
+    asked = ["colorlight_i5", "--link", "pcie", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", *asked]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "has no PCIe" in done.stderr and "sqrl_acorn" in done.stderr

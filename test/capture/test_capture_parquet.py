@@ -1,21 +1,25 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Unified headers as Parquet: every column against the model of the parser, read back by Arrow."""
+"""Unified headers as Parquet: every column against the model of the parser, read back by Arrow; addresses as text."""
 
 import ipaddress
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_RULE, Layer3, UnifiedFlag
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
+from liteprobe.host.capture.write.columns import ips, macs
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.frames import stacks
@@ -265,3 +269,41 @@ def test_disk_that_fills_leaves_rows_that_can_be_read(tmp_path: Path, row_group:
     assert column == ([frame.stamp for frame in frames] * 100)[: len(column)]
     assert len(column) == writer.written >= 200 and f"holds {len(column)} headers" in str(error.value)
     assert (tmp_path / "h.parquet").stat().st_size < 1 << 20  # Room that was taken is given back.
+
+
+# Addresses as text --------------------------------------------------------------------------------
+
+
+def hostile(count: int) -> NDArray[np.uint8]:
+    """Return addresses of all kinds in one column: each set of IPv6 groups that are 0, mapped ones, random ones."""
+    rng = np.random.default_rng(20)
+    octets = rng.integers(0, 256, (count, 17), np.uint8)
+    octets[:, 0] = rng.choice([Layer3.ARP, Layer3.IPV4, Layer3.IPV6], count)
+    groups = octets[:, 1:].reshape(-1, 8, 2)
+    groups[rng.random((count, 8)) < 0.5] = 0
+    groups[rng.random((count, 8)) < 0.2, 0] = 0
+    sets = np.arange(256)[:, np.newaxis] >> np.arange(8) & 1
+    octets[:256, 0] = Layer3.IPV6
+    groups[:256] = np.where(sets[..., np.newaxis], 0, rng.integers(1, 256, (256, 8, 2)))
+    octets[256:400, 0] = Layer3.IPV6
+    octets[256:400, 1:13] = np.frombuffer(bytes(10) + b"\xff\xff", np.uint8)
+    return octets
+
+
+def test_ip_addresses_are_as_inet_ntop_writes_them() -> None:
+    octets = hostile(70_000)  # More than are taken at once.
+    wanted = [
+        socket.inet_ntop(socket.AF_INET6, row[1:])
+        if row[0] == Layer3.IPV6
+        else socket.inet_ntop(socket.AF_INET, row[1:5])
+        for row in map(bytes, octets)
+    ]
+    assert ips(octets).to_pylist() == wanted
+    is_ipv4 = octets[:, 0] != Layer3.IPV6
+    assert ips(octets[is_ipv4]).to_pylist() == [text for text in wanted if ":" not in text]
+    assert ips(octets[:0]).to_pylist() == []
+
+
+def test_mac_addresses_are_pairs_of_hexadecimal_digits() -> None:
+    octets = hostile(1000)[:, 1:7]
+    assert macs(octets).to_pylist() == [bytes(row).hex(":") for row in octets]

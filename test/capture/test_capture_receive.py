@@ -1,13 +1,15 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Blocks over a network that loses, repeats and swaps them: what can be had again is, what can't is counted."""
+"""Blocks over a network that loses, repeats and swaps them: what can be had again is, what can't is counted; buffers."""
 
 import os
+import select
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +17,24 @@ import pytest
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import Blocks, block_headers, no_blocks
-from liteprobe.host.capture.receive import Receiver, open_socket, open_sockets
+from liteprobe.host.capture.receive import (
+    SO_RCVBUFFORCE,
+    ManyReader,
+    Receiver,
+    buffer_remark,
+    open_socket,
+    open_sockets,
+)
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 from liteprobe.host.capture.ring import CaptureRing
 from liteprobe.host.capture.sources import Batches, BusSource, UdpSource
 from liteprobe.host.capture.trigger import ProbeTrigger, TriggeredSource, free_channel
-from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.sim.drivers.capture.blocks import blocks_of, mixed
 from liteprobe.sim.drivers.capture.fake_ring import FakeRing, Loses, numbers_of
+from liteprobe.sim.drivers.system.fake_link import MemoryLink
+from liteprobe.sim.drivers.tools.refusals import refusal
 
 SEED = 20261122
 PATIENCE = ResendPolicy(wait_s=0.01, tries=5)
@@ -132,8 +143,7 @@ def test_receiver_that_dies_is_told() -> None:
     receiver = Receiver([open_socket("127.0.0.1")], slots=8)
     os.kill(receiver.pid, signal.SIGKILL)
     receiver._process.join()
-    with pytest.raises(ProbeError, match="has ended: start the capture again"):
-        receiver.look(1)
+    assert "has ended: start the capture again" in refusal(receiver.look, 1, error=ProbeError)
     receiver.close()
 
 
@@ -194,26 +204,6 @@ def test_block_that_was_just_sent_is_not_late_however_long_the_host_was_busy() -
 
 
 # Registers ----------------------------------------------------------------------------------------
-
-
-class MemoryLink(Link):
-    """A bus with memory all over."""
-
-    def __init__(self) -> None:
-        self.words: dict[int, int] = {}
-
-    def read_scattered(self, addresses: object) -> Words:
-        return np.array([self.words.get(address, 0) for address in addresses], np.uint32)  # type: ignore[attr-defined]
-
-    def read(self, address: int, count: int = 1) -> Words:
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
-    def write(self, address: int, words: object) -> Words:
-        self.words |= {address + 4 * place: word for place, word in enumerate(words)}  # type: ignore[call-overload]
-        return self.read(address, len(words))  # type: ignore[arg-type]
-
-    def close(self) -> None:
-        pass
 
 
 class RingLink(MemoryLink):
@@ -324,15 +314,13 @@ def test_capture_that_is_stopped_before_its_trigger_has_nothing() -> None:
 
 def test_trigger_takes_a_channel_of_its_own() -> None:
     assert free_channel([0, 2]) == 1
-    with pytest.raises(UsageError, match="give 7 --channels at the most, or --host-trigger"):
-        free_channel(range(8))
+    assert "give 7 --channels at the most, or --host-trigger" in refusal(free_channel, range(8))
 
 
 def test_channels_that_are_not_taken_are_told() -> None:
     ring, link = made_ring(16)
     link.write = MemoryLink.write.__get__(link)  # type: ignore[method-assign]
-    with pytest.raises(ProbeError, match="doesn't take its channels"):
-        ring.start([0])
+    assert "doesn't take its channels" in refusal(ring.start, [0], error=ProbeError)
 
 
 def test_blocks_go_to_the_ports_of_their_channels() -> None:
@@ -342,8 +330,7 @@ def test_blocks_go_to_the_ports_of_their_channels() -> None:
 
 
 def test_too_many_channels_for_the_ring_are_refused() -> None:
-    with pytest.raises(UsageError, match="the ring has 10 blocks, too few for 8 channels"):
-        made_ring(10)[0].start(list(range(8)))
+    assert "the ring has 10 blocks, too few for 8 channels" in refusal(made_ring(10)[0].start, list(range(8)))
 
 
 def test_probe_without_a_ring_is_refused() -> None:
@@ -374,3 +361,80 @@ def test_blocks_are_read_over_the_bus_where_the_ring_has_them_and_freed() -> Non
     found = np.concatenate([part for part, _ in source.batches()])
     assert found.tobytes() == blocks.tobytes()
     assert link.words[0] == 0 and len(waits) == -(-len(blocks) // 2)
+
+
+# The kernel's buffer ------------------------------------------------------------------------------
+
+
+class Kernel(socket.socket):
+    """A socket of a system whose net.core.rmem_max is ``most``, and that may refuse more to whoever asks with force."""
+
+    most = 212_992  # What Linux comes with.
+    may_force = False
+
+    def __init__(self, *args: int) -> None:
+        super().__init__(*args)
+        self.granted = 0
+        self.asked: list[tuple[int, int]] = []
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:  # type: ignore[override]
+        self.asked.append((option, value))
+        assert level == socket.SOL_SOCKET
+        if option == SO_RCVBUFFORCE and not self.may_force:
+            raise PermissionError(1, "Operation not permitted")
+        self.granted = 2 * (value if option == SO_RCVBUFFORCE else min(value, self.most))
+
+    def getsockopt(self, level: int, option: int) -> int:  # type: ignore[override]
+        assert (level, option) == (socket.SOL_SOCKET, socket.SO_RCVBUF)
+        return self.granted
+
+
+@pytest.mark.parametrize(
+    ("may_force", "most", "granted_kb"),
+    [(True, 212_992, 0), (False, 32 << 20, 0), (False, 212_992, 208), (False, 4 << 20, 4096)],
+)
+def test_buffer_that_the_kernel_refuses_is_told_with_what_gives_more(
+    monkeypatch: pytest.MonkeyPatch, may_force: bool, most: int, granted_kb: int
+) -> None:
+    monkeypatch.setattr(Kernel, "may_force", may_force)
+    monkeypatch.setattr(Kernel, "most", most)
+    monkeypatch.setattr(socket, "socket", Kernel)
+    sockets = open_sockets([0, 1], address="127.0.0.1")
+    wanted = [(SO_RCVBUFFORCE, 32 << 20)] + [(socket.SO_RCVBUF, 32 << 20)] * (not may_force)
+    assert [made.asked for made in sockets] == [wanted, wanted]  # type: ignore[attr-defined]
+    said = (
+        f"the kernel buffers {granted_kb} KB of blocks for this program, not 32768 KB: when the program is late, blocks are "
+        "lost and asked for again; sysctl -w net.core.rmem_max=33554432 gives more"
+    )
+    assert buffer_remark(sockets) == (said if granted_kb else "")
+    for made in sockets:
+        made.close()
+
+
+def test_buffer_is_as_large_as_this_system_gives() -> None:
+    """With the right to force it (of root) all that is asked for, else what net.core.rmem_max allows."""
+    most = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    status = Path("/proc/self/status").read_text()
+    may_force = int(status.split("CapEff:")[1].split()[0], 16) >> 12 & 1  # CAP_NET_ADMIN
+    with open_socket("127.0.0.1") as made:
+        granted = made.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2
+    assert granted == (32 << 20 if may_force else min(most, 32 << 20))
+
+
+def test_many_datagrams_come_by_one_call_with_their_lengths() -> None:
+    """Slots of 100 octets: what is longer is cut, what is shorter leaves the rest of its slot as it was."""
+    sizes, memory = [1, 100, 0, 250, 99], np.full((8, 100), 7, np.uint8)
+    reader = ManyReader(memory.ctypes.data, 8, 100)
+    with open_socket("127.0.0.1") as made, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        assert reader.read(made.fileno(), 0, 8) == 0
+        for number, size in enumerate(sizes):
+            sender.sendto(bytes([number] * size), made.getsockname())
+        assert select.select([made], [], [], 5)[0]
+        assert (reader.read(made.fileno(), 2, 4), reader.read(made.fileno(), 6, 2)) == (4, 1)
+        closed = made.fileno()
+    assert reader.lengths[2:7].tolist() == [min(size, 100) for size in sizes]
+    for number, size in enumerate(sizes):
+        row = memory[2 + number]
+        assert row.tolist() == [number] * min(size, 100) + [7] * (100 - min(size, 100))
+    assert (memory[[0, 1, 7]] == 7).all()
+    assert "Bad file descriptor" in refusal(reader.read, closed, 0, 8, error=OSError)

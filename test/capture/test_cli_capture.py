@@ -27,7 +27,6 @@ from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
 from liteprobe.host.cli.commands.monitor import view
-from liteprobe.host.device.link.base import Link
 from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
@@ -266,10 +265,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MonitorProbe:
     """A probe that has measured 300 frames of stream 3 at port 1, 3 lost; every URL leads to it."""
     made = MonitorProbe()
 
-    def open_link(url: str) -> Link:
-        return FakeLink(made, tmp_path)
-
-    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(made, tmp_path))
     with Probe("sim://loopback") as probe:
         monitor = Monitor(probe, 1)
         monitor.watch(stream_base=3)

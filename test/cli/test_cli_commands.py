@@ -14,7 +14,6 @@ import pytest
 
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli import results
-from liteprobe.host.device.link.base import Link
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, cable, damaged
 
@@ -27,10 +26,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelProbe:
     """A probe whose ports are joined by a cable; every URL leads to it."""
     made = ModelProbe(cable(DELAY_TICKS))
 
-    def open_link(url: str) -> Link:
-        return FakeLink(made, tmp_path)
-
-    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(made, tmp_path))
     return made
 
 

@@ -54,14 +54,20 @@ def test_outliers_and_gaps_cost_little() -> None:
     assert rms(found.phase_ns - truth) < 2.0
 
 
-def test_the_stated_sigma_is_that_of_the_errors() -> None:
-    """With nothing in the pulses that the model doesn't know: white noise, a tick, an oscillator of its own kind."""
-    generator = np.random.default_rng(8)
+def known_noise(seed: int) -> tuple[Floats, Floats, clock_smooth.Smoothed]:
+    """Return rate and phase in truth, and what was made of pulses with nothing in them that the model doesn't know."""
+    print("seed", seed)
+    generator = np.random.default_rng(seed)
     model = clock_smooth.NoiseModel(white_ns=2.0, phase_walk_ns=1.0, rate_walk_ppb=0.1, drift_walk_ppb_s=0.0)
     rate = 0.1 * np.cumsum(generator.standard_normal(COUNT))
     truth = np.cumsum(rate + generator.standard_normal(COUNT))
     phase = truth + np.hypot(2.0, 8 / 12**0.5) * generator.standard_normal(COUNT)
-    found = clock_smooth.smooth(np.arange(COUNT, dtype=float), phase, np.ones(COUNT, bool), model)
+    return rate, truth, clock_smooth.smooth(np.arange(COUNT, dtype=float), phase, np.ones(COUNT, bool), model)
+
+
+def test_the_stated_sigma_is_that_of_the_errors() -> None:
+    """White noise, a tick, an oscillator of its own kind."""
+    _, truth, found = known_noise(8)
     assert rms((found.phase_ns - truth) / found.sigma_ns) == pytest.approx(1.0, abs=0.1)
 
 
@@ -151,12 +157,5 @@ def test_mtie_is_the_greatest_peak_to_peak_in_a_window() -> None:
 
 
 def test_the_band_of_the_rate_is_that_of_its_errors() -> None:
-    seed = 12
-    print("seed", seed)
-    generator = np.random.default_rng(seed)
-    model = clock_smooth.NoiseModel(white_ns=2.0, phase_walk_ns=1.0, rate_walk_ppb=0.1, drift_walk_ppb_s=0.0)
-    rate = 0.1 * np.cumsum(generator.standard_normal(COUNT))
-    truth = np.cumsum(rate + generator.standard_normal(COUNT))
-    phase = truth + np.hypot(2.0, 8 / 12**0.5) * generator.standard_normal(COUNT)
-    found = clock_smooth.smooth(np.arange(COUNT, dtype=float), phase, np.ones(COUNT, bool), model)
+    rate, _, found = known_noise(12)
     assert rms((found.rate_ppb - rate)[50:-50] / found.rate_sigma_ppb[50:-50]) == pytest.approx(1.0, abs=0.15)

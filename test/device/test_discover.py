@@ -192,7 +192,7 @@ def test_all_networks_of_this_host_are_asked_but_the_largest_and_its_own_address
 ) -> None:
     here = networks.interfaces(IP)
     assert {name: [str(one) for one in addresses] for name, addresses in here.items()} == {
-        **{"eth0": ["192.168.1.7/29"], "eth2": ["10.9.0.1/16"]},
+        **{"eth0": ["192.168.1.7/29"], "eth2": ["10.9.0.1/16"]}
     }
     monkeypatch.setattr(networks, "interfaces", lambda: here)
     asked, left_out = places()

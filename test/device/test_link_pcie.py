@@ -27,6 +27,7 @@ from liteprobe.host.device.link.pcie import IOCTL_REG, DeviceFile, PcieLink
 from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.registers import Registers, open_registers
 from liteprobe.host.probe import Probe
+from liteprobe.sim.drivers.tools.refusals import refusal
 
 BAR0_BYTES = 16 << 20
 CSR_BASE = 0xF0000000
@@ -171,8 +172,7 @@ def test_device_of_another_user_says_what_to_do(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(NoProbeError, match="run as root, or let a udev rule"):
-        DeviceFile("/dev/litepcie0")
+    assert "run as root, or let a udev rule" in refusal(DeviceFile, "/dev/litepcie0", error=NoProbeError)
 
 
 def test_file_that_is_no_device_of_the_driver_is_no_probe(tmp_path: Path) -> None:
@@ -185,10 +185,8 @@ def test_file_that_is_no_device_of_the_driver_is_no_probe(tmp_path: Path) -> Non
 def test_probe_that_is_pulled_out_is_said_to_be_gone(driver: Driver) -> None:
     link, ring = link_of(driver), ring_of(driver)
     driver.is_gone = True
-    with pytest.raises(NoProbeError, match="is gone"):
-        link.read(CSR_BASE)
-    with pytest.raises(NoProbeError, match="is gone"):
-        ring.start()
+    assert "is gone" in refusal(link.read, CSR_BASE, error=NoProbeError)
+    assert "is gone" in refusal(ring.start, error=NoProbeError)
 
 
 def test_every_octet_of_the_ring_is_seen_once_and_in_order_without_a_copy(driver: Driver) -> None:
@@ -237,8 +235,7 @@ def test_what_came_before_the_stop_can_still_be_taken(driver: Driver) -> None:
 def test_more_than_is_there_cannot_be_taken(driver: Driver) -> None:
     ring = ring_of(driver)
     ring.start()
-    with pytest.raises(ValueError, match="1 blocks can't be taken: 0 are there"):
-        ring.take(1)
+    assert "1 blocks can't be taken: 0 are there" in refusal(ring.take, 1, error=ValueError)
 
 
 def test_probe_that_was_reset_meanwhile_is_told(driver: Driver) -> None:
@@ -247,14 +244,12 @@ def test_probe_that_was_reset_meanwhile_is_told(driver: Driver) -> None:
     driver.bar0[4] = 5
     ring.take(sum(map(len, ring.blocks())))
     driver.bar0[4] = 0
-    with pytest.raises(ProbeError, match="the probe was reset, start the capture anew"):
-        ring.blocks()
+    assert "the probe was reset, start the capture anew" in refusal(ring.blocks, error=ProbeError)
 
 
 def test_ring_of_another_program_is_refused(driver: Driver) -> None:
     ring_of(driver)
-    with pytest.raises(ProbeError, match="another program takes what /dev/litepcie0 captures: end it"):
-        ring_of(driver)
+    assert "another program takes what /dev/litepcie0 captures: end it" in refusal(ring_of, driver, error=ProbeError)
 
 
 def test_driver_of_other_gateware_is_refused(driver: Driver) -> None:
@@ -287,8 +282,7 @@ def test_all_devices_are_let_go_where_one_is_gone(driver: Driver) -> None:
     capture = DmaCapture(Registers(link_of(driver), MAP), "/dev/litepcie0", (0, 1), driver.open)
     capture.start()
     driver.is_gone = True
-    with pytest.raises(NoProbeError, match="is gone"):
-        capture.close()
+    assert "is gone" in refusal(capture.close, error=NoProbeError)
     assert [file.is_closed for file in driver.files] == [False, True, True]
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from liteprobe.host.base import programs
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.programs import Ended
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.sim import SimLink, SimOptions, build
+from liteprobe.sim.drivers.tools.refusals import refusal
 
 # Obeys the contract ("The simulated probe"), with a memory for a bus: 1 us a datagram, a reply held back until
 # the time in word 0x100 (ns) has come. Every line that it gets stands in its log.
@@ -131,14 +132,12 @@ def test_expected_silence_is_run_through_in_simulated_time(folder: Path) -> None
 def test_no_reply_without_silence_is_an_error(folder: Path) -> None:
     link = SimLink(SimOptions(build=folder))
     link.patience = sim.Patience(timeout_s=0.02, tries=2)
-    with pytest.raises(ProbeError, match="the simulated probe doesn't answer"):
-        link.write(0x100, [4_500_000])
+    assert "the simulated probe doesn't answer" in refusal(link.write, 0x100, [4_500_000], error=ProbeError)
     link.close()
 
 
 def test_wire_that_cannot_be_is_a_usage_error_in_the_simulators_words(folder: Path) -> None:
-    with pytest.raises(UsageError, match="wire 'bad' is unknown: write loopback"):
-        SimLink(SimOptions("bad", build=folder))
+    assert "wire 'bad' is unknown: write loopback" in refusal(SimLink, SimOptions("bad", build=folder))
 
 
 def test_simulator_that_ends_at_once_says_what_it_printed(folder: Path) -> None:
@@ -148,15 +147,13 @@ def test_simulator_that_ends_at_once_says_what_it_printed(folder: Path) -> None:
 
 def test_simulator_that_ends_in_between_is_an_error(folder: Path) -> None:
     link = SimLink(SimOptions(build=folder))
-    with pytest.raises(ProbeError, match=r"failed \(it ended, exit code 1\)"):
-        link.set_link(7, True)
+    assert "failed (it ended, exit code 1)" in refusal(link.set_link, 7, True, error=ProbeError)
     link.close()
 
 
 def test_command_that_is_refused_is_an_error(folder: Path) -> None:
     link = SimLink(SimOptions(build=folder))
-    with pytest.raises(ProbeError, match="refuses 'inject 0 ff': error port 0 is shared"):
-        link.inject(0, b"\xff")
+    assert "refuses 'inject 0 ff': error port 0 is shared" in refusal(link.inject, 0, b"\xff", error=ProbeError)
     link.close()
 
 

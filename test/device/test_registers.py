@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Registers by name: words, signs, neighbours in a burst, typos, and maps of another build."""
+"""Registers by name, maps of another build; a probe reports itself, its clock and its link; the lease of a host."""
 
 import json
 import os
@@ -11,9 +11,13 @@ import pytest
 
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.base.errors import MapError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers, candidates, load_map, open_registers
+from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.probe.trains import ModelProbe
 
 
@@ -84,8 +88,7 @@ def test_neighbours_are_written_in_one_burst(link: NotingLink) -> None:
     ("name", "value"), [("port0_tx_count", 2**32), ("port0_tx_count", -1), ("timebase_adjust", 2**63)]
 )
 def test_value_that_does_not_fit_is_refused(link: NotingLink, name: str, value: int) -> None:
-    with pytest.raises(UsageError, match=f"{value} does not fit {name}: give "):
-        registers_of(link).write(name, value)
+    assert f"{value} does not fit {name}: give " in refusal(registers_of(link).write, name, value)
     assert link.written == []
 
 
@@ -94,13 +97,11 @@ def test_typo_gets_close_matches(link: NotingLink) -> None:
         registers_of(link).read("port0_tx_cont")
     with pytest.raises(UsageError, match="there is no memory 'port0_header_': did you mean port0_header"):
         registers_of(link).read_memory("port0_header_", 0, 1)
-    with pytest.raises(UsageError, match=r"there is no register 'zzz': see liteprobe regs list"):
-        registers_of(link).write("zzz", 1)
+    assert "there is no register 'zzz': see liteprobe regs list" in refusal(registers_of(link).write, "zzz", 1)
 
 
 def test_read_only_register_is_not_written(link: NotingLink) -> None:
-    with pytest.raises(UsageError, match="port0_tx_sent can only be read"):
-        registers_of(link).write("port0_tx_sent", 1)
+    assert "port0_tx_sent can only be read" in refusal(registers_of(link).write, "port0_tx_sent", 1)
 
 
 def test_write_that_is_not_kept_is_an_error_after_three_tries(tmp_path: Path) -> None:
@@ -190,5 +191,122 @@ def test_file_that_is_no_map_is_a_usage_error(link: NotingLink, tmp_path: Path, 
 
 
 def test_json_without_registers_is_no_map(link: NotingLink) -> None:
-    with pytest.raises(UsageError, match=r"csr\.json is not a register map"):
-        Registers(link, {"csr_registers": {"a": {}}}, "csr.json")
+    assert "csr.json is not a register map" in refusal(Registers, link, {"csr_registers": {"a": {}}}, "csr.json")
+
+
+# The probe itself ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> tuple[Probe, FakeLink]:
+    link = FakeLink(ModelProbe(), tmp_path)
+    return Probe(link), link
+
+
+def test_info_gives_what_the_probe_is(own: tuple[Probe, FakeLink]) -> None:
+    probe, link = own
+    info = probe.info()
+    assert (info["ports"], info["record_depth"], info["ticks_per_second"], info["data_width"]) == (
+        2,
+        1024,
+        125_000_000,
+        32,
+    )
+    assert (info["tick_ns"], info["clock_state"], info["port1_link_up"]) == (8.0, "free-running", True)
+    assert info["map_hash"] == f"{link.model.values['probe_map_hash']:08x}"
+
+
+def test_clock_is_set_adjusted_and_trimmed(own: tuple[Probe, FakeLink]) -> None:
+    probe, link = own
+    probe.timebase.set_time(10**18)
+    assert 0 <= probe.timebase.now_ns - 10**18 < 20_000
+    before, tick = link.model.now(), link.model.tick
+    probe.timebase.adjust(-1000.5)
+    assert link.model.now() - before == 8 * (link.model.tick - tick) - 1001  # Whole ns, rounded down.
+    probe.timebase.increment = (8 << 40) + 1
+    assert (probe.timebase.increment, probe.timebase.tick_ns) == ((8 << 40) + 1, 8 + 2**-40)
+    with pytest.raises(UsageError, match="increment 0 is out of range"):
+        probe.timebase.increment = 0
+    ticks = probe.timebase.ticks
+    assert 0 < ticks <= link.model.tick
+
+
+def test_leaving_the_context_closes_the_link(own: tuple[Probe, FakeLink]) -> None:
+    probe, link = own
+    with probe:
+        assert not link.is_closed
+    assert link.is_closed
+
+
+def test_probe_of_another_build_closes_the_link(tmp_path: Path) -> None:
+    model = ModelProbe()
+    model.values["probe_map_hash"] ^= 1
+    link = FakeLink(model, tmp_path)
+    assert "is the map of another build" in refusal(Probe, link, error=ProbeError)
+    assert link.is_closed
+
+
+def test_waiting_is_in_the_probes_time(own: tuple[Probe, FakeLink]) -> None:
+    probe, link = own
+    tick = link.model.tick
+    probe.wait(0.001)
+    assert link.model.tick - tick == 125_000
+
+
+# Lease --------------------------------------------------------------------------------------------
+
+
+class CutLink(FakeLink):
+    """A link on which an interrupt comes before or after the access of some number."""
+
+    cut_at = -1
+    is_after = False
+    count = 0
+
+    def _cut(self, is_after: bool) -> None:
+        if self.count == self.cut_at and is_after == self.is_after:
+            raise Interrupted
+
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        self.count += 1
+        self._cut(is_after=False)
+        found = super().read_scattered(addresses)
+        self._cut(is_after=True)
+        return found
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("steal", [False, True])
+def test_a_lease_that_an_interrupt_cuts_short_is_this_hosts_all_the_same(
+    tmp_path: Path, is_after: bool, steal: bool
+) -> None:
+    cuts = 0
+    while True:
+        link = CutLink(ModelProbe(), tmp_path)
+        lease = HostLease(Registers(link, load_map(link.map_file)), steal)
+        link.count, link.cut_at, link.is_after = 0, cuts + 1, is_after
+        try:
+            lease.ensure()
+        except Interrupted:
+            cuts += 1
+        else:
+            break
+        if cuts % 2:  # What is measured after an interrupt is read, and then the probe is given back.
+            lease.ensure()
+            assert lease.is_held
+        lease.release()
+        assert (link.waits, link.model.values["probe_lease_owner"] >> 16) == ([], 0), cuts
+    assert cuts >= 4
+
+
+def test_a_host_that_was_refused_gives_back_nothing(tmp_path: Path) -> None:
+    link = CutLink(ModelProbe(), tmp_path)
+    first, second = (HostLease(Registers(link, load_map(link.map_file))) for _ in range(2))
+    first.ensure()
+    link.model.values["probe_lease_left"] = 20  # It is heard all the time.
+    owner = link.model.values["probe_lease_owner"]
+    link.cut_at, link.count, link.is_after = 1, 0, True
+    with pytest.raises(Interrupted):
+        second.ensure()
+    second.release()
+    assert link.model.values["probe_lease_owner"] == owner

@@ -128,8 +128,7 @@ def test_the_desk_follows_a_board_page_in_its_order(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [*transcripts.QUICK, *(pytest.param(command, marks=pytest.mark.full) for command in transcripts.SLOW)],
+    "command", [*transcripts.QUICK, *(pytest.param(command, marks=pytest.mark.full) for command in transcripts.SLOW)]
 )
 def test_a_command_prints_what_it_is_known_to_print(command: str, tmp_path: Path) -> None:
     step = {**transcripts.QUICK, **transcripts.SLOW}[command]

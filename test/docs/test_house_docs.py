@@ -1,18 +1,20 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""The pages claim what the code does: links, commands, figures, names; and the link check itself."""
+"""The pages claim what the code does: links, commands, figures, names, registers; and the tools that check and write them."""
 
 import ast
 import doctest
-import importlib.util
 import re
 import subprocess
 import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
+import links
 import pytest
+import registers_page as tool
+import transcripts as sessions
 
 from liteprobe.host.analysis.theory import slot_ns, tick_error
 
@@ -23,14 +25,6 @@ CORE_HEADINGS = ["Purpose", "Interface", "Timing", "Registers", "Accuracy and li
 def pages() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
     return [ROOT / path for path in listed.stdout.splitlines() if (ROOT / path).exists()]
-
-
-def load_tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -63,11 +57,11 @@ def test_link_check_finds_what_leads_nowhere_and_nothing_else(tmp_path: Path, te
     (tmp_path / "there.md").write_text("# There\n\n## Two `words`\n")
     page = tmp_path / "page.md"
     page.write_text(text)
-    assert [line.split("): ")[1] for line in load_tool("links").broken_links([page])] == faults
+    assert [line.split("): ")[1] for line in links.broken_links([page])] == faults
 
 
 def test_no_page_has_a_link_that_leads_nowhere() -> None:
-    assert load_tool("links").broken_links(pages()) == []
+    assert links.broken_links(pages()) == []
 
 
 # Commands and names -------------------------------------------------------------------------------
@@ -125,12 +119,9 @@ def test_the_changelog_has_this_version() -> None:
 # Transcripts --------------------------------------------------------------------------------------
 
 
-tool = load_tool("transcripts")
-
-
 def transcripts() -> list[list[tuple[str, str]]]:
     """Return the commands of each ``console`` block, with their outputs; "..." stands for any text."""
-    return [tool.COMMAND.findall(block) for page in pages() for block in tool.BLOCK.findall(page.read_text())]
+    return [sessions.COMMAND.findall(block) for page in pages() for block in sessions.BLOCK.findall(page.read_text())]
 
 
 @pytest.mark.parametrize("page", pages(), ids=[str(page.relative_to(ROOT)) for page in pages()])
@@ -145,7 +136,7 @@ def test_what_looks_like_a_transcript_is_compared(page: Path) -> None:
 
 def same(shown: str, real: str) -> None:
     """Compare a transcript with what was printed, blank lines and spaces at the ends of lines aside."""
-    shown, real = tool.plain(shown), tool.plain(real)
+    shown, real = sessions.plain(shown), sessions.plain(real)
     how = "run './run python tools/transcripts.py PAGE', and look at what has changed"
     assert doctest.OutputChecker().check_output(shown, real, doctest.ELLIPSIS), f"{how}; now it prints:\n{real}"
 
@@ -162,7 +153,7 @@ def shown() -> list[Any]:
 def test_a_transcript_is_what_the_command_prints(commands: list[tuple[str, str]], tmp_path: Path) -> None:
     """The simulated probe does the same each time, so each figure on a page must come out again."""
     for command, output in commands:
-        same(output, tool.printed(command, tmp_path))
+        same(output, sessions.printed(command, tmp_path))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
@@ -171,7 +162,7 @@ def test_the_script_of_a_page_prints_what_stands_below_it(page: str, tmp_path: P
     found = re.search(r"^```python\n(.*?)^```$.*?^```\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert found
     (tmp_path / "script.py").write_text(found[1])
-    same(found[2], tool.printed("./run python script.py", tmp_path))
+    same(found[2], sessions.printed("./run python script.py", tmp_path))
 
 
 # Figures ------------------------------------------------------------------------------------------
@@ -185,3 +176,74 @@ def test_the_table_of_capacity_errors_is_arithmetic() -> None:
     for length, slot, short, long in rows:
         computed = [1e6 * tick_error(int(length), count) for count in (100, 1000)]
         assert (float(slot), [short, long]) == (slot_ns(int(length)), [f"{error:.3g}" for error in computed])
+
+
+# Tables of registers ------------------------------------------------------------------------------
+
+
+PAGES = sorted((ROOT / "docs/cores").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_tables_of_a_page_are_those_of_the_code(page: Path) -> None:
+    """Run tools/registers_page.py where this fails."""
+    assert page.read_text() == tool.current(page.read_text())
+
+
+def test_each_module_with_registers_of_ours_is_on_one_page() -> None:
+    shown = [name for page in PAGES for name in re.findall(r"^<!-- registers: (\w+) -->$", page.read_text(), re.M)]
+    theirs = {"ctrl", "timer0", "uart", "identifier_mem"}
+    ours = {re.sub(r"^(port|direction)\d", r"\g<1>0", name) for name in tool.regions()} - theirs
+    assert sorted(shown) == sorted(ours)
+
+
+def test_ports_of_one_kind_have_the_same_registers() -> None:
+    for kind in ("port{}_tx", "port{}_rx", "port{}_snapshot", "direction{}"):
+        names = [[csr.name for csr in tool.regions()[kind.format(number)]] for number in (0, 1)]
+        assert names[0] == names[1]
+
+
+def test_a_table_that_was_changed_by_hand_is_written_anew() -> None:
+    page = "# A\n<!-- registers: timebase -->\nold\n<!-- end -->\nrest\n"
+    once = tool.current(page)
+    assert "old" not in once and once.startswith("# A\n<!-- registers") and once.endswith("<!-- end -->\nrest\n")
+    assert "| 0x000 | `latch` | 1 | write | | Write: take the snapshot. |" in once.splitlines()
+    # latch, now (64 bits, so two words), now_fraction, ticks (two words), then increment.
+    assert "| 0x018 | `increment` | 48 | rw | 0x80000000000 |" in once
+    assert tool.current(once.replace("0x018", "0x01c")) == once
+
+
+def fake(name: str, description: str | None) -> object:
+    csr = type("CSRStatus", (SimpleNamespace,), {})
+    return csr(name=name, size=40, description=description, status=SimpleNamespace(reset=SimpleNamespace(value=3)))
+
+
+def test_a_register_without_meaning_and_one_with_two_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = {"probe": [fake("ports", "In the gateware.")], "timebase": [fake("phase", None)], "new": [fake("a", "A.")]}
+    monkeypatch.setattr(tool, "regions", lambda: module)
+    with pytest.raises(ValueError, match="probe_ports has a description"):
+        tool.registers_of("probe")
+    with pytest.raises(KeyError, match="timebase_phase has no description"):
+        tool.registers_of("timebase")
+    assert tool.registers_of("new") == [tool.Register("a", 0, 40, "ro", 3, "A.")]
+
+
+def test_no_meaning_is_left_of_a_register_that_is_gone() -> None:
+    for module, meanings in tool.MEANINGS.items():
+        assert set(meanings) - {csr.name for csr in tool.regions()[module]} == set()
+
+
+def test_ports_are_read_to_the_end_of_their_section_and_no_further() -> None:
+    docstring = "Does.\n\nParameters\n----------\nwidth : int\n\nAttributes\n----------\na, b : Signal(4), in\n"
+    docstring += "    First ``x``.\n    More.\nc : Signal(), out\n\nLimits: d : none.\n"
+    assert tool.entries_of(docstring, "Parameters") == [("width", "int", "")]
+    assert tool.entries_of(docstring, "Attributes") == [
+        ("a, b", "Signal(4), in", "First ``x``. More."),
+        ("c", "Signal(), out", ""),
+    ]
+    assert tool.entries_of(docstring, "Returns") == []
+
+
+def test_a_class_that_is_gone_is_refused() -> None:
+    with pytest.raises(KeyError, match="has no class Gone"):
+        tool.port_table("cores/crossing.py", "Gone")

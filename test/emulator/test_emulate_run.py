@@ -1,8 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Emulated networks from the first register to the result, over a model of the probe."""
+"""Emulated networks from the first register to the result, over a model of the probe; classes, stations, the way back."""
 
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -12,8 +13,17 @@ from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
 from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
+from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked, StationsReport
 from liteprobe.host.probe import Probe
-from liteprobe.host.run.emulate import ClassQueue, Emulation, EmulationLook, Extended
+from liteprobe.host.run.emulate import (
+    ClassQueue,
+    Emulation,
+    EmulationLook,
+    EmulationResult,
+    Extended,
+    have_done,
+    rules_of,
+)
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
     Bernoulli,
@@ -29,7 +39,10 @@ from liteprobe.host.traffic.network import (
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
+from liteprobe.sim.drivers.tools.refusals import refusal
+from liteprobe.sim.models.emulator.direction import Arrival, leaving
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
+from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 Fake = tuple[EmulatorProbe, FakeLink]
 REST = UNMATCHED_CLASS
@@ -190,8 +203,7 @@ def test_detached_it_goes_on_and_another_host_looks_and_stops_it(fake: Fake, tmp
         assert fake[0].running[0]
         other.stop()
         assert fake[0].running == [None, None]
-        with pytest.raises(UsageError, match="no network runs on this probe: start one"):
-            probe.emulate()
+        assert "no network runs on this probe: start one" in refusal(probe.emulate)
 
 
 def test_it_outlives_its_host(fake: Fake) -> None:
@@ -222,8 +234,7 @@ def test_a_port_that_was_given_something_else_is_not_looked_at(fake: Fake) -> No
     with Probe(fake[1]) as probe:
         first = probe.emulate(Network())
         probe.emulate(Network())
-        with pytest.raises(UsageError, match="port 0 was reset or given something else since"):
-            first.look()
+        assert "port 0 was reset or given something else since" in refusal(first.look)
         first.stop()
         assert fake[0].values["port0_tx_state"] == TransmitState.RUNNING
 
@@ -255,8 +266,7 @@ def test_an_interrupt_has_what_came_until_then(fake: Fake) -> None:
 def test_a_link_that_is_down_is_an_error_before_and_a_note_meanwhile(fake: Fake) -> None:
     fake[0].values["port1_tx_link_up"] = 0
     with Probe(fake[1]) as probe:
-        with pytest.raises(ProbeError, match="the link of port 1 is down"):
-            probe.emulate(Network())
+        assert "the link of port 1 is down" in refusal(probe.emulate, Network(), error=ProbeError)
         fake[0].values["port1_tx_link_up"] = 1
         with probe.emulate(Network()) as emulation:
             fake[0].values["port1_tx_link_up"] = 0
@@ -331,8 +341,7 @@ def test_limits_are_those_of_each_direction(tmp_path: Path) -> None:
     with Probe(fake_emulator(tmp_path, model)[1]) as probe:
         slow = Direction(10**7, classes=[TrafficClass(queue=Queue(100))])
         Emulation(probe, Network(there=slow))
-        with pytest.raises(UsageError, match="has 16.0 KiB for 'back'"):
-            Emulation(probe, Network(back=slow))
+        assert "has 16.0 KiB for 'back'" in refusal(Emulation, probe, Network(back=slow))
         with pytest.raises(UsageError, match="no memory for bandwidth traces"):
             Emulation(probe, Network(Direction(trace=BandwidthTrace((1,), (1500,)))))
 
@@ -342,10 +351,8 @@ def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: 
     model.offer(0, REST, 60, 12_500)
     slow = Direction(classes=[TrafficClass(delay_ns=MS)])
     with Probe(link) as probe:
-        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
-            probe.emulate(Network(back=slow))
-        with pytest.raises(UsageError, match="from port 0 to port 1 alone"):
-            probe.emulate(Network(changes=[Change(10, None, slow)]))
+        assert "from port 0 to port 1 alone" in refusal(probe.emulate, Network(back=slow))
+        assert "from port 0 to port 1 alone" in refusal(probe.emulate, Network(changes=[Change(10, None, slow)]))
         with probe.emulate(Network(slow, changes=[Change(MS, slow)])) as emulation:
             result = emulation.wait(0.1)
             assert list(emulation.counts) == ["there"]
@@ -358,8 +365,7 @@ def test_a_port_that_forwards_measures_no_train(tmp_path: Path) -> None:
     model, link = fake_emulator(tmp_path)
     model.values["probe_parts"] = int(Part.GENERATE)
     with Probe(link) as probe:
-        with pytest.raises(UsageError, match="forwards what comes, and measures nothing"):
-            probe.train(TrainProgram(60, 10))
+        assert "forwards what comes, and measures nothing" in refusal(probe.train, TrainProgram(60, 10))
         with probe.emulate(Network()) as emulation:
             assert emulation.look().there.is_running
 
@@ -389,3 +395,219 @@ def test_a_slow_clock_has_fewer_ticks_for_the_same_times(fake: Fake) -> None:
         delays = emulation.delays["there"]["rest"]
     assert delays.least_ns == delays.most_ns == pytest.approx(10 * MS, abs=8)
     assert delays.least_ns == float(probe.timebase.tick_ns * round(10 * MS / probe.timebase.tick_ns))
+
+
+# Rules of classes ---------------------------------------------------------------------------------
+
+
+def test_rules_ask_in_the_order_of_classes_each_way_by_itself() -> None:
+    there = Direction(classes=[TrafficClass("a", "udp"), TrafficClass("b", "tcp port 80")])
+    back = Direction(classes=[TrafficClass("a", "icmp"), TrafficClass("b", "tcp port 80")])
+    rules = rules_of(Network(there, back))
+    assert [(one.match.text, one.channel, one.probe_ports) for one in rules] == [
+        ("udp", 0, 1), ("icmp", 0, 2), ("tcp port 80", 1, 3),
+    ]  # fmt: skip
+
+
+def test_the_filter_names_the_class_of_a_frame(fake: Fake) -> None:
+    there = Direction(classes=[TrafficClass("a", "udp port 5060"), TrafficClass("b", "udp")])
+    back = Direction(classes=[TrafficClass("a", "udp"), TrafficClass("c", "arp"), TrafficClass("d")])
+    with Probe(fake[1]) as probe, probe.emulate(Network(there, back)):
+        memory = probe.registers.memory("filter")
+        words = [int(word) for word in probe.registers.read_memory("filter", 0, memory.words)]
+        control = probe.registers.read("filter_control")
+    model = FilterModel({address: word for address, word in enumerate(words) if word})
+    addresses = (bytes(4), bytes(4))
+
+    def channel(port: int, protocol: int, destination: int) -> int | None:
+        key = FilterKey(1, addresses, protocol, (1, destination), probe_port=port)  # type: ignore[arg-type]
+        return model.decide(key).channel
+
+    assert control == 1
+    assert [channel(0, 17, 5060), channel(0, 17, 9), channel(1, 17, 5060), channel(0, 6, 5060)] == [0, 1, 0, None]
+
+
+def test_without_classes_nothing_is_filtered(fake: Fake) -> None:
+    fake[0].values["filter_control"] = 1
+    with Probe(fake[1]) as probe, probe.emulate(Network()):
+        assert probe.registers.read("filter_control") == 0
+
+
+def test_matches_that_do_not_fit_are_refused_before_anything_is_written(fake: Fake) -> None:
+    classes = [TrafficClass("a", "udp port 5060"), TrafficClass("b", "tcp port 80")]
+    with Probe(fake[1]) as probe, pytest.raises(UsageError, match="share one set of") as caught:
+        probe.emulate(Network(Direction(classes=classes)))
+    assert "match by what one set of each can say, or use fewer classes" in str(caught.value)
+    assert fake[0].values["probe_lease_owner"] >> 16 == 0
+    with Probe(fake[1]) as probe, pytest.raises(UsageError, match="no frame can be 'udp and tcp'"):
+        probe.emulate(Network(Direction(classes=[TrafficClass(match="udp and tcp")])))
+
+
+# Stations -----------------------------------------------------------------------------------------
+
+
+DELAYED = Network(Direction(classes=[TrafficClass(delay_ns=5_000_000)]))
+
+
+class FakePlayers:
+    """Players of captures that have played and received what a test says."""
+
+    def __init__(self) -> None:
+        self.ports = [Seen(0, False, 0, 0, 0, 0)] * 2
+        self.played: list[tuple[int, Path, int, int]] = []
+
+    def now_ns(self) -> int:
+        return 7000
+
+    def put_station(self, port: int, station: Station, start_ns: int) -> None:
+        raise NotImplementedError
+
+    def play(self, port: int, path: Path, start_ns: int = 0, repeats: int = 1) -> int:
+        self.played.append((port, path, start_ns, repeats))
+        return 1
+
+    def seen(self, port: int) -> Seen:
+        return self.ports[port]
+
+
+@pytest.fixture
+def players() -> FakePlayers:
+    return FakePlayers()
+
+
+@pytest.fixture
+def probe(tmp_path: Path, players: FakePlayers) -> Probe:
+    """A probe that emulates, with a player at port 0 and 1000 octets from it each 1 ms."""
+    model, link = fake_emulator(tmp_path)
+    model.offer(0, UNMATCHED_CLASS, 1000, 125_000)
+    link.stations = Stations(players, StationsAsked(is_web=False, play=(Path("a.pcap"),), repeats=2))
+    return Probe(link)
+
+
+def test_a_network_is_done_when_all_that_was_played_has_come_out(probe: Probe, players: FakePlayers) -> None:
+    with probe, probe.emulate(DELAYED) as emulation:
+        assert players.played == [(0, Path("a.pcap"), 107_000, 2)]
+        probe.wait(0.1)
+        look, stations = emulation.look(), probe.link.stations
+        assert stations
+        count = look.there.classes[0].counts
+        assert count.arrived > count.sent > 0  # Those of the last 5 ms are under way.
+
+        def is_done(played: int, received: int, is_playing: bool = False) -> bool:
+            players.ports = [Seen(played, is_playing, 0, 0, 0, 0), Seen(0, False, 0, received, 0, 0)]
+            return have_done(stations, look)
+
+        assert is_done(count.arrived, count.arrived)
+        assert not is_done(count.arrived, count.arrived, is_playing=True)
+        assert not is_done(count.arrived, count.sent)
+        assert not is_done(count.arrived + 1, count.arrived)
+
+
+def test_stations_that_have_nothing_to_do_are_never_done(players: FakePlayers) -> None:
+    """So a network with stations=none goes on until Ctrl-C."""
+    for play in ((Path("a.pcap"),), ()):
+        assert Stations(players, StationsAsked(is_web=False, play=play)).report().are_done == bool(play)
+
+
+def test_the_result_says_that_stations_ended_it_and_what_they_saw(probe: Probe, players: FakePlayers) -> None:
+    looks: list[EmulationLook] = []
+
+    def is_done(look: EmulationLook) -> bool:
+        looks.append(look)
+        players.ports = [Seen(len(looks), False, 0, 0, 0, 0)] * 2
+        return len(looks) == 3
+
+    with probe, probe.emulate(DELAYED) as emulation:
+        result = emulation.wait(look_s=0.01, is_done=is_done)
+        assert (result.end, emulation.wait(0.1).end) == ("finished", "done")
+    assert result.last is looks[-1] and result.stations
+    assert [one.played for one in result.stations.ports] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        (Seen(0, False, 2, 0, 0, 0), "No file of 3 has come yet; connections: 0."),
+        (
+            Seen(0, False, 9, 2, 120, 0, connections=2, repeats=1),
+            "No file of 3 has come yet; connections: 2, 1 begun anew.",
+        ),
+        (
+            Seen(0, False, 9, 9, 900, 0, content=700, connections=1),
+            "0 of 3 files, 700 octets so far, each as the server has it; connections: 1.",
+        ),
+        (
+            Seen(0, False, 9, 9, 900, 0, 125_000, 3, 9000, 5, 1),
+            "3 of 3 files, 9,000 octets in 1.000 ms, 5 of them wrong; connections: 1.",
+        ),
+    ],
+)
+def test_what_a_client_has_is_a_sentence_from_the_start_on(client: Seen, said: str) -> None:
+    assert StationsReport(StationsAsked(), (Seen(0, False, 0, 0, 0, 0), client)).sentence == said
+
+
+def test_a_result_of_an_interrupt_has_what_stations_saw(
+    probe: Probe, players: FakePlayers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(probe: Probe, seconds: float) -> None:
+        players.ports = [Seen(5, True, 0, 0, 0, 0)] * 2
+        raise Interrupted
+
+    monkeypatch.setattr(Probe, "wait", interrupted)
+    with probe, probe.emulate(DELAYED) as emulation, pytest.raises(Interrupted) as caught:
+        emulation.wait()
+    result: EmulationResult
+    (result,) = caught.value.results
+    assert result.stations and result.stations.sentence == "10 frames played, 0 received."
+
+
+# The way back -------------------------------------------------------------------------------------
+
+
+LONGEST, INTERVAL = 1536, 1600
+NAMES = ("sent", "damaged", "full", "state")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_frames_of_the_way_back_are_counted_whether_a_network_runs_or_not(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    lengths = [59, 60, LONGEST, LONGEST + 1, *(chance.randint(1, INTERVAL - 24) for _ in range(20))]
+    frames = [(length, chance.random() < 0.3) for length in lengths]
+    model, link = fake_emulator(tmp_path, EmulatorProbe(directions=1, longest=LONGEST))
+
+    def check(start: int) -> None:
+        count = (model.tick - start) // INTERVAL + 1
+        came = [Arrival(start + INTERVAL * n, bytes(frames[n % 24][0]), frames[n % 24][1]) for n in range(count)]
+        whole = [one for one in came if one.tick + len(one.octets) + 4 <= model.tick]
+        left = [one for one in leaving(came, LONGEST) if one.first <= model.tick]
+        assert [model.values[f"port0_tx_{name}"] for name in NAMES] == [
+            len(left),
+            len(whole) - len(leaving(whole, LONGEST)),
+            0,
+            0,
+        ]
+
+    with Probe(link) as probe:
+        start = model.tick
+        model.offer_back(frames, INTERVAL)
+        for _ in range(200):
+            probe.wait(chance.randint(1, 2000) * 8e-9)
+            check(start)
+        with probe.emulate(Network()) as emulation:
+            for _ in range(20):
+                emulation.wait(chance.randint(1, 2000) * 8e-9)
+                check(start)
+        sent = probe.registers.read("port0_tx_sent")  # Time goes on with each read.
+        assert sent == model.values["port0_tx_sent"] > 50
+        check(start)
+
+
+def test_frames_that_a_line_could_not_bring_are_refused() -> None:
+    with pytest.raises(ValueError, match="1537 ticks don't hold the slot"):
+        EmulatorProbe(directions=1).offer_back([(60, False), (1514, False)], 1537)
+
+
+def test_only_a_probe_of_one_direction_has_the_registers_of_the_way_back() -> None:
+    names = [{name for name in EmulatorProbe(directions=n).map["csr_registers"] if "port0_tx" in name} for n in (1, 2)]
+    assert names[0] == {f"port0_tx_{name}" for name in (*NAMES, "management_sent", "management_dropped", "link_up")}
+    assert "port0_tx_full" not in names[1] and "port0_tx_stop" in names[1]

@@ -1,23 +1,48 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Filter expressions: on the host as in libpcap, in the tables as on the host; what is refused, and how it is said."""
+"""Filter expressions: on the host as in libpcap, in the tables as on the host; refusals, names, and how one is written."""
 
+import json
 import random
+import re
+import socket
+import subprocess
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
+from scapy.layers.sctp import SCTP
+from scapy.utils import RawPcapNgReader, wrpcap
 
-from liteprobe.cores.formats import FILTER_ENABLED_BIT, FILTER_TERM_WORDS, NO_RULE, UnifiedFlag
+from liteprobe.cores.formats import (
+    FILTER_ENABLED_BIT,
+    FILTER_PORTS,
+    FILTER_ROW_WORDS,
+    FILTER_TERM_WORDS,
+    FILTER_WORDS,
+    NO_RULE,
+    FilterControl,
+    UnifiedFlag,
+)
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.capture.ring import clear_filter, read_hits, write_filter
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.packets.filter import libpcap
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, Numbers
 from liteprobe.host.packets.filter.expression import fit_trigger, parse
 from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.words import ALIASES, PORTS, PROTOCOLS, numbered, port_of, protocol_of
 from liteprobe.host.packets.unified import unified_headers
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.filter.expressions import EXPRESSIONS, OCTETS, ON_HOST, Frames, RandomExpressions, varied
 from liteprobe.sim.drivers.frames import stacks
+from liteprobe.sim.drivers.system.fake_link import MemoryLink
+from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.receive.filter import FilterModel
 
 RELATIONS = """
@@ -178,10 +203,8 @@ def test_channel_and_ports_of_the_probe_are_in_every_term() -> None:
     terms = [words[FILTER_TERM_WORDS + number] for number in range(2)]
     assert [term >> 20 & 3 for term in terms] == [2, 2]
     assert [term >> 22 for term in terms] == [1 << FILTER_ENABLED_BIT - 22 | 5 << 1 | 1] * 2
-    with pytest.raises(UsageError, match="there is no channel 8: give 0 to 7"):
-        parse("tcp").fit(channel=8)
-    with pytest.raises(UsageError, match="0 is not a set of ports"):
-        parse("tcp").fit(probe_ports=0)
+    assert "there is no channel 8: give 0 to 7" in refusal(parse("tcp").fit, channel=8)
+    assert "0 is not a set of ports" in refusal(parse("tcp").fit, probe_ports=0)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +268,7 @@ def test_what_libpcap_refuses_too_is_said_with_its_reason(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("text", ["ip6 proto 44", "ip6 proto 0", "ah", "proto 60"])
 def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
-    with pytest.raises(FilterDoesNotFit, match="behind extension headers of IPv6"):
-        parse(f"{text} or arp").fit()
+    assert "behind extension headers of IPv6" in refusal(parse(f"{text} or arp").fit, error=FilterDoesNotFit)
     assert parse("ip proto 44").fit()
     seen = [
         n for n, header in enumerate(every().headers) if not (header.tags or header.labels or header.flags & UNPARSED)
@@ -258,12 +280,10 @@ def test_extension_header_as_a_protocol_is_refused(text: str) -> None:
 def test_more_terms_and_more_rows_than_there_are_do_not_fit() -> None:
     hosts = " or ".join(f"src host 192.0.2.{2 * number}" for number in range(33))
     assert parse(hosts.rpartition(" or ")[0]).fit()
-    with pytest.raises(FilterDoesNotFit, match="33 source prefixes, and there are 32 rows"):
-        parse(hosts).fit()
+    assert "33 source prefixes, and there are 32 rows" in refusal(parse(hosts).fit, error=FilterDoesNotFit)
     pairs = " or ".join(f"(src host 192.0.2.{number} and dst host 198.51.100.{number * 3})" for number in range(9))
     assert len(parse(pairs.rpartition(" or ")[0]).fit().tables.conditions) == 8
-    with pytest.raises(FilterDoesNotFit, match="9 cases, and there are 8 terms"):
-        parse(pairs).fit()
+    assert "9 cases, and there are 8 terms" in refusal(parse(pairs).fit, error=FilterDoesNotFit)
 
 
 # Syntax --------------------------------------------------------------------------------------------
@@ -339,9 +359,7 @@ def test_two_ways_to_write_the_same(text: str, same: str) -> None:
     ],
 )
 def test_what_can_not_be_read_is_refused_with_what_to_write(text: str, said: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        parse(text)
-    assert said in str(raised.value)
+    assert said in refusal(parse, text)
 
 
 def test_numbers_are_sets() -> None:
@@ -354,3 +372,169 @@ def test_numbers_are_sets() -> None:
             assert all(high + 1 < low for (_, high), (low, _) in zip(found.ranges, found.ranges[1:], strict=False))
         assert (a <= b) == (one <= other)
         assert a.is_empty == (not one)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+LAYERS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
+
+
+def names_of_tshark(named: list[tuple[str, str]], folder: Path) -> list[str]:
+    """Return what tshark calls the port of each protocol and name: by its list, which an older one shows in frames alone."""
+    listed = subprocess.run(["tshark", "-G", "services"], capture_output=True, text=True, check=False).stdout
+    rows = [line.split("\t") for line in listed.splitlines()]
+    if names := {(protocol, int(port)): name for name, port, protocol, *_ in rows}:
+        return [names.get((protocol, PORTS[protocol][name]), "") for protocol, name in named]
+    frame = Ether(src="02:4c:50:00:00:01", dst="02:4c:50:00:00:02") / IP(src="192.0.2.1", dst="192.0.2.2")
+    frames = [frame / LAYERS[protocol](sport=60000, dport=PORTS[protocol][name]) for protocol, name in named]
+    wrpcap(str(folder / "ports.pcap"), frames)
+    command = ["tshark", "-N", "t", "-r", str(folder / "ports.pcap"), "-O", "tcp,udp,sctp"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^ +Destination [Pp]ort: (\S+) \(", text, re.MULTILINE)
+
+
+def test_names_of_ports_are_those_of_tshark(tmp_path: Path) -> None:
+    named = [(protocol, name) for protocol, names in PORTS.items() for name in names if name not in ALIASES.values()]
+    assert names_of_tshark(named, tmp_path) == [name for _, name in named]
+
+
+def test_numbers_of_protocols_are_those_of_the_socket_module() -> None:
+    known = {name: getattr(socket, f"IPPROTO_{name.upper()}", None) for name in PROTOCOLS}
+    known |= {"icmp6": socket.IPPROTO_ICMPV6, "ipencap": socket.IPPROTO_IPIP}
+    checked = {name: number for name, number in known.items() if number is not None}
+    assert len(checked) >= 13
+    assert {name: PROTOCOLS[name] for name in checked} == checked
+
+
+def test_names_do_not_depend_on_lists_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: str) -> int:
+        raise OSError("no such list")
+
+    for name in ("getservbyname", "getservbyport", "getprotobyname"):
+        monkeypatch.setattr(socket, name, missing)
+    assert [port_of("http", ("tcp",)), port_of("ntp", ("tcp", "udp")), port_of("www", ("tcp",))] == [80, 123, 80]
+    assert [protocol_of("gre"), protocol_of("\\sctp")] == [47, 132]
+    assert parse("tcp port http or udp port domain or ip proto \\ospf").text
+
+
+def test_a_name_belongs_to_its_protocol() -> None:
+    assert [protocol for protocol in PORTS if "syslog" in PORTS[protocol]] == ["udp"]
+    assert {protocol for protocol in PORTS if "snmp-trap" in PORTS[protocol]} == {"tcp", "udp"}
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (
+            "tcp port http or https and not (udp src or dst port domain)",
+            "tcp port 80 or 443 and not (udp src or dst port 53)",
+        ),
+        ("portrange ftp-data-ssh", "portrange 20-22"),
+        ("ip proto \\ospf or gre or tcp", "ip proto 89 or 47 or tcp"),
+        ("ether proto \\ip6 or port 70000 or host domain", "ether proto \\ip6 or port 70000 or host domain"),
+        ("tcp[tcpflags] & tcp-syn != 0", "tcp[tcpflags] & tcp-syn != 0"),
+    ],
+)
+def test_libpcap_gets_numbers_and_asks_no_list_of_the_system(text: str, asked: str) -> None:
+    assert numbered(text) == asked
+
+
+@pytest.mark.parametrize(
+    "text", ["proto nonsense", "ip6 proto nonsense", "port nonsense", "udp port ssh", "ip protochain nonsense"]
+)
+def test_a_name_that_is_not_known_is_refused_whether_libpcap_knows_it_or_not(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^no (port|protocol) is called '(nonsense|ssh)': give its number$"):
+        numbered(text)
+    with pytest.raises(UsageError):
+        parse(text)
+    with pytest.raises(UsageError, match=r"^no (port|protocol) is called"):
+        parse(text, by_libpcap=True)
+
+
+@pytest.mark.parametrize("text", ["net loopback", "ether host nonsense", "gateway nonsense"])
+def test_names_of_networks_and_macs_are_not_asked_for(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """libpcap would take them on a machine with them in /etc/networks or /etc/ethers."""
+    monkeypatch.setattr("liteprobe.host.packets.filter.expression.refusal", lambda _: None)
+    with pytest.raises(UsageError):
+        parse(text)
+
+
+# In a probe ---------------------------------------------------------------------------------------
+
+
+def probe() -> tuple[MemoryLink, Registers]:
+    link = MemoryLink()
+    register_map = {
+        "csr_registers": {"filter_control": {"addr": 0x100, "size": 1, "type": "rw"}},
+        "memories": {"filter": {"base": 0x10000, "size": 4 * FILTER_WORDS}},
+    }
+    return link, Registers(link, register_map)
+
+
+def test_filter_is_written_whole_while_it_is_not_in_force() -> None:
+    link, registers = probe()
+    link.words = {0x10000 + 4 * address: 0xFFFFFFFF for address in range(0x1100, FILTER_WORDS)}
+    wanted = parse("tcp port 80 and net 192.0.2.0/24").fit(drop=True)
+    write_filter(registers, wanted)
+    assert link.writes[0][0] == link.writes[-1][0] == 0x100
+    assert link.words[0x100] == FilterControl.ENABLE | FilterControl.DROP
+    memory = {at // 4 - 0x4000: word for at, word in link.words.items() if at >= 0x10000 and word}
+    assert {at: word for at, word in memory.items() if word != 0xFFFFFFFF} == wanted.words()
+    assert FILTER_PORTS[0] + 80 // 32 in memory
+    assert FILTER_ROW_WORDS[1] in memory
+    assert read_hits(registers) == {}
+    clear_filter(registers)
+    assert link.words[0x100] == 0
+
+
+# On the host --------------------------------------------------------------------------------------
+
+
+Run = Callable[..., tuple[int, str, str]]
+FIRST = 1_800_000_000_000_000_000
+
+
+def stamps(path: Path) -> list[int]:
+    with RawPcapNgReader(str(path)) as reader:
+        return [meta.tshigh << 32 | meta.tslow for _, meta in reader]
+
+
+@pytest.mark.parametrize("snap", [65535, 30])
+@pytest.mark.parametrize("with_header", [False, True])
+def test_host_filter_takes_what_libpcap_takes_and_counts_what_was_cut(
+    run: Run, tmp_path: Path, snap: int, with_header: bool
+) -> None:
+    frames = stacks.stacks()
+    sent = [Captured(FIRST + 1000 * at, frame, with_header=with_header, snap=snap) for at, frame in enumerate(frames)]
+    blocks_of(sent).tofile(tmp_path / "a.blocks")
+    ipv4 = [(FIRST + 1000 * at, frame) for at, frame in enumerate(frames) if frame[12:14] == b"\x08\x00"]
+    for text, wanted in (
+        ("ip[8] < 64", [stamp for stamp, frame in ipv4 if frame[22] < 64]),
+        ("ip[24] & 2 != 0", [stamp for stamp, frame in ipv4 if frame[38] & 2 and snap > 38]),
+    ):
+        paths = str(tmp_path / "c.pcapng"), str(tmp_path / "c.json")
+        code, _, err = run(
+            "capture", "-r", str(tmp_path / "a.blocks"), "--filter", text, "--host-filter",
+            "-w", paths[0], "--json", paths[1],
+        )  # fmt: skip
+        assert code == 0 and stamps(tmp_path / "c.pcapng") == wanted and "other than in tcpdump" not in err
+        counts = json.loads((tmp_path / "c.json").read_text())
+        cut = sum(len(frame) > snap for frame in frames)
+        assert (counts["filtered"], counts["filter_cut"]) == (len(frames) - len(wanted), cut)
+        assert (f"{cut} frames were cut (--snap) before libpcap looked at them" in err) == (cut > 0)
+
+
+def test_host_filter_without_octets_or_without_libpcap_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = [Captured(FIRST + at, frame, with_header=True, snap=0) for at, frame in enumerate(stacks.stacks()[:9])]
+    blocks_of(sent).tofile(tmp_path / "headers.blocks")
+    asked = ("capture", "-r", str(tmp_path / "headers.blocks"), "--headers", str(tmp_path / "h"), "--filter", "ip")
+    code, _, err = run(*asked, "--host-filter")
+    assert code == 2 and "these came with headers alone: leave it out" in err
+    monkeypatch.setattr(libpcap, "NAMES", ("no-libpcap.so",))
+    libpcap.library.cache_clear()
+    code, _, err = run(*asked, "--host-filter")
+    assert code == 2 and "--host-filter needs libpcap: install it (Debian: libpcap0.8)" in err
+    assert run(*asked)[0] == 0

@@ -1,27 +1,38 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Images and their loading, against a model of the loader's registers; the firmware's plain C, against the host."""
+"""Images, their loading and packing, against a model of the loader's registers; the firmware's plain C, against the host."""
 
 import ctypes
+import io
 import json
 import math
+import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Sequence
+import sys
+import time
+import zlib
+from calendar import timegm
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import cast
 
-import numpy as np
 import pytest
 
+from liteprobe.cores.formats import FLASH_MAGIC, BootState, map_hash
+from liteprobe.host.base import programs
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Image, load, read_image
-from liteprobe.host.device.firmware_build import Tools, build, find_tools
-from liteprobe.host.device.link.base import Link, Words
+from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import firmware as command
+from liteprobe.host.device import firmware_build
+from liteprobe.host.device.firmware import FIELDS, SIGNATURE, Console, Image, load, read_image
+from liteprobe.host.device.firmware_build import DAY_S, FIRMWARE, NOT_BEFORE, Tools, build, dated, find_tools, folder_of
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.traffic.headers import Headers
+from liteprobe.sim.drivers.system.fake_link import MemoryLink
 from liteprobe.soc.build.devicetree import write_formats
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,38 +45,23 @@ MAP = {
 CPU_RESET, ENTRY, STATE, _, RAM_READY = (0xF0000000 + 4 * n for n in range(5))
 
 
-class Processor(Link):
+class Processor(MemoryLink):
     """A bus with RAM, and what the program in ROM does when the processor's reset ends."""
 
     def __init__(self, starts: bool = True, ready_after: float = 0) -> None:
-        self.words: dict[int, int] = {RAM_READY: int(ready_after == 0)}
+        super().__init__()
+        self.words[RAM_READY] = int(ready_after == 0)
         self.starts = starts
         self.ready_after = ready_after  # Waits.
-        self.seen: list[tuple[int, int]] = []
         self.ran: dict[int, int] | None = None
 
-    def read(self, address: int, count: int = 1) -> Words:
-        return self.read_scattered(range(address, address + 4 * count, 4))
-
-    def read_scattered(self, addresses: Sequence[int]) -> Words:
-        return np.array([self.words.get(address, 0) for address in addresses], dtype=np.uint32)
-
-    def write(self, address: int, words: Sequence[int]) -> Words:
-        for number, word in enumerate(words):
-            self._write(address + 4 * number, word)
-        return self.read(address, len(words))
-
-    def _write(self, address: int, word: int) -> None:
+    def put(self, address: int, word: int) -> None:
         held = self.words.get(CPU_RESET, 0)
         assert held == 2 or address == CPU_RESET, f"{address:#x} while the CPU runs"
-        self.seen.append((address, word))
-        self.words[address] = word
+        super().put(address, word)
         if address == CPU_RESET and word == 0 and held == 2 and self.words.get(ENTRY) and self.starts:
             self.ran = {a: w for a, w in self.words.items() if RAM <= a < RAM + RAM_BYTES}
             self.words |= {ENTRY: 0, STATE: 1}
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def wait(self, seconds: float) -> None:
         """The RAM becomes ready when its time has come."""
@@ -94,7 +90,7 @@ def test_image_is_in_the_ram_when_the_processor_starts_and_not_before(tmp_path: 
     assert octets[: len(image.octets)] == image.octets and not any(octets[len(image.octets) :])
     assert (image.version, link.words[CPU_RESET]) == ("1.2.3", 0)
     # Held first, let go last.
-    assert link.seen[0] == (CPU_RESET, 2) and link.seen[-1] == (CPU_RESET, 0) and link.seen[-2] == (ENTRY, RAM)
+    assert link.writes[0] == (CPU_RESET, 2) and link.writes[-1] == (CPU_RESET, 0) and link.writes[-2] == (ENTRY, RAM)
 
 
 def test_processor_that_does_not_start_is_held_and_told(tmp_path: Path) -> None:
@@ -113,7 +109,7 @@ def test_loader_waits_for_the_ram_before_it_touches_anything(tmp_path: Path) -> 
     link = Processor(ready_after=math.inf)
     with pytest.raises(ProbeError, match="the probe's RAM isn't ready 5 ms after .* switch the probe off and on"):
         load(registers(link), read_image(tmp_path / "image.bin"))
-    assert link.seen == []
+    assert link.writes == []
 
 
 @pytest.mark.parametrize(
@@ -130,7 +126,7 @@ def test_image_that_cannot_run_here_is_refused_untouched(changes: dict[str, int]
     path = write_image(tmp_path, changes.pop("map_hash", probe.map_hash), **changes)
     with pytest.raises(UsageError, match=text):
         load(probe, read_image(path))
-    assert link.seen == []
+    assert link.writes == []
 
 
 def test_probe_without_processor_or_ram_is_told_what_to_build(tmp_path: Path) -> None:
@@ -278,3 +274,154 @@ def test_libraries_compile_for_the_processor(tmp_path: Path) -> None:
             name for name in undefined.stdout.split() if name.startswith("__") and name[-3:] in ("sf3", "df3", "dfi")
         ]
         assert floats == [], source
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+MAP_OF_BOOT = {
+    "csr_registers": {"boot_entry": {"addr": 0xF0000000, "size": 1, "type": "rw"}},
+    "memories": {"main_ram": {"base": RAM, "size": 0x8000, "type": "cached"}},
+}
+
+
+def write_small_image(folder: Path, octets: int) -> Path:
+    path = folder / "liteprobe.bin"
+    path.write_bytes(
+        FIELDS.pack(SIGNATURE, 1, map_hash(MAP_OF_BOOT), RAM, RAM + 0x4000, b"1.2.3") + bytes(range(octets))
+    )
+    return path
+
+
+def test_pack_writes_what_the_rom_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = write_small_image(tmp_path, 7)
+    assert cli.main(["firmware", "pack", str(image), "--out", str(tmp_path / "out")]) == 0
+    flash = (tmp_path / "out" / "liteprobe.flash").read_bytes()
+    magic, length, start, entry, gateware, check = struct.unpack_from("<6I", flash)
+    padded = image.read_bytes() + b"\0"
+    assert (magic, length, start, entry, gateware) == (FLASH_MAGIC, len(padded), RAM, RAM, map_hash(MAP_OF_BOOT))
+    assert flash[:4] == b"LPFW" and flash[24:] == padded
+    assert check == zlib.crc32(flash[4:20] + padded)
+    assert f"{len(flash)} bytes for the flash, version 1.2.3" in capsys.readouterr().out
+
+
+def test_pack_takes_the_image_that_was_built_for_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    map_file = tmp_path / "csr.json"
+    map_file.write_text(json.dumps(MAP_OF_BOOT))
+    assert cli.main(["firmware", "pack", "--map", str(map_file)]) == 2
+    assert f"can't read {folder_of(map_file) / 'liteprobe.bin'}" in capsys.readouterr().err
+
+
+def test_flash_hands_the_packed_file_to_the_gatewares_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(arguments: list[str]) -> programs.Ended:
+        asked.append(arguments)
+        return programs.Ended(3, "", "")
+
+    monkeypatch.setattr(programs, "run", run)
+    image = write_small_image(tmp_path, 8)
+    assert cli.main(["firmware", "flash", str(image), "--board", "colorlight_i5"]) == 3
+    file = str(tmp_path / "liteprobe.flash")
+    assert asked == [[*programs.module("liteprobe.soc.build.load"), "colorlight_i5", file]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["flash", "x.bin"], "which board is it"),
+        (["load", "--board", "colorlight_i5"], "takes no --board"),
+        (["state", "x.bin"], "firmware state takes no image"),
+        (["build", "x.bin"], "takes no image"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["firmware", *arguments]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_every_state_of_the_boot_is_told() -> None:
+    assert {BootState[name] for name in command.STATES} == set(BootState)
+
+
+class FakeConsole:
+    """A shell that repeats what is typed to it, in capitals."""
+
+    def __init__(self) -> None:
+        self.typed: list[bytes] = []
+        self.printed = b"~$ "
+
+    def follow(self, seconds: float, until: bytes | None = None) -> bytes:
+        printed, self.printed = self.printed, b""
+        return printed
+
+    def write(self, text: bytes) -> None:
+        self.typed.append(text)
+        self.printed += text + text.upper().replace(b"\n", b"\r\n") + b"~$ "
+
+
+def test_the_console_types_the_lines_of_stdin_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = FakeConsole()
+    monkeypatch.setattr(sys, "stdin", io.StringIO("clock\r\ntrain status\n"))
+    command.type_stdin(cast(Console, console))
+    assert console.typed == [b"clock\n", b"train status\n"]
+    assert capsys.readouterr().out == "~$ clock\nCLOCK\n~$ train status\nTRAIN STATUS\n~$ "
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+OPTION = "-DCONFIG_LITEPROBE_NOT_BEFORE="
+NOON = timegm((2031, 5, 7, 12, 0, 0))
+EVE = timegm((2031, 5, 6, 0, 0, 0))
+
+
+def test_the_date_is_the_day_before_the_build_s() -> None:
+    assert dated({"SOURCE_DATE_EPOCH": str(NOON)}) == (f"{OPTION}{EVE}",)
+    assert dated({"SOURCE_DATE_EPOCH": str(EVE + 2 * DAY_S - 1)}) == (f"{OPTION}{EVE}",)
+    assert dated({"SOURCE_DATE_EPOCH": str(EVE + 2 * DAY_S)}) == (f"{OPTION}{EVE + DAY_S}",)
+
+
+def test_without_one_it_is_today_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOON + 0.5)
+    assert dated({}) == dated({"SOURCE_DATE_EPOCH": ""}) == (f"{OPTION}{EVE}",)
+
+
+@pytest.mark.parametrize("seconds", [0, NOT_BEFORE, NOT_BEFORE + 2 * DAY_S - 1])
+def test_one_that_is_not_after_the_default_changes_nothing(seconds: int) -> None:
+    assert dated({"SOURCE_DATE_EPOCH": str(seconds)}) == ()
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "today", " 7"])
+def test_what_is_no_number_of_seconds_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"SOURCE_DATE_EPOCH is {text!r}: give seconds since 1970")):
+        dated({"SOURCE_DATE_EPOCH": text})
+
+
+def test_the_default_is_that_of_kconfig_and_of_the_library() -> None:
+    kconfig = (FIRMWARE / "app" / "Kconfig").read_text()
+    header = (FIRMWARE / "lib" / "second" / "second.h").read_text()
+    found = re.search(r"config LITEPROBE_NOT_BEFORE\n.*\n\tdefault (\d+)\n", kconfig)
+    assert found and int(found[1]) == NOT_BEFORE == timegm((2026, 1, 1, 0, 0, 0))
+    assert f"#define LP_SECOND_NOT_BEFORE {NOT_BEFORE}\n" in header
+
+
+def test_cmake_is_given_the_date_before_what_the_user_defines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of two wins; the tools are stood in for."""
+    soc = {"csr_registers": {}, "memories": {"main_ram": {"base": 0, "size": 4096}}}
+    (tmp_path / "csr.json").write_text(json.dumps(soc))
+    seen: list[list[str]] = []
+
+    def run(command: list[str], environment: object, log: Path) -> None:
+        seen.append(command)
+        image = tmp_path / "out" / "zephyr" / "zephyr" / "zephyr.bin"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        image.write_bytes(FIELDS.pack(SIGNATURE, 1, map_hash(soc), 0, 4096, b"1.2.3") + bytes(64))
+
+    monkeypatch.setattr(firmware_build, "_run", run)
+    tools = Tools(Path("zephyr"), Path("python"), (), {"SOURCE_DATE_EPOCH": str(NOON)})
+    build(tmp_path / "csr.json", tools, tmp_path / "out", (f"{OPTION}1",))
+    (configure,) = [command for command in seen if command[0] == "cmake"]
+    assert [word for word in configure if word.startswith(OPTION)] == [f"{OPTION}{EVE}", f"{OPTION}1"]

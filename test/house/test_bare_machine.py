@@ -36,12 +36,8 @@ class Here:
         self.repository = folder / "a repository"
         self.repository.mkdir()
         (self.repository / "kept").write_text("committed\n")
-        for words in (
-            ["init", "-q"],
-            ["add", "kept"],
-            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"],
-        ):
-            subprocess.run(["git", *words], cwd=self.repository, check=True)
+        for words in ("init -q", "add kept", "-c user.name=a -c user.email=a@b commit -qm a"):
+            subprocess.run(["git", *words.split()], cwd=self.repository, check=True)
         (self.repository / "kept").write_text("changed since\n")
         self.environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
@@ -58,16 +54,8 @@ class Here:
         (self.bin / name).chmod(0o755)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(SCRIPT), *words]
-        return subprocess.run(
-            command,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        options = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 60}
+        return subprocess.run([str(SCRIPT), *words], env=self.environment, check=False, **options)
 
     def left(self) -> list[str]:
         """Return the names of machines that are left."""
@@ -131,11 +119,8 @@ def test_without_debootstrap_apt_get_installs_it_or_it_runs_in_place(here: Here)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_what_runs_and_leaves_no_machine(here: Here, number: signal.Signals) -> None:
     started = here.folder / "started"
-    command = [
-        str(SCRIPT),
-        str(here.repository),
-        f"echo $$ >'{started}.new'; mv '{started}.new' '{started}'; exec sleep 600",
-    ]
+    script = f"echo $$ >'{started}.new'; mv '{started}.new' '{started}'; exec sleep 600"
+    command = [str(SCRIPT), str(here.repository), script]
     process = subprocess.Popen(command, env=here.environment, stderr=subprocess.DEVNULL)
     while not started.exists():
         assert process.poll() is None
@@ -157,7 +142,6 @@ def test_what_a_killed_run_left_is_removed_by_the_next(here: Here) -> None:
 
 def test_usage_is_said_where_words_are_missing(here: Here) -> None:
     done = here.run(str(here.repository))
-    assert (done.returncode, done.stderr.startswith("usage: tools/bare_machine [--suite NAME] REPOSITORY COMMAND")) == (
-        2,
-        True,
+    assert done.returncode == 2 and done.stderr.startswith(
+        "usage: tools/bare_machine [--suite NAME] REPOSITORY COMMAND"
     )

@@ -56,7 +56,7 @@ def test_a_fault_that_changes_nothing_is_left_out_and_still_there_with_its_reaso
     ("path", "test"),
     [
         ("cores/emulate/engine.py", "sim/unit/emulator/test_emulator_engine.py"),
-        ("host/analysis/beta.py", "test/analysis/test_analysis_beta.py"),
+        ("host/analysis/beta.py", "test/analysis/test_analysis_regression.py"),
         ("firmware/lib/servo/servo.c", "test/clock/test_servo.py"),
     ],
 )

@@ -121,7 +121,7 @@ def test_outside_a_clone_builds_go_to_the_cache_and_products_to_the_working_dire
     home = tmp_path / "a home"
     home.mkdir()
     assert outside(site, script, home).stdout.splitlines() == [
-        *("False", f"{home}/.cache/liteprobe", "build", f"{site}/liteprobe"),
+        *("False", f"{home}/.cache/liteprobe", "build", f"{site}/liteprobe")
     ]
     asked = outside(site, script, home, XDG_CACHE_HOME=f"{home}/c").stdout.splitlines()
     assert asked[1] == f"{home}/c/liteprobe"

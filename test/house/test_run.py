@@ -15,32 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ("run", "requirements.lock", "pyproject.toml", "setup.py", "tools/liteprobe")
 
 # What a minimal Debian has; the script may need nothing else.
-ESSENTIAL = [
-    "bash",
-    "cat",
-    "chmod",
-    "cp",
-    "cut",
-    "date",
-    "dirname",
-    "env",
-    "find",
-    "flock",
-    "grep",
-    "ln",
-    "mkdir",
-    "mv",
-    "readlink",
-    "rm",
-    "sed",
-    "sh",
-    "sha256sum",
-    "sleep",
-    "sort",
-    "tail",
-    "touch",
-    "tr",
-]
+NEEDED = "bash cat chmod cp cut date dirname env find flock grep ln mkdir mv readlink rm sed sh sha256sum sleep sort tail touch tr"
 
 # A Python that makes environments, whose pip writes down what it is asked for, and that loads libraries.
 PYTHON = """#!/bin/bash
@@ -105,7 +80,7 @@ def bare(tmp_path: Path) -> Machine:
     machine = Machine(tmp_path)
     machine.bin.mkdir()
     machine.clone.mkdir()
-    for name in ESSENTIAL:
+    for name in NEEDED.split():
         found = shutil.which(name)
         assert found, name
         (machine.bin / name).symlink_to(found)

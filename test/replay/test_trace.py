@@ -1,9 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Traces: every word of every record against a model in plain Python, every start against exact fractions."""
+"""Traces: every word of every record against a model, every start against exact fractions; files that can't be replayed."""
 
 import random
 import struct
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,12 +13,15 @@ import pytest
 from scapy.utils import RawPcapReader
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.packets import files, window
+from liteprobe.host.packets.files import as_pcap
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.trace import Trace, fitting, scaled
-from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, pcap, pcapng, random_packets, section
+from liteprobe.sim.drivers.replay.capture_files import Interface, Packet, block, pcap, pcapng, random_packets, section
+from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.traffic.replay import Record, decode
 
 TICK_S = Fraction(8, 10**9)
@@ -346,3 +350,279 @@ def test_what_no_trace_can_be_is_refused(change, words: str) -> None:  # type: i
 
 def test_names_of_link_types_are_told() -> None:
     assert files.LINKS[113] == "Linux cooked"
+
+
+# Files that can't be replayed as they are ---------------------------------------------------------
+
+
+Write = Callable[[list[Packet]], bytes]
+KINDS: list[Write] = [pcap, pcapng]
+
+
+@pytest.fixture(params=KINDS, ids=["pcap", "pcapng"])
+def write(request: pytest.FixtureRequest) -> Write:
+    """Writes a file of either kind."""
+    return request.param  # type: ignore[no-any-return]
+
+
+def read(folder: Path, content: bytes, **how: bool) -> list[Record]:
+    path = folder / "frames.pcap"
+    path.write_bytes(content)
+    return decode([int(word) for words in Trace.from_pcap(path, **how).records() for word in words])
+
+
+def plain(count: int = 20, length: int = 100) -> list[Packet]:
+    return [Packet(Fraction(number, 1000), bytes([number]) * length, length) for number in range(count)]
+
+
+# Cut and corrupt ----------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_cut_anywhere_is_refused_or_kept_up_to_there(tmp_path: Path, write: Write) -> None:
+    """At every octet of its last packets; between two of them it is whole."""
+    packets = plain(4, 61)
+    whole = write(packets)
+    ends = {len(write(packets[: count + 1])): count + 1 for count in range(4)}
+    for size in range(len(write(packets[:2])), len(whole) + 1):
+        count = max(found for end, found in ends.items() if end <= size)
+        if size in ends:
+            assert len(read(tmp_path, whole[:size])) == count
+            continue
+        with pytest.raises(
+            UsageError, match=rf"packet {count + 1} \(at octet \d+\) can't be read: it.* cut after \d+ of \d+ oct"
+        ):
+            read(tmp_path, whole[:size])
+        assert [one.octets for one in read(tmp_path, whole[:size], repair=True)] == [
+            one.octets for one in packets[:count]
+        ]
+
+
+def test_the_octet_that_is_named_is_that_of_the_packet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Write
+) -> None:
+    packets = plain(20)
+    whole = write(packets)
+    at = len(write(packets[:13]))
+    for size in (300, 4 << 20):
+        monkeypatch.setattr(window, "WINDOW", size)
+        with pytest.raises(UsageError, match=rf"packet 14 \(at octet {at}\)"):
+            read(tmp_path, whole[: at + 50])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (4, 10**9, "packet 3 .* is corrupt"),  # Nanoseconds.
+        (8, 101, "packet 3 .* is corrupt"),  # Kept more than its length.
+        (8, 0x7FFFFFFF, "packet 3 .* it would be 2147483647 octets long"),
+        (12, 99, "packet 3 .* is corrupt"),
+    ],
+)
+def test_a_corrupt_header_of_a_pcap_is_named(tmp_path: Path, place: int, value: int, words: str) -> None:
+    content = bytearray(pcap(plain()))
+    struct.pack_into("<I", content, 24 + 2 * 116 + place, value)
+    with pytest.raises(UsageError, match=words):
+        read(tmp_path, bytes(content))
+    assert len(read(tmp_path, bytes(content), repair=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (4, 133, "packet 3 .* a block can't be 133 octets long"),
+        (4, 0, "packet 3 .* a block can't be 0 octets long"),
+        (4, 1 << 20, "packet 3 .* a packet can't be 1048576 octets long"),
+        (4, 24, "packet 3 .* can't be 24 octets long"),
+        (8, 7, "packet 3 .* is corrupt"),  # Interface.
+        (20, 120, "packet 3 .* is corrupt"),  # Kept.
+        (24, 99, "packet 3 .* is corrupt"),  # Length.
+        (128, 128, "packet 3 .* is corrupt"),  # Size once more.
+    ],
+)
+def test_a_corrupt_block_of_a_pcapng_is_named(tmp_path: Path, place: int, value: int, words: str) -> None:
+    content = bytearray(pcapng(plain()))
+    struct.pack_into("<I", content, len(section([Interface()])) + 2 * 132 + place, value)
+    with pytest.raises(UsageError, match=words):
+        read(tmp_path, bytes(content))
+    assert len(read(tmp_path, bytes(content), repair=True)) == 2
+
+
+def test_whatever_is_broken_nothing_else_than_an_error_comes_of_it(tmp_path: Path, write: Write) -> None:
+    """Random octets of random files are changed: frames or a UsageError, and with repair what is before the first change."""
+    for seed in range(150):
+        chance = random.Random(seed)
+        packets = random_packets(seed, 30, most=200)
+        content = bytearray(write(packets))
+        places = sorted(chance.randrange(24, len(content)) for _ in range(chance.randint(1, 3)))
+        for place in places:
+            content[place] = chance.randrange(256)
+        try:
+            read(tmp_path, bytes(content), sort=True)
+        except UsageError as error:
+            assert (
+                "packet" in str(error)
+                or "section" in str(error)
+                or "can't be read" in str(error)
+                or "FCS" in str(error)
+            )
+
+
+# Other kinds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty: give a file that tcpdump"),
+        (b"\x1f\x8b\x08\x00" + bytes(40), "it is packed: unpack it with gunzip"),
+        (b"just text, and more of it than a header has", "is neither pcap nor pcapng"),
+        (pcap(plain())[:20], "it ends within its header"),
+        (
+            pcap(plain(), link=113),
+            r"packet 1 \(at octet 40\) is of link type 113 \(Linux cooked\), and a probe sends Ethernet",
+        ),
+        (pcapng(plain(), (Interface(link=127),)), r"packet 1 .* is of link type 127 \(radiotap\)"),
+        (pcapng(plain()) + block(3, struct.pack("<I", 60) + bytes(60)), "Simple Packet Block, which has no time"),
+        (pcapng(plain()) + block(2, bytes(80)), "obsolete Packet Block: write the file anew with editcap"),
+        (section([Interface(127)]) + pcapng(plain()), "units a second, which these times can't be counted in"),
+        (pcap([]), "the trace has no frame: nothing would be sent"),
+        (pcapng([]), "the trace has no frame: nothing would be sent"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(tmp_path, content)
+
+
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    assert "there is no such file" in refusal(Trace.from_pcap, tmp_path / "nothing.pcap")
+    assert "it is not a file, and is read more than once" in refusal(Trace.from_pcap, tmp_path)
+
+
+@pytest.mark.parametrize(("length", "fcs"), [(9001, 0), (9005, 4), (65549, 0)])
+def test_a_packet_that_is_too_long_is_refused_by_its_number(tmp_path: Path, length: int, fcs: int) -> None:
+    packets = [*plain(6), Packet(Fraction(1), bytes(length), length)]
+    at = 24 + 6 * 116 + 16
+    advice = "a probe sends 9000 at most: leave it out with editcap, or capture with offloads off"
+    with pytest.raises(UsageError, match=rf"packet 7 \(at octet {at}\) is {length - fcs} octets long, and {advice}"):
+        read(tmp_path, pcap(packets, fcs=fcs))
+    assert len(read(tmp_path, pcap([*plain(6), Packet(Fraction(1), bytes(9000 + fcs), 9000 + fcs)], fcs=fcs))) == 7
+
+
+# Times that go back -------------------------------------------------------------------------------
+
+
+def shuffled(seed: int, reach: int, count: int = 9000) -> list[Packet]:
+    """Return packets that are up to ``reach`` places from where they belong, some of equal times."""
+    chance = random.Random(seed)
+    places = sorted(range(count), key=lambda number: (number + chance.uniform(0, reach), number))
+    return [Packet(Fraction(number // 3, 10**6), number.to_bytes(4) * 16, 64) for number in places]
+
+
+def test_times_that_go_back_are_refused_by_their_number(tmp_path: Path, write: Write) -> None:
+    packets = plain(9)
+    packets[5] = Packet(packets[4].time_s - Fraction(3, 10**6), bytes(60), 60)
+    with pytest.raises(
+        UsageError, match=r"the time of packet 6 \(at octet \d+\) is 3,000 ns before .*: sort them with --sort"
+    ):
+        read(tmp_path, write(packets))
+
+
+@pytest.mark.parametrize("size", [5000, 100_000, 4 << 20])
+def test_times_that_go_back_are_sorted_as_asked(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "WINDOW", size)
+    packets = shuffled(1, 3000)
+    assert [one.octets[:4] for one in read(tmp_path, pcap(packets), sort=True)] == [
+        one.octets[:4] for one in sorted(packets, key=lambda one: one.time_s)
+    ]
+
+
+def test_times_that_go_back_too_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "WINDOW", 50_000)
+    packets = [*(Packet(Fraction(number), bytes(60), 60) for number in range(9000)), Packet(Fraction(3), bytes(60), 60)]
+    with pytest.raises(
+        UsageError, match=r"packet 9001 .* more than 4096 packets before: sort the file with reordercap"
+    ):
+        read(tmp_path, pcap(packets), sort=True)
+
+
+def test_a_time_that_jumps_by_days_is_refused(tmp_path: Path) -> None:
+    packets = [Packet(Fraction(0), bytes(60), 60), Packet(Fraction(10**9), bytes(60), 60)]
+    assert "packet 2 comes 277,778 hours after the one before" in refusal(read, tmp_path, pcap(packets))
+
+
+# Captures that are played into a simulated probe --------------------------------------------------
+
+
+INTERFACES = (Interface(), Interface(6, offset_s=3600, fcs=4), Interface(0x80 | 20))
+
+
+def read_capture(path: Path) -> list[tuple[Fraction, int, bytes]]:
+    """Return time after the first packet (s), length and octets of each."""
+    with RawPcapReader(str(path)) as reader:
+        found = [(Fraction(meta.sec * 10**9 + meta.usec, 10**9), meta.wirelen, octets) for octets, meta in reader]
+        assert (reader.nano, reader.linktype) == (True, 1)
+    return [(time - found[0][0], *rest) for time, *rest in found]  # type: ignore[misc]
+
+
+def wanted(packets: Sequence[Packet], fcs: Sequence[int]) -> list[tuple[Fraction, int, bytes]]:
+    lengths = [max(one.length - fcs[one.interface], 0) for one in packets]
+    times = [one.time_s - packets[0].time_s for one in packets]
+    return [(*pair, one.octets[: pair[1]]) for *pair, one in zip(times, lengths, packets, strict=True)]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pcapng_is_played_as_pcap(tmp_path: Path, order: str, seed: int) -> None:
+    packets = random_packets(seed, 300, interfaces=3)
+    (tmp_path / "a.pcapng").write_bytes(pcapng(packets, INTERFACES, order))
+    with as_pcap(tmp_path / "a.pcapng") as path:
+        found = read_capture(path)
+    fcs = [one.fcs for one in INTERFACES]
+    assert [one[1:] for one in found] == [one[1:] for one in wanted(packets, fcs)]
+    off = [abs(got[0] - one[0]) for got, one in zip(found, wanted(packets, fcs), strict=True)]
+    assert max(off) < Fraction(2, 1 << 20)  # The coarsest clock of the three.
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("per_second", [10**6, 10**9])
+def test_big_endian_pcap_is_played_too_and_a_little_endian_one_is_left_alone(tmp_path: Path, per_second: int) -> None:
+    packets = random_packets(3, 100)
+    (tmp_path / "big.pcap").write_bytes(pcap(packets, per_second, ">"))
+    with as_pcap(tmp_path / "big.pcap") as path:
+        assert read_capture(path) == wanted(packets, [0])
+    (tmp_path / "little.pcap").write_bytes(pcap(packets, per_second))
+    for name in ("little.pcap", "none.pcap"):
+        with as_pcap(tmp_path / name) as path:
+            assert path == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pcapng([Packet(Fraction(0), bytes(60), 60)], (Interface(link=101),)), "is of link type 101"),
+        (pcapng(random_packets(5, 3))[:-5], "packet 3 .* can't be read"),
+    ],
+    ids=["raw IP", "cut"],
+)
+def test_pcapng_that_cant_be_played_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "a.pcapng").write_bytes(content)
+    with pytest.raises(UsageError, match=said), as_pcap(tmp_path / "a.pcapng"):
+        pass
+
+
+def test_link_gives_its_player_a_pcap(tmp_path: Path) -> None:
+    packets = random_packets(7, 5)
+    (tmp_path / "a.pcapng").write_bytes(pcapng(packets))
+    asked: list[tuple[str, list[tuple[Fraction, int, bytes]]]] = []
+
+    class Process:
+        def command(self, line: str) -> str:
+            words = line.split()
+            asked.append((" ".join(words[:-1]), read_capture(Path(words[-1]))))
+            return str(len(packets))
+
+    link = SimLink.__new__(SimLink)
+    link._process, link._prefix = Process(), ""  # type: ignore[assignment]
+    assert SimLink.play(link, 1, tmp_path / "a.pcapng", 40, 2) == 5
+    assert asked == [("play 1 40 2", wanted(packets, [0]))]

@@ -12,7 +12,6 @@ from rich.console import Console
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.capture.decode import BlockDecoder
-from liteprobe.host.device.link.base import Link
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.sets import PortSets, SetsOptions
 from liteprobe.host.run.streamed import DelaySink, StreamedRun, StreamLook
@@ -170,10 +169,7 @@ def test_delays_are_those_of_frames_that_have_the_signature() -> None:
 def file(tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> str:
     """A document; every URL leads to the model."""
 
-    def open_link(url: str) -> Link:
-        return fake[1]
-
-    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: fake[1])
     path = tmp_path / "sets.yaml"
     path.write_text(DOCUMENT)
     fake[0].template = template_of(read_sets(DOCUMENT))

@@ -16,7 +16,6 @@ from liteprobe.host.analysis.columns import shown as shown_figure
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import send
-from liteprobe.host.device.link.base import Link
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
@@ -45,10 +44,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrafficProbe:
     """A probe whose ports are joined by a cable; every URL leads to it."""
     made = TrafficProbe(lambda frame: [(1 - frame.port, DELAY_TICKS, frame)])
 
-    def open_link(url: str) -> Link:
-        return FakeLink(made, tmp_path)
-
-    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: FakeLink(made, tmp_path))
     return made
 
 
@@ -167,10 +163,7 @@ def test_waiting_time_is_how_long_the_last_frames_are_waited_for(run: Run, model
 
 def test_detached_streams_go_on_and_stop_shows_them(run: Run, model: TrafficProbe, file: str) -> None:
     code, out, _ = run("send", "--pps", "10000", "--stream-id", "7", "--detach")
-    assert (code, out) == (
-        0,
-        "port 0 sends 1 stream, without an end; liteprobe stop --port 0 shows and ends it\n",
-    )
+    assert (code, out) == (0, "port 0 sends 1 stream, without an end; liteprobe stop --port 0 shows and ends it\n")
     model.advance(1_000_000)
     assert model.values["port0_tx_state"] == TransmitState.RUNNING
     code, out, _ = run("stop")

@@ -82,6 +82,42 @@ class FakeLink(Link):
         self.is_closed = True
 
 
+class MemoryLink(Link):
+    """A bus with memory all over, which notes what is written.
+
+    Attributes
+    ----------
+    words : words by address, 0 where nothing was written.
+    writes : addresses and words that were written, in order.
+    """
+
+    def __init__(self) -> None:
+        self.words: dict[int, int] = {}
+        self.writes: list[tuple[int, int]] = []
+
+    def read(self, address: int, count: int = 1) -> Words:
+        """Return ``count`` words from ``address`` upwards."""
+        return self.read_scattered(range(address, address + 4 * count, 4))
+
+    def read_scattered(self, addresses: Sequence[int]) -> Words:
+        """Return the words at ``addresses``."""
+        return np.array([self.words.get(address, 0) for address in addresses], dtype=np.uint32)
+
+    def write(self, address: int, words: Sequence[int]) -> Words:
+        """Write ``words`` from ``address`` upwards, and read them back."""
+        for number, word in enumerate(words):
+            self.put(address + 4 * number, int(word))
+        return self.read(address, len(words))
+
+    def put(self, address: int, word: int) -> None:
+        """Write a word."""
+        self.writes.append((address, word))
+        self.words[address] = word
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def fake_emulator(folder: Path, model: EmulatorProbe | None = None) -> tuple[EmulatorProbe, FakeLink]:
     """Return a model, and a link to it; the map is written to a folder."""
     found = model or EmulatorProbe()
