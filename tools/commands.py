@@ -259,7 +259,8 @@ def is_tested(script: str) -> bool:
     if any(script.startswith(folder) and (ROOT / test).exists() for folder, test in WHOLE.items()):
         return True
     example = script.removeprefix("docs/examples/").removesuffix(".py")
-    names = (script, script.rpartition("/")[2], script.removeprefix("liteprobe."), f'load("{example}")')
+    names = [script, script.rpartition("/")[2], script.removeprefix("liteprobe."), f'load("{example}")']
+    names += [f"\nfrom {Path(script).stem} import "] * script.startswith("tools/")
     return any(name in sources_of_tests() for name in names)
 
 

@@ -272,9 +272,14 @@ def test_a_stream_stops_at_once_and_leaves_nothing_behind() -> None:
         streamer.close()
         assert time.monotonic() - began_s < 0.5
         streamer.close()
-        taken = receiver.rings[0].accepted
-        time.sleep(0.05)
-        assert receiver.rings[0].accepted == taken
+
+        def is_at_rest() -> bool:
+            """Whether nothing comes any more: what was on its way is taken first."""
+            taken = receiver.rings[0].accepted
+            time.sleep(0.05)
+            return receiver.rings[0].accepted == taken
+
+        wait_for(is_at_rest)
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
