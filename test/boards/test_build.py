@@ -402,6 +402,7 @@ def test_each_preset_has_the_seed_that_its_board_names(elaborated):
     for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
         assert elaborated("colorlight_5a_75b", config)[0].seed == seed
     assert [board(f"colorlight_5a_75b{name}").seeds["train"] for name in ("", "_v7_0")] == [4, 2]
+    assert (board("colorlight_i9").seeds, board("colorlight_i5").seeds) == ({"tester": 2}, {})
 
 
 # What is built in unasked -------------------------------------------------------------------------
