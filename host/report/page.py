@@ -146,7 +146,8 @@ def number(value: float | None, digits: int = 1) -> str:
 
 def typeset(text: str) -> str:
     """Return a figure of a column as it stands on a page: with a minus sign, and a dash where there is none."""
-    return "–" if text == NONE else re.sub("^-", "−", text).replace("±", " ± ")
+    parts = ("–" if part == NONE else re.sub("^-", "−", part) for part in text.split(" · "))
+    return " · ".join(parts).replace("±", " ± ")
 
 
 def listed(columns: Sequence[Column], rows: Sequence[Any]) -> Block:

@@ -17,7 +17,7 @@ from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files, owd_page, plots
 from liteprobe.host.report.owd_page import OneWayReport, Points
-from liteprobe.host.report.page import SIZE_MAX, Report, number, page
+from liteprobe.host.report.page import SIZE_MAX, Report, number, page, typeset
 from liteprobe.host.suites import owd, sweep
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
@@ -338,3 +338,7 @@ def test_both_ways_have_one_axis_and_what_is_not_resolved_is_marked(monkeypatch:
     (bars,) = drawn.pop().axes[0].containers
     ends = [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()]
     assert ends == [[996.0, 1004.0]] * 20
+
+
+def test_each_figure_of_a_cell_that_is_left_out_is_a_dash() -> None:
+    assert [typeset(text) for text in ("-", "- · -", "-1 · -", "3 · -2±1")] == ["–", "– · –", "−1 · –", "3 · −2 ± 1"]
