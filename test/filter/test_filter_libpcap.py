@@ -62,6 +62,26 @@ def test_what_differs_from_libpcap_is_said() -> None:
         assert not unsaid.any(), (SEED, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "behind_macs"),
+    [
+        ("mpls 16 or mpls 17", "0800 45000000 00011100"),
+        (
+            "mpls 16 or mpls 17",
+            "8100d9b0 8800 0001 1c8b7188",
+        ),  # A type that is none of labels: found by `./run bench monitor`.
+        ("vlan 6 or vlan 7", "0800 4500 8100 0007"),
+        ("vlan or vlan", "0800 4500 8100 0007"),
+    ],
+)
+def test_an_inner_one_that_libpcap_sees_where_there_is_none_is_said(text: str, behind_macs: str) -> None:
+    frames = Frames.of([bytes.fromhex("024c50000002 0e4c50aabb01" + behind_macs) + bytes(60)])
+    headers, expression = unified_headers(frames.packed()), parse(text)
+    here, there = expression.matches(headers), libpcap.matches(text, frames.octets)
+    assert (here.tolist(), there.tolist()) == ([False], [True])
+    assert any(one.explains(headers, here, there).all() for one in expression.differences())
+
+
 CUT = "may differ for frames that are cut, malformed, or of more tags, labels or extension headers than 4, 4, 2"
 CUT_LINK = "may differ for frames that are cut or malformed before layer 3, or of more tags or labels than 4"
 THROUGH = "frames behind VLAN tags and labels"

@@ -80,9 +80,9 @@ def of_type(headers: Headers, number: int) -> Truth:
     return np.asarray(headers["ethertype"] == number)
 
 
-def tagged(headers: Headers) -> Truth:
-    """Return which have a tag."""
-    return np.asarray(tag_count(headers) > 0)
+def every(headers: Headers) -> Truth:
+    """Return all: libpcap reads an inner tag or label where one would be, and asks no type of what is before it."""
+    return np.ones(len(headers), bool)
 
 
 def behind(tags: int, labels: int, layers: str, sign: int) -> Difference:
@@ -114,7 +114,7 @@ class Walk:
                     yield from self.of(part, sign, is_bound)
             case Vlan(depth=depth):
                 if depth != self.tags:
-                    yield Difference("VLAN tags joined by 'or' (tcpdump takes the second for an inner one)", 0, tagged)
+                    yield Difference("VLAN tags joined by 'or' (tcpdump takes the second for an inner one)", 0, every)
                 elif self.tags > 1:
                     yield Difference("frames of more than 4 VLAN tags", 0, partial(wrong, depth=Depth.LINK), True)
                 self.tags += 1
@@ -122,8 +122,7 @@ class Walk:
                 yield behind(self.tags, depth, "VLAN tags", sign)
                 yield Difference("MPLS multicast", sign, partial(of_type, number=MPLS_MULTICAST))
                 if depth != self.labels:
-                    label = "labels joined by 'or' (tcpdump takes the second for an inner one)"
-                    yield Difference(label, 0, lambda headers: label_count(headers) > 0)
+                    yield Difference("labels joined by 'or' (tcpdump takes the second for an inner one)", 0, every)
                 self.labels += 1
             case OnHost(through=through) if through:
                 yield behind(self.tags, self.labels, through, sign)
