@@ -21,7 +21,7 @@ def main(url: str = "sim://emulator?files=2&octets=3000", there: str = "delay 1m
             look_s=0.001 if stations else 1.0,
             is_done=lambda look: stations is not None and have_done(stations, look),
         )
-    for way in result.last.ways:
+    for way in result.last.directions:
         for one in way.classes:
             counts, delays = one.counts, one.delays
             print(

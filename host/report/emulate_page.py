@@ -40,7 +40,7 @@ def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any
         *said_of([ran, *about]),
         *said_of(result.notes, "note"),
         _tiles(result),
-        *(part for way in result.last.ways for part in _way(result, way)),
+        *(part for way in result.last.directions for part in _way(result, way)),
         *(_stations(result.stations) if result.stations else ()),
         heading("How to read it"),
         *said_of([FATES_WORDS]),
@@ -55,7 +55,7 @@ def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any
 
 
 def _tiles(result: emulate.EmulationResult) -> Block:
-    classes = [one for way in result.last.ways for one in way.classes]
+    classes = [one for way in result.last.directions for one in way.classes]
     tiles = [
         (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
         (count(sum(one.counts.sent for one in classes)), "sent"),
@@ -80,7 +80,7 @@ def _way(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[B
     looks = [getattr(look, way) for look in result.samples]
     outside = (
         f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
-        f"was no space on their way in; {count(last.management)} for the probe itself."
+        f"was no space at the input; {count(last.management)} for the probe itself."
     )
     captions = [
         (draw_rates(looks), "Rate of what left.", "Means from look to look."),

@@ -103,16 +103,16 @@ class OneWayReport:
         ]
 
 
-def write(path: Path, ways: Sequence[OneWayReport], content: Mapping[str, Any]) -> None:
-    """Write the page of ``ways`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
-    sweeps = [way.sweep for way in ways]
+def write(path: Path, reports: Sequence[OneWayReport], content: Mapping[str, Any]) -> None:
+    """Write the page of ``reports`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
+    sweeps = [one.sweep for one in reports]
     parts = [
-        *said_of([_sent(ways)]),
+        *said_of([_sent(reports)]),
         *page.notes(sweeps),
         _tiles(sweeps),
-        *_figures(ways),
-        *(part for way in ways for part in _delays(way)),
-        *_clocks(ways),
+        *_figures(reports),
+        *(part for one in reports for part in _delays(one)),
+        *_clocks(reports),
         heading("How far to trust it"),
         *said_of([said(BOUND)]),
         *page.definitions(DEFINED),
@@ -121,12 +121,12 @@ def write(path: Path, ways: Sequence[OneWayReport], content: Mapping[str, Any]) 
     path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
 
 
-def _sent(ways: Sequence[OneWayReport]) -> str:
-    rows = [row for way in ways for row in way.sweep.rows]
+def _sent(reports: Sequence[OneWayReport]) -> str:
+    rows = [row for one in reports for row in one.sweep.rows]
     return said(
         SENT,
         frames=f"{sum(row['sent'] for row in rows):,}",
-        names="; ".join(f"{way.name.lower()} {way.ends}" for way in ways),
+        names="; ".join(f"{one.name.lower()} {one.ends}" for one in reports),
     )
 
 
@@ -158,8 +158,8 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
     return page.tiles_of(tiles)
 
 
-def _figures(ways: Sequence[OneWayReport]) -> list[Block]:
-    named = [(way.name, way.points) for way in ways]
+def _figures(reports: Sequence[OneWayReport]) -> list[Block]:
+    named = [(one.name, one.points) for one in reports]
     captions = [
         (over_time(named), "One-way delay over time.", said(OVER_TIME)),
         (shares(named), "How often which delay.", said(SHARES)),
@@ -167,21 +167,21 @@ def _figures(ways: Sequence[OneWayReport]) -> list[Block]:
     return [heading("Figures"), page.figures(captions)]
 
 
-def _delays(way: OneWayReport) -> list[Block]:
+def _delays(report: OneWayReport) -> list[Block]:
     delays = [replace(one, digits=2) for one in DELAYS.of("mean std least most p99 p99_9")]
     ends = [replace(TRAINS["ipdv_std"], digits=2), *TRAINS.of("bound counts")]
-    head = [heading(way.name), Block("address", text=way.ends), heading("One-way delay, ns", 3)]
-    return [*head, listed([*TRAINS.of("length trains"), *delays, *ends], way.sweep.rows)]
+    head = [heading(report.name), Block("address", text=report.ends), heading("One-way delay, ns", 3)]
+    return [*head, listed([*TRAINS.of("length trains"), *delays, *ends], report.sweep.rows)]
 
 
-def _clocks(ways: Sequence[OneWayReport]) -> list[Block]:
+def _clocks(reports: Sequence[OneWayReport]) -> list[Block]:
     heads = "Direction, length|Probe|State|Bound, ns (95 %)|Last offset, ns|Oscillator, ppm|Edges refused|Its line, ppm"
     rows = []
-    for way in ways:
-        for row in way.sweep.rows:
+    for one in reports:
+        for row in one.sweep.rows:
             for end in ("sender", "receiver"):
                 clock = row[end]
-                cells = [f"{way.name}, {row['length']}", end, clock["clock_state"]]
+                cells = [f"{one.name}, {row['length']}", end, clock["clock_state"]]
                 cells += [number(clock["uncertainty_ns"], 1), number(clock["offset_ns"], 2)]
                 line = row["line_clock"] if end == "receiver" else None
                 rate = "-" if line is None else f"{number(line['rate_ppm'], 4)} ± {number(line['rate_error_ppm'], 4)}"

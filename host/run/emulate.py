@@ -128,7 +128,7 @@ class DirectionLook:
     is_running: bool  # Of the port out.
     is_link_up: bool  # Likewise.
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
-    overflows: int  # That found no space on their way in.
+    overflows: int  # Frames for which there was no space at the input.
     management: int  # For the probe itself.
     classes: tuple[ClassLook, ...]
 
@@ -142,7 +142,7 @@ class EmulationLook:
     changes: int
 
     @property
-    def ways(self) -> tuple[DirectionLook, ...]:
+    def directions(self) -> tuple[DirectionLook, ...]:
         """Those that there are."""
         return (self.there,) if self.back is None else (self.there, self.back)
 
@@ -284,7 +284,7 @@ def have_done(stations: Stations, look: EmulationLook) -> bool:
     report = stations.report()
     if not report.are_done:
         return False
-    for port, way in enumerate(look.ways):
+    for port, way in enumerate(look.directions):
         counts = [one.counts for one in way.classes]
         taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
         left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
@@ -297,7 +297,7 @@ def have_done(stations: Stations, look: EmulationLook) -> bool:
 def look_document(look: EmulationLook) -> dict[str, Any]:
     """Return a look as plain data."""
     found = asdict(look)
-    for way in look.ways:
+    for way in look.directions:
         for one, plain in zip(way.classes, found[way.way]["classes"], strict=True):
             del plain["delays"]["tick_ns"]
             plain["delays"]["edges_ns"] = one.delays.edges_ns
@@ -308,7 +308,7 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
 def notes_of(look: EmulationLook) -> list[str]:
     """Return what the reader of the figures must know, a sentence each."""
     notes = []
-    for way in look.ways:
+    for way in look.directions:
         for one in way.classes:
             where = f"'{one.name}' of '{way.way}'"
             if one.counts.no_store:
@@ -327,7 +327,7 @@ def notes_of(look: EmulationLook) -> list[str]:
             "for want of space": way.overflows,
         }
         notes += [
-            f"{count:,} frames of '{way.way}' were dropped on their way in, {why}"
+            f"{count:,} frames of '{way.way}' were dropped at the input, {why}"
             for why, count in events.items()
             if count
         ]
@@ -615,7 +615,7 @@ class Emulation(PortRun):
         look_s, came = min(look_s, LOOK_MOST_S), "stopped"
         try:
             look = self.look()
-            while any(way.is_running for way in look.ways):
+            while any(way.is_running for way in look.directions):
                 if show:
                     show(look)
                 left = look_s if seconds is None else seconds - look.there.seconds
@@ -662,17 +662,17 @@ class Emulation(PortRun):
     @property
     def counts(self) -> dict[str, dict[str, ClassCounts]]:
         """Counters of now, by direction and class."""
-        return {way.way: {one.name: one.counts for one in way.classes} for way in self.look().ways}
+        return {way.way: {one.name: one.counts for one in way.classes} for way in self.look().directions}
 
     @property
     def queues(self) -> dict[str, dict[str, ClassQueue]]:
         """Queues of now, by direction and class."""
-        return {way.way: {one.name: one.queue for one in way.classes} for way in self.look().ways}
+        return {way.way: {one.name: one.queue for one in way.classes} for way in self.look().directions}
 
     @property
     def delays(self) -> dict[str, dict[str, ClassDelays]]:
         """Delays until now, by direction and class."""
-        return {way.way: {one.name: one.delays for one in way.classes} for way in self.look().ways}
+        return {way.way: {one.name: one.delays for one in way.classes} for way in self.look().directions}
 
     def result(self, end: str = "") -> EmulationResult:
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
@@ -738,7 +738,7 @@ class Emulation(PortRun):
         """Return the seconds until just after the next change that is set, for the one after it to be set soon."""
         left = [
             float(self._switches[one.asked - 1] * self._tick_ns) / 1e9 - way.seconds
-            for one, way in zip(self._directions, look.ways, strict=True)
+            for one, way in zip(self._directions, look.directions, strict=True)
             if one.state < one.asked < len(self._switches)
         ]
         return max(0.0, min(left)) + 1e-4 if left else LOOK_MOST_S

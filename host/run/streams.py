@@ -338,7 +338,7 @@ def _base(streams: Sequence[Stream], slots: int) -> int:
     if max(ids) - min(ids) > slots - 2:
         raise UsageError(
             f"stream ids {min(ids)} to {max(ids)} come to one port, which measures {slots - 1} in a row: "
-            f"give ids that are no further apart"
+            "give ids that are closer to one another"
         )
     return min(ids)
 

@@ -220,7 +220,7 @@ def result(probe: Probe, length: int, delay_ns: float, lost: tuple[int, ...] = (
 
 
 @pytest.fixture
-def ways(tmp_path: Path) -> list[OneWayReport]:
+def reports(tmp_path: Path) -> list[OneWayReport]:
     """There, with two frames lost, and back, which takes 6 ns longer."""
     model = ModelProbe(cable(), with_clock=True)
     model.values |= LOCKED
@@ -235,8 +235,8 @@ def ways(tmp_path: Path) -> list[OneWayReport]:
     return made
 
 
-def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(ways: list[OneWayReport]) -> None:
-    whole = ways[1].results[0]
+def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe(reports: list[OneWayReport]) -> None:
+    whole = reports[1].results[0]
     train = replace(whole.train, records=whole.train.records[:60], complete=False)
     partial = replace(whole, train=train, arrived=arrivals.packets(train), owd_ns=whole.owd_ns[:60])
     points = Points.of(partial, 0.0, None)
@@ -252,25 +252,25 @@ def test_missing_records_are_not_drawn_as_lost_and_delays_are_those_of_the_probe
     assert resolved["uncertainty_ns"] == 24.0 + 4 - 0.5
 
 
-def owd_html(ways: list[OneWayReport], folder: Path) -> str:
+def owd_html(reports: list[OneWayReport], folder: Path) -> str:
     """Return the page."""
     path = folder / "owd.html"
-    owd_page.write(path, ways, files.document([way.sweep for way in ways], ["liteprobe", "owd"]))
+    owd_page.write(path, reports, files.document([one.sweep for one in reports], ["liteprobe", "owd"]))
     return path.read_text(encoding="utf-8")
 
 
-def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(ways: list[OneWayReport], tmp_path: Path) -> None:
-    text = owd_html(ways, tmp_path)
+def test_page_is_small_and_whole_and_needs_nothing_from_elsewhere(reports: list[OneWayReport], tmp_path: Path) -> None:
+    text = owd_html(reports, tmp_path)
     cells = Cells.of(text)
     assert len(text.encode()) < SIZE_MAX and cells.open == [] and text.count("<svg") == 2
     assert re.findall(r"https?:|@import|<script|<link|<img|src=", text) == []
     assert len(cells.ids) == len(set(cells.ids))
 
 
-def test_tables_of_a_one_way_delay_show_the_figures_of_the_rows(ways: list[OneWayReport], tmp_path: Path) -> None:
-    there, back, clocks, *_ = Cells.of(owd_html(ways, tmp_path)).tables
-    for way, table in zip(ways, (there, back), strict=True):
-        for row, line in zip(way.sweep.rows, table[1:], strict=True):
+def test_tables_of_a_one_way_delay_show_the_figures_of_the_rows(reports: list[OneWayReport], tmp_path: Path) -> None:
+    there, back, clocks, *_ = Cells.of(owd_html(reports, tmp_path)).tables
+    for one, table in zip(reports, (there, back), strict=True):
+        for row, line in zip(one.sweep.rows, table[1:], strict=True):
             assert line[:2] == [str(row["length"]), "1 × 100"]
             assert float(line[2].replace(",", "")) == pytest.approx(row["owd_ns"]["mean"], abs=0.005)
             assert (line[9], line[10]) == ("24.0", f"{row['lost']} · 0 · 0 · 0")
@@ -280,15 +280,15 @@ def test_tables_of_a_one_way_delay_show_the_figures_of_the_rows(ways: list[OneWa
     }  # fmt: skip
 
 
-def test_half_of_there_less_back_is_told_with_both_ways_alone(ways: list[OneWayReport], tmp_path: Path) -> None:
-    assert owd_page.asymmetry_ns([way.sweep for way in ways]) == pytest.approx(-3, abs=0.3)
-    assert "half of there less back" in owd_html(ways, tmp_path)
-    assert "half of there less back" not in owd_html(ways[:1], tmp_path)
+def test_half_of_there_less_back_is_told_with_both_ways_alone(reports: list[OneWayReport], tmp_path: Path) -> None:
+    assert owd_page.asymmetry_ns([one.sweep for one in reports]) == pytest.approx(-3, abs=0.3)
+    assert "half of there less back" in owd_html(reports, tmp_path)
+    assert "half of there less back" not in owd_html(reports[:1], tmp_path)
 
 
-def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[OneWayReport]) -> None:
-    points = ways[0].points[0]
-    sent_ns = points.lost_ns - ways[0].results[0].start_time_ns
+def test_a_lost_packet_is_drawn_when_it_was_sent(reports: list[OneWayReport]) -> None:
+    points = reports[0].points[0]
+    sent_ns = points.lost_ns - reports[0].results[0].start_time_ns
     assert np.abs(sent_ns - INTERVAL_NS * np.array(LOST)).max() <= 8
     assert len(points.owd_ns) == 98
     # A stroke for each.
@@ -297,21 +297,21 @@ def test_a_lost_packet_is_drawn_when_it_was_sent(ways: list[OneWayReport]) -> No
     ).count("<path")
 
 
-def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(ways: list[OneWayReport]) -> None:
-    way = ways[0]
-    row = {**way.sweep.rows[0], "calibration_ns": 100.0}
-    moved = replace(way, sweep=replace(way.sweep, rows=[row, way.sweep.rows[1]]))
-    assert moved.points[0].owd_ns == pytest.approx(way.points[0].owd_ns - 100)
+def test_a_calibration_moves_what_is_drawn_as_it_moves_the_rows(reports: list[OneWayReport]) -> None:
+    one = reports[0]
+    row = {**one.sweep.rows[0], "calibration_ns": 100.0}
+    moved = replace(one, sweep=replace(one.sweep, rows=[row, one.sweep.rows[1]]))
+    assert moved.points[0].owd_ns == pytest.approx(one.points[0].owd_ns - 100)
 
 
 def test_a_way_on_which_nothing_arrived_or_no_clock_is_known_has_a_page(
-    ways: list[OneWayReport], tmp_path: Path
+    reports: list[OneWayReport], tmp_path: Path
 ) -> None:
     nothing = Points(60, np.zeros(0, np.int64), np.zeros(0), np.array([5, 7]), None)
     assert "nothing to draw" in owd_page.shares([("There", [nothing])])
     assert "<svg" in owd_page.over_time([("There", [nothing])])
-    rows = [{**row, "uncertainty_ns": None} for row in ways[0].sweep.rows]
-    assert "– ns" in owd_html([replace(ways[0], sweep=replace(ways[0].sweep, rows=rows))], tmp_path)
+    rows = [{**row, "uncertainty_ns": None} for row in reports[0].sweep.rows]
+    assert "– ns" in owd_html([replace(reports[0], sweep=replace(reports[0].sweep, rows=rows))], tmp_path)
 
 
 def points(delay_ns: float, sent_ns: int, is_resolved: bool) -> Points:

@@ -158,11 +158,15 @@ def test_pins_of_a_card_are_those_that_were_found_on_it(name):
     assert sites["sdram_clock", 0, ""] == rows["sdram_clock"]
     assert " ".join([sites["pps_out", 0, ""], sites["gnss", 0, "tx"], sites["gnss", 0, "rx"]]) == rows["j1"]
     for port, pins in enumerate(rows["ports"]):
-        of_way = [
-            (sites["eth_clocks", port, way], sites["eth", port, f"{way}_data"], sites["eth", port, f"{way}_ctl"])
-            for way in ("tx", "rx")
+        of_direction = [
+            (
+                sites["eth_clocks", port, direction],
+                sites["eth", port, f"{direction}_data"],
+                sites["eth", port, f"{direction}_ctl"],
+            )
+            for direction in ("tx", "rx")
         ]
-        assert [*of_way[0], *of_way[1]] == pins
+        assert [*of_direction[0], *of_direction[1]] == pins
 
 
 @pytest.mark.parametrize("name", CARDS)

@@ -32,7 +32,7 @@ def pulse_ms(number: int) -> int:
     return 5000 + 1000 * number
 
 
-def told(feed: Feed, count: int) -> list[int | None]:
+def lateness(feed: Feed, count: int) -> list[int | None]:
     """Return what is known of the lateness of each of ``count`` pulses."""
     pulses = feed.run()[feed.pulse_records]
     assert len(pulses) == count
@@ -51,7 +51,7 @@ def test_each_pulse_has_the_error_that_was_told_before_it() -> None:
     feed, count = Feed(), 30
     for number in range(count):
         second(feed, number, tim_tp(at(number + 1), late_ps(number + 1)))
-    assert told(feed, count) == [None, None, *[late_ps(number) for number in range(2, count)]]
+    assert lateness(feed, count) == [None, None, *[late_ps(number) for number in range(2, count)]]
     answer = feed.run()[-1]
     assert (answer["times"], answer["refused"], answer["messages"], answer["messages_refused"]) == (count, 0, count, 0)
     assert (answer["qerr_used"], answer["pulses"]) == (count - 2, count)
@@ -68,7 +68,7 @@ def test_a_message_behind_its_pulse_is_of_no_other() -> None:
             feed.octets(pulse_ms(number) + 50, tim_tp(at(number), late_ps(number)))
         if number < 9:
             feed.octets(pulse_ms(number) + 300, tim_tp(at(number + 1), late_ps(number + 1)))
-    found = told(feed, count)
+    found = lateness(feed, count)
     assert found[:10] == [None, None, *[late_ps(number) for number in range(2, 10)]]
     assert found[10:] == [None] * 10
     assert feed.run()[-1]["qerr_refused"] == 10
@@ -80,14 +80,14 @@ def test_a_receiver_may_count_in_any_time(ahead_s: int) -> None:
     feed, count = Feed(), 12
     for number in range(count):
         second(feed, number, tim_tp(at(number + 1 + ahead_s), late_ps(number + 1)))
-    assert told(feed, count) == [None, None, *[late_ps(number) for number in range(2, count)]]
+    assert lateness(feed, count) == [None, None, *[late_ps(number) for number in range(2, count)]]
 
 
 def test_a_lost_message_leaves_one_pulse_without() -> None:
     feed, count = Feed(), 12
     for number in range(count):
         second(feed, number, b"" if number == 5 else tim_tp(at(number + 1), late_ps(number + 1)))
-    assert told(feed, count) == [None if number in (0, 1, 6) else late_ps(number) for number in range(count)]
+    assert lateness(feed, count) == [None if number in (0, 1, 6) else late_ps(number) for number in range(count)]
 
 
 def test_a_lost_pulse_takes_its_message_with_it() -> None:
@@ -97,7 +97,7 @@ def test_a_lost_pulse_takes_its_message_with_it() -> None:
             feed.pulse(pulse_ms(number))
         feed.octets(pulse_ms(number) + 300, tim_tp(at(number + 1), late_ps(number + 1)))
     wanted = [None, None, *[late_ps(number) for number in range(2, count) if number != 6]]
-    assert told(feed, count - 1) == wanted
+    assert lateness(feed, count - 1) == wanted
 
 
 def test_a_pulse_off_the_grid_takes_nothing() -> None:
@@ -107,14 +107,14 @@ def test_a_pulse_off_the_grid_takes_nothing() -> None:
         if number == 6:
             feed.pulse(pulse_ms(number) + 700)
     wanted: list[int | None] = [None, None, *[late_ps(number) for number in range(2, count)]]
-    assert told(feed, count + 1) == [*wanted[:7], None, *wanted[7:]]
+    assert lateness(feed, count + 1) == [*wanted[:7], None, *wanted[7:]]
 
 
 def test_of_two_messages_the_last_one_counts() -> None:
     feed, count = Feed(), 8
     for number in range(count):
         second(feed, number, tim_tp(at(number + 1), 1) + tim_tp(at(number + 1), late_ps(number + 1)))
-    assert told(feed, count)[2:] == [late_ps(number) for number in range(2, count)]
+    assert lateness(feed, count)[2:] == [late_ps(number) for number in range(2, count)]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_message_that_is_wrong_tells_nothing_of_its_pulse(message: bytes) -> N
     feed, count = Feed(), 12
     for number in range(count):
         second(feed, number, message if number == 5 else tim_tp(at(number + 1), late_ps(number + 1)))
-    found = told(feed, count)
+    found = lateness(feed, count)
     assert found[:6] == [None, None, *[late_ps(number) for number in range(2, 6)]]
     assert found[6] is None
     assert found[9:] == [late_ps(number) for number in range(9, count)]
@@ -149,7 +149,7 @@ def test_an_error_of_any_size_of_a_receiver_is_taken(late: int) -> None:
     feed = Feed()
     for number in range(4):
         second(feed, number, tim_tp(at(number + 1), late))
-    assert told(feed, 4) == [None, None, late, late]
+    assert lateness(feed, 4) == [None, None, late, late]
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 17, 1024])
@@ -195,7 +195,7 @@ def test_fuzzed_octets_break_nothing_and_never_tell_a_wrong_error(seed: int) -> 
             else:
                 octets.insert(position, generator.choice(b"$*\xb5\x62\x0d\x01\x10\x00\xff"))
         feed.octets(pulse_ms(number) + 100, bytes(octets) + generator.randbytes(generator.choice([0, 0, 5, 300])))
-    found = told(feed, count)
+    found = lateness(feed, count)
     known = [number for number in range(count) if found[number] is not None]
     assert [found[number] for number in known] == [late_ps(number) for number in known]
     assert count / 4 < len(known) < count

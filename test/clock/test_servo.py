@@ -364,7 +364,7 @@ def stepped(step_ns: int, train_s: float) -> Run:
     return run_servo(with_step(table, STEP_S, step_ns), KINDS["ideal"].config, sanitize=True)
 
 
-def told(run: Run, from_s: float) -> NDArray[np.bool_]:
+def held(run: Run, from_s: float) -> NDArray[np.bool_]:
     """Return whether the bound held at each look from ``from_s`` on: the pulse must have shown what was done."""
     late = run.time_s >= from_s
     return np.abs(run.error_ns[late]) <= run.bound_ns[late]
@@ -378,7 +378,7 @@ def test_a_refused_step_stays_in_the_bound_and_is_slewed(step_ns: int) -> None:
     done_s = 203.25 + abs(step_ns) / (MOST_PPM * 1e3)
     slews = (run.time_s >= 201.25) & (run.time_s < done_s)
     assert (np.abs(run.error_ns[slews]) <= run.bound_ns[slews]).all()
-    assert told(run, done_s).mean() > 0.93
+    assert held(run, done_s).mean() > 0.93
     assert np.abs(run.error_ns[run.time_s > done_s]).max() < 30
     ppm = (run.edges["increment"] / 2**43 - 1) * 1e6
     assert np.abs(ppm).max() <= MOST_PPM
@@ -400,7 +400,7 @@ def test_a_start_under_a_train_is_slewed_too() -> None:
     table = busy(clock_runs.table(KINDS["ideal"], 60, 3), 0, 1000)
     run = run_servo(table, KINDS["ideal"].config, start_ns=2_000_000, sanitize=True)
     assert not run.edges["has_adjust"].any()
-    assert told(run, 2.25).all()
+    assert held(run, 2.25).all()
     assert np.abs(run.error_ns[run.time_s > 8]).max() < 30
 
 

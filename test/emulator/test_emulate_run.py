@@ -70,7 +70,7 @@ def test_a_slow_link_has_the_delays_and_the_queue_of_arithmetic(fake: Fake) -> N
     both = Direction(10**7, classes=[TrafficClass(overhead=0, delay_ns=5 * MS, queue=Queue(5))])
     with Probe(fake[1]) as probe, probe.emulate(Network(both, both)) as emulation:
         result = emulation.wait(0.9, look_s=0.1)
-    there, back = (way.classes[0] for way in result.last.ways)
+    there, back = (way.classes[0] for way in result.last.directions)
     assert (there.delays.least_ns, there.delays.most_ns) == (5.8 * MS, 5.8 * MS)
     assert there.delays.counts == tuple(there.counts.sent if number == 20 else 0 for number in range(32))
     assert there.delays.edges_ns[20:22] == [8 * 2**19, 8 * 2**20]
@@ -245,7 +245,7 @@ def test_one_that_was_stopped_by_another_ends(fake: Fake) -> None:
             probe.stop(port)
         result = emulation.wait()
     assert result.end == "stopped"
-    assert [way.is_running for way in result.last.ways] == [False, False]
+    assert [way.is_running for way in result.last.directions] == [False, False]
 
 
 def test_an_interrupt_has_what_came_until_then(fake: Fake) -> None:
@@ -379,11 +379,11 @@ def test_frames_dropped_outside_of_classes_are_said(fake: Fake) -> None:
     assert result.last.there.management == 7
     assert result.notes == (
         "1 frames of 'rest' of 'there' left up to 0 ns after their tick",
-        "3 frames of 'there' were dropped on their way in, with bad FCS, too short or too long",
+        "3 frames of 'there' were dropped at the input, with bad FCS, too short or too long",
         "4 frames of 'rest' of 'back' found no space in the probe's memory, which the network doesn't ask for: give less delay "
         "or "
         "queue, or less traffic",
-        "2 frames of 'back' were dropped on their way in, for want of space",
+        "2 frames of 'back' were dropped at the input, for want of space",
     )
 
 

@@ -386,7 +386,7 @@ def test_keys_differ_wherever_frames_differ() -> None:
                 octets[place] ^= 1 << bit
                 keys.add(int(frame_keys(octets, at, length, length)[0]))
                 octets[place] ^= 1 << bit
-        octets[size:] ^= 0xFF  # What lies behind it is no matter.
+        octets[size:] ^= 0xFF  # What follows is not read.
         keys.add(int(frame_keys(octets, at, length, length)[0]))
         keys.add(int(frame_keys(octets, at, length, length + 1)[0]))
         assert len(keys) == 2 + 8 * size

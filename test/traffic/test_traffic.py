@@ -533,7 +533,7 @@ def test_late_frames_are_said_of_a_stream_that_nothing_delays(make: MakeProbe) -
         (
             [FIXED, replace(MIXED, stream_id=32)],
             {},
-            "stream ids 1 to 32 come to one port, which measures 31 in a row: give ids that are no further apart",
+            "stream ids 1 to 32 come to one port, which measures 31 in a row: give ids that are closer to one another",
         ),
         (
             [replace(FIXED, interval=Interval(share=0.7)), replace(MIXED, interval=Interval(share=0.4))],

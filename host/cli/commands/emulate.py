@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("network (one of these)")
     add(what, "network FILE.yaml", Path, "a network, as docs/emulator.md shows", nargs="?")
     add(what, "--preset NAME", str, "one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty")
-    add(what, "--from-netem WORDS", str, 'what tc would be told, from port 0 to port 1, like "delay 20ms loss 1%%"')
+    add(what, "--from-netem WORDS", str, 'a netem command of tc, from port 0 to port 1, like "delay 20ms loss 1%%"')
     add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)")
     add(what, "--expected BPS", rate_bps, "with --from-netem: what comes each way at most, for the store")
     add(what, "--attach", bool, "the one that runs: look at it, and leave it running")
@@ -209,7 +209,7 @@ def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.Rend
     head = rich.text.Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
     if look.changes:
         head.append(f"   change {look.there.state} of {look.changes}")
-    panels = [_panel(way) for way in look.ways]
+    panels = [_panel(way) for way in look.directions]
     return rich.console.Group(head, tables.InTurn(panels, turn), rich.text.Text("Ctrl-C stops it.", "dim"))
 
 
@@ -219,7 +219,7 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     said = f"{columns.ended(f'{last.there.seconds:,.3f} s', result.end or 'running')}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
     lines = map(rich.text.Text, [said, *result.notes])
-    return rich.console.Group(*(_panel(way) for way in last.ways), *stations, *lines)
+    return rich.console.Group(*(_panel(way) for way in last.directions), *stations, *lines)
 
 
 # # #

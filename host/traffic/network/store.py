@@ -15,7 +15,7 @@ from liteprobe.host.traffic.network.network import FRAMES_MAX, Direction, Traffi
 RING_BITS_MIN = 9
 RING_BITS_MAX = 20
 WORD_OCTETS = 4
-SPARE_FRAMES = 3  # In service, on their way into the store, on their way out.
+SPARE_FRAMES = 3  # In service, entering the store, leaving it.
 QUEUE_LEAST = 8  # Frames, where no length is asked for.
 WORST_LENGTH = 61  # The length that takes the most words for its octets.
 SHARE_FACTOR = 2  # Of what is drawn, so much more than its mean may come at once.
