@@ -153,7 +153,7 @@ class PcapngWriter:
             return
         self._name(batch.port)
         words, at = self._packets(batch, drops)
-        self._output.write(words, at * WORD_OCTETS)
+        self._output.write(words, at * WORD_OCTETS)  # Its ``parts``: packets of all ports.
         stamps = batch.heads["stamp"]
         self._span = [self._span[0] or int(stamps[0]), max(self._span[1], int(stamps[-1]))]
         self.written += np.bincount(batch.port, minlength=PORTS)
