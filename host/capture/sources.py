@@ -80,8 +80,8 @@ class RecordedSource:
     def _read(self, is_first: bool = False) -> int:
         """Read what comes next, and return how many octets; of the first octets, only if there is a block among them."""
         octets = self._file.readinto(self._octets.data)
-        begin = self._blocks[: octets // BLOCK_OCTETS]
-        if is_first and octets and not are_whole(block_headers(begin)).any():  # An empty recording is one, of no frames.
+        begin = self._blocks[: octets // BLOCK_OCTETS]  # An empty recording is one, of no frames.
+        if is_first and octets and not are_whole(block_headers(begin)).any():
             self._file.close()
             raise UsageError(f"{self.path} is not a recording (no blocks are in it): give a file that --blocks wrote")
         return octets
