@@ -17,6 +17,7 @@ import pytest
 
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.capture import ring
 from liteprobe.host.capture import run as capture_run
 from liteprobe.host.capture.decode import BlockDecoder, no_blocks
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
@@ -84,7 +85,7 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
             model.advance(1000)
             return model.tick / 125e6
 
-        monkeypatch.setattr(capture_run, "CaptureRing", lambda registers: None)
+        monkeypatch.setattr(ring, "CaptureRing", lambda registers: None)
         ports = [PortInterface("port0"), PortInterface("port1")]
         monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Source(), ports=ports))
         monkeypatch.setattr(link, "now_s", now_s)

@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,7 +156,8 @@ def run(args: argparse.Namespace) -> None:
 
     failed: OutputError | None = None
     try:
-        with tables.frame_counter() as show:
+        # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
+        with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
             if args.read:
                 found = runs.capture_recording(args.read, request, show, remark)
             else:
