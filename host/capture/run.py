@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from liteprobe.host.base import extras, interrupt
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture import live
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
@@ -78,6 +79,7 @@ def capture_probe(
         return _run(request, setup, trigger, progress, stack)
 
 
+@validated
 def capture_recording(
     path: Path, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
 ) -> CaptureResult:

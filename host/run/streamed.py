@@ -25,6 +25,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
@@ -332,6 +333,7 @@ class StreamLook:
 Show = Callable[[StreamLook], None]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """Options of streaming to ports."""

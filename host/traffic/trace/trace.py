@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.validate import Increment, validated
 from liteprobe.host.packets.files import FileSource
 from liteprobe.host.packets.frames import SLACK, Frames, Index, joined
 from liteprobe.host.traffic.headers import Headers
@@ -102,6 +103,7 @@ PARTS = 1 << 10  # Of a tick, that exponential intervals are drawn in.
 SEQUENCE_OCTETS = 4
 
 
+@validated
 @dataclass(frozen=True)
 class MadeSource:
     """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
@@ -232,6 +234,7 @@ class TraceSource(Protocol):
         """Yield all frames, some at once."""
 
 
+@validated
 @dataclass(frozen=True)
 class Trace:
     """Frames to be replayed, and when: ``from_pcap``, ``cbr``, ``poisson``, ``imix`` make one; others change it.
@@ -358,7 +361,7 @@ class Trace:
 
     # What a probe gets -----------------------------------------------------------------------
 
-    def due(self, increment: int = NOMINAL) -> Iterator[tuple[Frames, Index]]:
+    def due(self, increment: Increment = NOMINAL) -> Iterator[tuple[Frames, Index]]:
         """Yield frames, and the tick at which each is due, from the first one on (tick 0).
 
         Parameters
@@ -388,7 +391,7 @@ class Trace:
             shift += before + self._pause(before, count, slots, ratio)
             turn += 1
 
-    def records(self, increment: int = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
+    def records(self, increment: Increment = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
         """Yield the words of its records, some at once; the last one ends the program. Else as ``due``.
 
         Parameters
@@ -400,14 +403,14 @@ class Trace:
         """
         return records(self.due(increment), self.stamp, first_ticks)
 
-    def starts(self, increment: int = NOMINAL) -> Iterator[Index]:
+    def starts(self, increment: Increment = NOMINAL) -> Iterator[Index]:
         """Yield the tick at which each frame starts, max(due, line free), from the first one on; some at once. Else as ``due``."""
         free = 0
         for frames, due in self.due(increment):
             start, free = starts_of(due, frames.length + OVERHEAD, free)
             yield start
 
-    def summary(self, increment: int = NOMINAL) -> Summary:
+    def summary(self, increment: Increment = NOMINAL) -> Summary:
         """Read all of it once, and return what it comes to, and how many frames can't start when they are due.
 
         Of one without an end, this is one turn.
@@ -422,7 +425,7 @@ class Trace:
         once = self if self.repeats is not None else replace(self, repeats=1)
         return replace(summarize(once.due(increment), self.stamp), notes=tuple(self.source.notes))
 
-    def turn_ticks(self, increment: int = NOMINAL) -> int:
+    def turn_ticks(self, increment: Increment = NOMINAL) -> int:
         """Return the ticks from the last frame of a turn to the first one of the next."""
         twice, last = replace(self, repeats=2).due(increment), 0
         size = sum(len(chunk) for chunk in self._frames())
@@ -478,7 +481,7 @@ class TraceWords:
     """The words of a trace, as they go along to the process that prepares them."""
 
     trace: Trace
-    increment: int = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    increment: Increment = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
     first_ticks: int = 0  # From the start of the program to the first frame.
 
     def chunks(self) -> Iterator[Words]:
