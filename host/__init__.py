@@ -12,14 +12,10 @@ if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
     from liteprobe.host.run.figures import TrafficResult
     from liteprobe.host.run.replay import ReplayOptions, ReplayResult
-    from liteprobe.host.run.sets import SetsOptions
-    from liteprobe.host.run.streamed import StreamLook
     from liteprobe.host.run.streams import Traffic
     from liteprobe.host.traffic.headers import Headers
     from liteprobe.host.traffic.intervals import Burst, Interval
     from liteprobe.host.traffic.lengths import IMIX, Fixed
-    from liteprobe.host.traffic.network import Network
-    from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.stamps import Stamp
     from liteprobe.host.traffic.stream import Stream
     from liteprobe.host.traffic.trace.trace import Trace
@@ -33,17 +29,13 @@ __all__ = [
     "Headers",
     "Interval",
     "MapError",
-    "Network",
     "NoProbeError",
     "Probe",
     "ProbeError",
     "ReplayOptions",
     "ReplayResult",
-    "Sets",
-    "SetsOptions",
     "Stamp",
     "Stream",
-    "StreamLook",
     "Trace",
     "Traffic",
     "TrafficResult",
@@ -53,11 +45,7 @@ __all__ = [
 ]
 
 #: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
-LATER = {
-    "StreamLook": "run.streamed",
-    "SetsOptions": "run.sets",
-    "Sets": "traffic.sets",
-    "Network": "traffic.network",
+_LATER = {
     "IMIX": "traffic.lengths",
     "Burst": "traffic.intervals",
     "CaptureRequest": "capture.request",
@@ -79,6 +67,6 @@ LATER = {
 
 def __getattr__(name: str) -> Any:
     """Return what is loaded later."""
-    if name not in LATER:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__} has no {name}")
-    return getattr(importlib.import_module(f"{__name__}.{LATER[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,9 +7,11 @@ dataclass's fields, once. The end of a name says the unit (``interval_ns``, ``du
 documents has the unit and the range of its kind. Ranges are checked where they are declared, by ``check_fields``.
 """
 
+import ast
 import collections.abc
 import enum
 import functools
+import importlib
 import inspect
 import math
 import numbers
@@ -194,24 +196,28 @@ def _units_of(kind: Any) -> Mapping[str, Any]:
     return next((found for part in parts if part is not None and (found := _units_of(part))), {})
 
 
-class _Later(dict[str, Any]):
-    """Names that a module has for type checkers alone: what the library offers, loaded when it is asked for."""
+class _Names(dict[str, Any]):
+    """Names of a module, those that it imports for type checkers alone among them, which are loaded when they are needed."""
 
     def __init__(self, scope: Mapping[str, Any]) -> None:
-        self._scope = scope
+        super().__init__(scope)
 
-    def __getitem__(self, name: str) -> Any:
-        if name in self._scope:
-            return self._scope[name]
-        from liteprobe import host
+    def __missing__(self, name: str) -> Any:
+        for node in _typed_imports(self["__name__"]):
+            if name in (one.asname or one.name for one in node.names):
+                return getattr(importlib.import_module(str(node.module)), name)
+        raise KeyError(name)
 
-        if name not in host.LATER:
-            raise KeyError(name)
-        return getattr(host, name)
+
+@functools.cache
+def _typed_imports(module: str) -> list[ast.ImportFrom]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    blocks = [one.body for one in tree.body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"]
+    return [one for body in blocks for one in body if isinstance(one, ast.ImportFrom)]
 
 
 def _evaluated(hint: Any, scope: Mapping[str, Any]) -> Any:
-    return eval(hint, {}, _Later(scope)) if isinstance(hint, str) else hint
+    return eval(hint, {}, _Names(scope)) if isinstance(hint, str) else hint
 
 
 # Kinds by annotation -----------------------------------------------------------------------------------
@@ -219,8 +225,6 @@ def _evaluated(hint: Any, scope: Mapping[str, Any]) -> Any:
 
 def _kind(hint: Any, unit: tuple[str, Factors] | None = None, may_be_text: bool = True) -> Taken:
     """Return the kind of an annotation; ``unit``: of its numbers; ``may_be_text``: numbers may be given as text."""
-    if isinstance(hint, typing.ForwardRef):
-        hint = _evaluated(hint.__forward_arg__, {})
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return _within(_kind(args[0], unit, may_be_text), args[1])

@@ -5,6 +5,8 @@
 Source: docs/design/monitor.md ("Sampling").
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -15,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import validated
-from liteprobe.host.device.registers import Registers
 
 if TYPE_CHECKING:
+    from liteprobe.host.device.registers import Registers
     from liteprobe.host.packets.filter.expression import Expression
 
 SNAP_MOST = 65535
@@ -46,7 +48,7 @@ class Sampling:
     seed: int = 0  # Of the hash, 32 bits.
 
     @classmethod
-    def of(cls, text: str) -> "Sampling":
+    def of(cls, text: str) -> Sampling:
         """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean; UsageError when it is none of these."""
         words = text.split(":")
         by_hash = words[0] == "hash"
@@ -182,17 +184,17 @@ class CaptureRequest:
             self.firing.check_headers()
 
     @cached_property
-    def passing(self) -> "Expression | None":
+    def passing(self) -> Expression | None:
         """The filter, parsed; None: every frame passes."""
         return _parsed(self.filter, self.host_filter)
 
     @cached_property
-    def firing(self) -> "Expression | None":
+    def firing(self) -> Expression | None:
         """The trigger, parsed."""
         return _parsed(self.trigger)
 
     @classmethod
-    def of(cls, wanted: "CaptureRequest | str | Path | None") -> "CaptureRequest | None":
+    def of(cls, wanted: CaptureRequest | str | Path | None) -> CaptureRequest | None:
         """Return a request as it is, that of a pcapng by its path, or None."""
         return cls(write=wanted) if isinstance(wanted, str | Path) else wanted
 
@@ -206,7 +208,7 @@ class CaptureRequest:
         return replace(self.settings, keep=Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers)))
 
 
-def _parsed(text: str | None, by_libpcap: bool = False) -> "Expression | None":
+def _parsed(text: str | None, by_libpcap: bool = False) -> Expression | None:
     if not text:
         return None
     from liteprobe.host.packets.filter.expression import parse  # Takes a while to load.

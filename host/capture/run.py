@@ -1,29 +1,34 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a capture, of a probe or of a recording, until what was asked for has come."""
+"""Runs a capture, of a probe or of a recording, until what was asked for has come.
+
+What a recording does without (links, rings, filters) is loaded only where it is used: else that takes longer than a million
+frames.
+"""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from liteprobe.host.base import extras, interrupt
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import validated
-from liteprobe.host.capture import live
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
-from liteprobe.host.capture.ring import CaptureRing, clear_filter, write_filter
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
 from liteprobe.host.capture.sources import BlockSource, RecordedSource
-from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
-from liteprobe.host.clock.clock import ClockWatch
-from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
-from liteprobe.host.packets.filter.libpcap import FrameFilter
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture import live
+    from liteprobe.host.capture.trigger import Trigger
+    from liteprobe.host.packets.filter.expression import Passes
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2
@@ -70,6 +75,8 @@ def capture_probe(
     companion: CaptureCompanion | None = None,
 ) -> CaptureResult:
     """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
+    from liteprobe.host.capture.ring import CaptureRing
+
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
     _remark_differences(request, remark)
@@ -112,12 +119,20 @@ def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
 def _trigger(request: CaptureRequest) -> Trigger | None:
     if not request.firing:
         return None
+    from liteprobe.host.capture.trigger import Trigger
+
     before_ns = BEFORE_NS if request.before_ns is None else request.before_ns
     return Trigger(request.firing.matches, before_ns, request.after_ns)
 
 
 def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, remark: Remark | None) -> Setup:
     """Return a capture from a probe that has its settings and has started."""
+    from liteprobe.host.capture import live
+    from liteprobe.host.capture.ring import clear_filter, write_filter
+    from liteprobe.host.capture.trigger import ProbeTrigger, free_channel
+    from liteprobe.host.clock.clock import ClockWatch
+    from liteprobe.host.packets.filter.expression import fit_trigger, parse
+
     wanted = request.wanted
     transport = live.open_transport(probe, request.transport, wanted.channels, stack)
     if transport.remark and remark:
@@ -222,8 +237,8 @@ def _counts(capture: CaptureSession, choice: Selection) -> dict[str, Any]:
     """Return what became of everything, by name."""
     found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
     found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
-    if isinstance(choice.passes, FrameFilter):
-        found["filter_cut"] = choice.passes.cut
+    if (cut := getattr(choice.passes, "cut", None)) is not None:  # Of libpcap's filter alone.
+        found["filter_cut"] = cut
     if choice.trigger:
         trigger = choice.trigger
         found |= {"trigger_stamp": trigger.stamp, "before_given_up": trigger.given_up, "before_ns": trigger.reach_ns}

@@ -28,11 +28,8 @@ from liteprobe.host import (
     Fixed,
     Headers,
     Interval,
-    Network,
     Probe,
     ReplayOptions,
-    Sets,
-    SetsOptions,
     Stamp,
     Stream,
     Trace,
@@ -43,6 +40,7 @@ from liteprobe.host.base import validate
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.clock.clock import ClockMode
 from liteprobe.host.measure.monitor import Monitor
+from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.run.streams import Traffic
 from liteprobe.host.traffic.headers import MplsLabel
 from liteprobe.host.traffic.modifiers import Field
@@ -52,11 +50,13 @@ from liteprobe.host.traffic.network import (
     Change,
     Direction,
     Jitter,
+    Network,
     Queue,
     Red,
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.sets import Sets
 from liteprobe.sim.drivers.agent.device import Device
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
@@ -236,6 +236,8 @@ PURE: dict[str, dict[str, Any]] = {
     "traffic.trace.trace.Trace.due": {"increment": 8 << 40},
     "traffic.trace.trace.Trace.from_pcap": {"path": "docs/examples/office.pcapng", "sort": True, "repair": True},
     "traffic.trace.trace.Trace.imix": {"interval": Interval(pps=5), "count": 5, "seed": 3},
+    "traffic.trace.trace.Trace.limited": {"max_gap_s": 2.0},
+    "traffic.trace.trace.MadeSource.frames": {"with_times": True},
     "traffic.trace.trace.Trace.poisson": {"interval": Interval(pps=5), "length": 64, "count": 5},
     "traffic.trace.trace.Trace.records": {"increment": 8 << 40, "first_ticks": 5},
     "traffic.trace.trace.Trace.repeated": {"repeats": 5},
@@ -339,6 +341,7 @@ OF: dict[str, Any] = {
     "Stamp": Stamp(),
     "Stream": STREAM,
     "Trace": CBR,
+    "MadeSource": CBR.source,
 }
 WRONG: tuple[Any, ...] = (
     *(

@@ -393,7 +393,7 @@ def test_keys_differ_wherever_frames_differ() -> None:
 
 
 def test_frames_that_are_padded_or_filled_with_zeros_are_known(tmp_path: Path) -> None:
-    made = [Packet(Fraction(number, 1000), bytes([number]) * kept, 200) for number, kept in ((1, 200), (2, 20), (3, 0))]
+    made = [Packet(Fraction(number, 1000), bytes([number]) * kept, 200) for number, kept in ((1, 200), (2, 20), (3, 1))]
     made.append(Packet(Fraction(4, 1000), b"\x04" * 30, 30))
     (tmp_path / "frames.pcap").write_bytes(pcap(made))
     sent = sent_frames(Trace.from_pcap(tmp_path / "frames.pcap"), NOMINAL, 100, 4)

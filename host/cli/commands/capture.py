@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -152,7 +153,8 @@ def run(args: argparse.Namespace) -> None:
     def remark(line: str) -> None:
         print(line, file=sys.stderr)
 
-    with tables.frame_counter() as show:
+    # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
+    with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
         if args.read:
             found = runs.capture_recording(args.read, request, show, remark)
         else:
