@@ -378,6 +378,8 @@ class Probe:
             When the probe has no part that captures, or can't do what is asked for.
         ProbeError
             When the probe, or the way of its blocks, breaks.
+        OutputError
+            When a file could not be written to the end; ``results`` has what came of the rest.
         """
         from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
 
