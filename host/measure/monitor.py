@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure import streams as received
 
@@ -113,6 +114,7 @@ class Metered(Protocol):
     port_count: int
 
 
+@validated
 class Monitor:
     """The meters of a port; raises UsageError when the probe has no such port, or no meters."""
 
@@ -307,19 +309,20 @@ class Monitor:
         self.clear()
 
     def read_bins(self) -> NDArray[np.int64]:
-        """Return the words of the histograms as they are now, shape (slots, ``BIN_SLOT_WORDS``)."""
+        """Return the words of the histograms as they are now, ``BIN_SLOT_WORDS`` of each slot."""
         words = self._registers.read_memory(self._bins, 0, self._registers.memory(self._bins).words)
-        return words.reshape(-1, formats.BIN_SLOT_WORDS).astype(np.int64)
+        return words.astype(np.int64)
 
     def _histograms(
         self, before: NDArray[np.int64], values: Sequence[Mapping[formats.BinKind, int]]
     ) -> list[dict[formats.BinKind, Histogram]]:
         """Return the histograms of each slot at the snapshot, at which they had so many values."""
         settings, places = self.bins(), formats.BINS.items()
+        before = before.reshape(-1, formats.BIN_SLOT_WORDS)
         after = before
         for slot, counts in enumerate(values):
             if any(int(before[slot][at.first : at.first + at.words].sum()) != counts[kind] for kind, at in places):
-                after = self.read_bins()
+                after = self.read_bins().reshape(before.shape)
                 break
         found = []
         for early, late, counts in zip(before, after, values, strict=True):

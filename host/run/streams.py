@@ -30,6 +30,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.units import exact
 from liteprobe.host.clock.timebase import FREE_RUNNING
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
@@ -352,6 +353,7 @@ def _base(streams: Sequence[Stream], slots: int) -> int:
 # The plan -----------------------------------------------------------------------------------------
 
 
+@validated
 @dataclass(frozen=True)
 class SendOptions:
     """Options of sending and measuring streams."""
@@ -540,6 +542,7 @@ class StreamSample:
     received: ReceivedStream | None = None
 
 
+@validated
 class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
 

@@ -21,6 +21,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import TIMES, Number, exact
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.headers import Headers
 
 WIDTH_MAX = 64
@@ -42,6 +43,7 @@ PLACES = {
 WIDTHS = {"probe": 64, "ipv4.identification": 16, "ipv4.checksum": 16, "ipv6.flow_label": FLOW_LABEL_WIDTH}
 
 
+@validated
 @dataclass(frozen=True)
 class Stamp:
     """The time at the SFD of the frame, in units of 16^tick ns, the lowest ``width`` bits of it.
