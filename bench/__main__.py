@@ -20,7 +20,6 @@ BENCHES = {
     "hostile": "Conditions that LiteProbe did not choose: losses, a second host, signals, loaded hops, missing records.",
     "truth": "What was false under conditions that nobody here had chosen: figures, files, ends of runs, calls, documents.",
     "boards": "A board at its RGMII pins, with PHYs as they are at power-up, and the margins of its buses on paper.",
-    "truth": "Figures, files and ends of runs under conditions drawn from seeds, against truth that is known apart.",
     "clock": "The servo in virtual time, and the clock of the simulated probe. Truth is the model's own time.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",
 }

@@ -29,8 +29,8 @@ from liteprobe.cores.formats import (
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.units import exact
-from liteprobe.host.clock.timebase import FREE_RUNNING
 from liteprobe.host.base.validate import validated
+from liteprobe.host.clock.timebase import FREE_RUNNING
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
