@@ -8,7 +8,9 @@ Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng; libpcap, sf-pcap.c.
 
 import bz2
 import gzip
+import io
 import lzma
+import random
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from liteprobe.host.traffic.trace.trace import Trace
 
 TICK_S = Fraction(8, 10**9)
 HOUR_S = 3600
+ATTOSECONDS = 5**12 << 32  # Of 0.95: the finest time that a trace has.
 MOST = 262_144
 
 
@@ -63,7 +66,10 @@ def unpacked(content: bytes) -> bytes:
     if content[:4] == b"\x28\xb5\x2f\xfd":
         with zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True) as reader:
             return bytes(reader.read())
-    kinds = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7z": lzma, b"\x04\x22\x4d": lz4.frame}
+    if content[:4] == b"\x04\x22\x4d\x18":
+        with lz4.frame.open(io.BytesIO(content)) as file:
+            return bytes(file.read())
+    kinds = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7z": lzma}
     return next((kind.decompress(content) for magic, kind in kinds.items() if content.startswith(magic)), content)
 
 
@@ -240,11 +246,12 @@ def judged(path: Path) -> str:
         wanted = [(end, one.octets, one.length, max(one.length, 60)) for end, one in zip(ends, stays, strict=False)]
         _compare("back to back", wanted, Trace.from_pcap(path, **how).at_top())
         return said
-    times = [one.time_s for one in stays]
-    if times != sorted(times):
+    origin_s = next(one.time_s for one in capture.packets if one.has_time)
+    order = [int((one.time_s - origin_s) * ATTOSECONDS // 1) for one in stays]  # What is closer came at once.
+    if order != sorted(order):
         said += _refused(path, "back", "before that of the one before", "after the one before", **how) + ", sorted; "
         how["sort"] = True
-        stays = sorted(stays, key=lambda one: one.time_s)
+        stays = [one for _, one in sorted(zip(order, stays, strict=True), key=lambda pair: pair[0])]
     trace = Trace.from_pcap(path, **how)
     if max((after.time_s - before.time_s for before, after in pairwise(stays)), default=0) > HOUR_S:
         said += _refused(path, "gap", "after the one before", **how) + ", shortened"
@@ -288,3 +295,142 @@ def _compare(how: str, wanted: list[Sent], trace: Trace) -> None:
     if wanted != found:
         first = next(at for at, pair in enumerate(zip(wanted, found, strict=True)) if pair[0] != pair[1])
         raise Differs(f"{how}: frame {first} is {str(found[first])[:200]} and not {str(wanted[first])[:200]}")
+
+
+# Files of all kinds -------------------------------------------------------------------------------
+
+
+def hostile_file(chance: random.Random) -> bytes:
+    """Return a capture: one in which some of all that a file can have is found, or broken, and packed now and then."""
+    content = _hostile_pcap(chance) if chance.random() < 0.4 else _hostile_pcapng(chance)
+    if chance.random() < 0.1:
+        content = content[: chance.randrange(len(content))]
+    if chance.random() < 0.1:
+        spoilt = bytearray(content)
+        for _ in range(chance.randint(1, 3)):
+            spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
+        content = bytes(spoilt)
+    if chance.random() < 0.15:
+        import lz4.frame
+        import zstandard
+
+        packs = [gzip.compress, bz2.compress, lzma.compress, lz4.frame.compress, zstandard.ZstdCompressor().compress]
+        cut = chance.randrange(len(content) + 1)
+        content = b"".join(map(chance.choice(packs), [content[:cut], content[cut:]] if cut % 3 else [content]))
+    return content
+
+
+def _frame(chance: random.Random) -> tuple[bytes, int]:
+    """Return octets, and the length on the wire."""
+    length = chance.choice((60, 64, chance.randint(1, 80), chance.randint(14, 1518), chance.choice((0, 5, 59, 61, 9000))))
+    kept = length if chance.random() < 0.7 else chance.choice((0, 4, 54, 96, chance.randint(0, length + 9)))
+    if chance.random() < 0.002:
+        length = chance.choice((9001, 65549))
+    return chance.randbytes(kept), length
+
+
+def _times(chance: random.Random, count: int) -> list[Fraction]:
+    """Return times (s) from 0 on: close together, some equal, and now and then far apart or back."""
+    time, found = Fraction(0), []
+    step = chance.choice((Fraction(1, 10**6), Fraction(1, 10**9), Fraction(1, 10**3), Fraction(13), Fraction(500)))
+    is_wild = chance.random() < 0.3
+    for _ in range(count):
+        time += chance.choice((Fraction(0), step, step * chance.randint(0, 1000) / 997))
+        if is_wild and chance.random() < 0.1:
+            time += chance.choice((65_536, 40 * HOUR_S, -step, 3 * HOUR_S, Fraction(chance.randrange(10**18), 10**17), 2**31))
+        time = max(time, Fraction(0))
+        found.append(time)
+    return found
+
+
+def _hostile_pcap(chance: random.Random) -> bytes:
+    order = chance.choice("<>")
+    magic, per_second, more, before = chance.choice(
+        [(0xA1B2C3D4, 10**6, 0, 0), (0xA1B23C4D, 10**9, 0, 0)] * 3
+        + [(0xA1B2CD34, 10**6, 8, 0), (0x1C0001AB, 10**6, 0, 4), (0x1C0001AC, 10**9, 0, 4)]
+    )
+    version = chance.choice([(2, 4)] * 9 + [(2, 2), (543, 0)])
+    field = 1 if chance.random() < 0.97 else chance.choice((101, 113, 0))
+    if chance.random() < 0.2:
+        field |= chance.choice((1, 0)) << 26 | chance.choice((2, 2, 1, 3)) << 28
+    found = struct.pack(order + "IHHiIII", magic, *version, 0, 0, chance.choice((0, 96, 1 << 18)), field) + bytes(before)
+    start = chance.choice((0, 1_700_000_000, 2**32 - 3, 1))
+    for time in _times(chance, chance.choice((1, 3, 30, 100))):
+        second, part = divmod(int(time * per_second), per_second)
+        if chance.random() < 0.05 and second:
+            second, part = second - 1, part + per_second
+        part = min(part, 2**32 - 1)
+        octets, length = _frame(chance)
+        sizes = (len(octets), length) if version == (2, 4) else (length, len(octets))
+        found += struct.pack(order + "4I", (start + second) % 2**32, part, *sizes) + bytes(more) + octets
+    return found
+
+
+#: Decimal and binary resolutions.
+POWERS = ((0, 3, 6, 6, 9, 9, 9, 10, 12, 13, 15, 18, 19, 25, 60), (0, 3, 6, 9, 12, 20, 30, 31, 32, 33, 40, 63, 127))
+
+
+def _hostile_pcapng(chance: random.Random) -> bytes:
+    found, start = b"", chance.choice((0, 0, 1_700_000_000, 2**32 + 5))
+    times = _times(chance, chance.choice((1, 3, 30, 100)))
+    order, interfaces = "<", list[tuple[int, Fraction, int]]()
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
+
+    def option(code: int, value: bytes) -> bytes:
+        return struct.pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+    def interface() -> bytes:
+        binary = chance.random() < 0.5
+        power = chance.choice(POWERS[binary])
+        unit = Fraction(1, 2**power if binary else 10**power)
+        most_s = int(2**64 * unit)
+        offset = chance.choice((0, 0, 0, start, -(2**40), 2**62, -(2**63))) if most_s > 10**5 else start
+        if not -(10**6) < start - offset < max(most_s, 1) - 10**6:
+            offset = start
+        options = b""
+        if (binary, power) != (False, 6) or chance.random() < 0.3:
+            options += option(9, bytes([binary << 7 | power]))
+        if offset or chance.random() < 0.1:
+            options += option(14, struct.pack(order + "q", offset))
+        if chance.random() < 0.15:
+            options += option(13, bytes([chance.choice((4, 32, 2))]))
+        if chance.random() < 0.2:
+            options += option(2, b"eth0") + option(9999, b"x")
+        interfaces.append((offset, unit, most_s))
+        link = 1 if chance.random() < 0.985 else chance.choice((101, 127, 105))
+        options += bytes(4) if options else b""
+        return block(1, struct.pack(order + "HHI", link, 0, chance.choice((0, 0, 65535, 96))) + options)
+
+    for number, time in enumerate(times):
+        if not number or chance.random() < 0.03:
+            order, interfaces = chance.choice("<>"), []
+            found += block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, chance.choice((0, 2)), -1))
+            found += b"".join(interface() for _ in range(chance.randint(1, 3)))
+        elif chance.random() < 0.03:
+            found += chance.choice((interface(), block(0x0BAD, bytes(9)), block(5, bytes(12)), block(10, bytes(40))))
+        which = chance.randrange(len(interfaces))
+        offset, unit, _ = interfaces[which]
+        raw = min(max(int((start + time - offset) / unit), 0), 2**64 - 1)
+        if chance.random() < 0.001:
+            raw = chance.choice((0, 2**64 - 1))
+        octets, length = _frame(chance)
+        options = b""
+        if chance.random() < 0.15:
+            options += option(1, b"a comment")
+        if chance.random() < 0.2:
+            flags = chance.choice((0, 1, 2, 4 << 2, 4 << 5, 2 << 5, 1 << chance.randint(24, 31), 0xFF << 16))
+            options += option(2, struct.pack(order + "I", flags))
+        options += bytes(4) if options and chance.random() < 0.8 else b""
+        padded = octets + bytes(-len(octets) % 4) + options
+        kind = chance.random()
+        if kind < 0.004:
+            found += block(3, struct.pack(order + "I", length) + octets[:length])
+        elif kind < 0.1:
+            sizes = (raw >> 32, raw & 0xFFFFFFFF, len(octets), length)
+            found += block(2, struct.pack(order + "HHIIII", which, chance.randrange(65536), *sizes) + padded)
+        else:
+            found += block(6, struct.pack(order + "5I", which, raw >> 32, raw & 0xFFFFFFFF, len(octets), length) + padded)
+    return found
