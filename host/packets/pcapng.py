@@ -29,7 +29,7 @@ DAMAGED = (
 )
 FCS_BIT, FCS_MASK = 5, 0xF
 RESOLUTION_USUAL = 6
-SECOND_MOST = 1 << 61  # From the first packet on, either way: what comes after it came then.
+SECOND_MOST = (1 << 62) - 1  # From the first packet on, either way: a time that is farther away is not one.
 COARSE = 8  # Units of a second, from which on 64 bits of them are no more seconds than that.
 
 
@@ -79,6 +79,7 @@ class PcapngReader:
         raw = high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
         timeless = simple & ~wrong
         time, rest = self._times(raw, interface, table, timeless)
+        wrong |= np.abs(time) >= SECOND_MOST
         fcs, link = (np.array([getattr(one, name) for one in table])[interface] for name in ("fcs", "link"))
         of_flags = flags >> FCS_BIT & FCS_MASK
         fcs = np.where(of_flags, of_flags, fcs)
