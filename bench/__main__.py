@@ -17,7 +17,6 @@ BENCHES = {
     "traffic": "Streams at the pins, against a model of the programs; beside trafgen and tcpreplay.",
     "replay": "Replay, sets, and the agent at the device, against models that know the files and the network.",
     "emulator": "The emulated network, against a reference that knows nothing of the gateware, and against theory.",
-    "truth": "Figures that LiteProbe gives, against what a reader, a queue or arithmetic gives that was written apart.",
     "hostile": "Conditions that LiteProbe did not choose: losses, a second host, signals, loaded hops, missing records.",
     "truth": "What was false under conditions that nobody here had chosen: figures, files, ends of runs, calls, documents.",
     "boards": "A board at its RGMII pins, with PHYs as they are at power-up, and the margins of its buses on paper.",
