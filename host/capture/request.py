@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 
 if TYPE_CHECKING:
     from liteprobe.host.device.registers import Registers
@@ -36,6 +37,7 @@ class Keep(IntEnum):
     BOTH = 3
 
 
+@validated
 @dataclass(frozen=True)
 class Sampling:
     """Chooses which of the frames that pass are recorded."""
@@ -63,6 +65,7 @@ class Sampling:
         return cls(one_of.bit_length() - 1, by_hash, seed)
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureSettings:
     """Sets the probe up for a capture; UsageError when no probe could do it."""
@@ -123,6 +126,7 @@ BEFORE_NS = 10_000_000
 LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "late", "before_given_up")
 
 
+@validated
 @dataclass(frozen=True)
 class Transport:
     """Names how blocks come here: one of TRANSPORTS or None (the fastest that the link can), and the UDP port (0: a free one)."""
@@ -131,6 +135,7 @@ class Transport:
     udp_port: int = 0
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureRequest:
     """Asks for a capture: what of the frames, and into which files.

@@ -21,6 +21,7 @@ import numpy as np
 from liteprobe.host.base import extras, interrupt
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import OutputError, words_of
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
@@ -97,6 +98,7 @@ def capture_probe(
     return found if companion else _checked(found)
 
 
+@validated
 def capture_recording(
     path: Path, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
 ) -> CaptureResult:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
 from liteprobe.host.packets.batch import Batch
@@ -166,6 +167,7 @@ def _planned(summary: Summary) -> dict[str, Any]:
     return {name: getattr(summary, name) for name in names} | starts
 
 
+@validated
 @dataclass(frozen=True)
 class ReplayOptions(StreamOptions):
     """Options of a replay; the rest as of `StreamOptions`."""
@@ -279,6 +281,7 @@ class ReplayRun(StreamedRun[PortReplay]):
         return replace(found, scheduled=scheduled)
 
 
+@validated
 def replay(
     probe: RunDevice, traces: Mapping[int, Trace], options: ReplayOptions, show: Show | None = None
 ) -> ReplayResult:

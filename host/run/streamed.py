@@ -27,6 +27,7 @@ from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
@@ -334,6 +335,7 @@ class StreamLook:
 Show = Callable[[StreamLook], None]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """Options of streaming to ports."""

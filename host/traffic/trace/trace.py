@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS, TICKS_PER_SECOND
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.validate import Increment, validated
 from liteprobe.host.packets.files import FileSource
 from liteprobe.host.packets.frames import PARTS, SLACK, Frames, Index, joined, normal
 from liteprobe.host.traffic.headers import Headers
@@ -189,6 +190,7 @@ DRAWN = 1 << 10  # Parts of a tick that exponential intervals are drawn in.
 SEQUENCE_OCTETS = 4
 
 
+@validated
 @dataclass(frozen=True)
 class MadeSource:
     """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
@@ -331,6 +333,7 @@ class TraceSource(Protocol):
         """Yield all frames, some at once; ``with_times``: UsageError where one has no time."""
 
 
+@validated
 @dataclass(frozen=True)
 class Trace:
     """Frames to be replayed, and when: ``from_pcap``, ``cbr``, ``poisson``, ``imix`` make one; others change it.
@@ -472,7 +475,7 @@ class Trace:
 
     # What a probe gets -----------------------------------------------------------------------
 
-    def due(self, increment: int = NOMINAL, gaps: Gaps | None = None) -> Iterator[tuple[Frames, Index]]:
+    def due(self, increment: Increment = NOMINAL, gaps: Gaps | None = None) -> Iterator[tuple[Frames, Index]]:
         """Yield frames, and the tick at which each is due, from the first one on (tick 0).
 
         Parameters
@@ -506,7 +509,7 @@ class Trace:
             shift += span + self._pause(span, count, slots, ratio)
             turn += 1
 
-    def records(self, increment: int = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
+    def records(self, increment: Increment = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
         """Yield the words of its records, some at once; the last one ends the program. Else as ``due``.
 
         Parameters
@@ -518,14 +521,14 @@ class Trace:
         """
         return records(self.due(increment), self.stamp, first_ticks)
 
-    def starts(self, increment: int = NOMINAL) -> Iterator[Index]:
+    def starts(self, increment: Increment = NOMINAL) -> Iterator[Index]:
         """Yield the tick at which each frame starts, max(due, line free), from the first one on; some at once. Else as ``due``."""
         free = 0
         for frames, due in self.due(increment):
             start, free = starts_of(due, frames.length + OVERHEAD, free)
             yield start
 
-    def summary(self, increment: int = NOMINAL) -> Summary:
+    def summary(self, increment: Increment = NOMINAL) -> Summary:
         """Read all of it once, and return what it comes to, and how many frames can't start when they are due.
 
         Of one without an end, this is one turn.
@@ -547,7 +550,7 @@ class Trace:
         """Return what limits the times between its frames."""
         return Gaps(self.source.name, self.max_gap_s, TICKS_PER_SECOND / (self.source.ticks_per_unit * self.factor))
 
-    def turn_ticks(self, increment: int = NOMINAL) -> int:
+    def turn_ticks(self, increment: Increment = NOMINAL) -> int:
         """Return the ticks from the last frame of a turn to the first one of the next."""
         twice, last = replace(self, repeats=2).due(increment), 0
         size = sum(len(chunk) for chunk in self._frames(self.gaps()))
@@ -603,7 +606,7 @@ class TraceWords:
     """The words of a trace, as they go along to the process that prepares them."""
 
     trace: Trace
-    increment: int = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    increment: Increment = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
     first_ticks: int = 0  # From the start of the program to the first frame.
 
     def chunks(self) -> Iterator[Words]:
