@@ -434,7 +434,11 @@ class HeaderWriter:
             self._file,
             self._schema,
             use_dictionary=[name for name in REPEATED if name not in plain],
-            column_encoding={name: "DELTA_LENGTH_BYTE_ARRAY" if kind == pa.string() else "DELTA_BINARY_PACKED" for name, kind in zip(self._schema.names, self._schema.types) if name in (*plain, "stamp")},
+            column_encoding={
+                name: "DELTA_LENGTH_BYTE_ARRAY" if kind == pa.string() else "DELTA_BINARY_PACKED"
+                for name, kind in zip(self._schema.names, self._schema.types)
+                if name in (*plain, "stamp")
+            },
             compression="zstd",
             compression_level=1,
             write_statistics=["stamp"],
