@@ -3,7 +3,7 @@
 """Estimates from the dispersion of packet trains the rate of a train, and the capacity by the pairs that were not queued."""
 
 from dataclasses import asdict, dataclass
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.host.analysis.rows import CapacityFigures
 from liteprobe.host.analysis.theory import slot_ns
+from liteprobe.host.base.validate import Between, Length, validated
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +22,14 @@ FOLLOWERS_LEAST = 30  # Frames after a pair in its train that came: so many cont
 UNQUEUED_LONG = 4  # and then so few will do.
 
 
-def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
+Overhead = Annotated[int, Between(-62, 1000)]
+Count = Annotated[int, Between(1, 2**32 - 1)]
+
+
+@validated
+def dispersion_rate(
+    stamps_ns: NDArray[np.unsignedinteger], length: Length, overhead: Annotated[int, Between(-62, 1000)] = OVERHEAD
+) -> float:
     """Return the dispersion rate of one train (b/s): octets after the first frame, over the time that they took.
 
     With other traffic on the way it is neither the capacity nor what is left of it.
@@ -49,11 +57,18 @@ def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhea
     return span_rate(len(stamps_ns), int(np.max(stamps_ns)) - int(np.min(stamps_ns)), length, overhead)
 
 
-def span_rate(frames: int, span_ns: int, length: int, overhead: int = OVERHEAD) -> float:
+@validated
+def span_rate(
+    frames: Annotated[int, Between(0)],
+    span_ns: int,
+    length: Length,
+    overhead: Annotated[int, Between(-62, 1000)] = OVERHEAD,
+) -> float:
     """Return the rate (b/s) of so many frames from the first arrival to the last; NaN when there is no time between."""
     return (frames - 1) * 8e9 * (length + overhead) / span_ns if frames > 1 and span_ns > 0 else float("nan")
 
 
+@validated
 def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return the times between consecutive arrivals (ns), shape (frames - 1,)."""
     return np.diff(np.sort(stamps_ns)).astype(np.int64)
@@ -111,8 +126,13 @@ def _pairs(sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], 
     return _Pairs(train, number % count, sent, arrived, np.flatnonzero(follows))
 
 
+@validated
 def pair_capacity(
-    sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], rx_ns: NDArray[np.uint64], length: int
+    sequences: NDArray[np.int64],
+    count: Count,
+    tx_ns: NDArray[np.uint64],
+    rx_ns: NDArray[np.uint64],
+    length: Length,
 ) -> Capacity:
     """Return the capacity of a path by the pairs whose sum of delays is the least: those that were not queued.
 

@@ -6,21 +6,25 @@ import math
 from bisect import bisect_left, bisect_right
 from functools import cache
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis.beta import incomplete_beta
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Between, Percent, Share, validated
 
 NEWTON_STEPS = 100
 PRECISION = 1e-14
 
 
+@validated
 @cache
-def student(probability: float, freedom: int) -> float:
+def student(probability: Share, freedom: Annotated[int, Between(1, 10**9)]) -> float:
     """Return the quantile of Student's t distribution.
 
-    Raises ValueError when an argument is out of range.
+    Raises DataError when an argument is out of range.
 
     Parameters
     ----------
@@ -33,9 +37,7 @@ def student(probability: float, freedom: int) -> float:
     above 0 and the normal quantile lies below it, so that every step comes closer from below.
     """
     if not (0.5 <= probability < 1 and freedom >= 1):
-        raise ValueError(
-            f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more"
-        )
+        raise DataError(f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more")
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     quantile = NormalDist().inv_cdf(probability)
     for _ in range(NEWTON_STEPS):
@@ -48,7 +50,8 @@ def student(probability: float, freedom: int) -> float:
     return quantile
 
 
-def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tuple[float, float]:
+@validated
+def mean_interval(values: NDArray[np.floating], confidence: Share = 0.95) -> tuple[float, float]:
     """Return the interval of the mean, by Student's t about a mean mended for skewness; NaN for fewer than two values.
 
     Limits: it knows the scatter of the sample only, not an error that all values share.
@@ -67,7 +70,8 @@ def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tup
     return mean + shift - reach, mean + shift + reach
 
 
-def percentile_interval(values: NDArray[np.number], percent: float, confidence: float = 0.95) -> tuple[float, float]:
+@validated
+def percentile_interval(values: NDArray[np.number], percent: Percent, confidence: Share = 0.95) -> tuple[float, float]:
     """Return the interval of a percentile, whatever the distribution: two values of the sample.
 
     NaN at an end that the sample is too small to bound.

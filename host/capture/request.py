@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 
 if TYPE_CHECKING:
     from liteprobe.host.device.registers import Registers
@@ -36,6 +37,7 @@ class Keep(IntEnum):
     BOTH = 3
 
 
+@validated
 @dataclass(frozen=True)
 class Sampling:
     """Chooses which of the frames that pass are recorded."""
@@ -63,6 +65,7 @@ class Sampling:
         return cls(one_of.bit_length() - 1, by_hash, seed)
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureSettings:
     """Sets the probe up for a capture; UsageError when no probe could do it."""
@@ -86,7 +89,7 @@ class CaptureSettings:
         return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
 
     def write(self, registers: Registers, ports: Iterable[int]) -> None:
-        """Tell the probe, for some of its ports.
+        """Tell the probe, for some of its ports, which keep nothing before `begin`.
 
         Raises UsageError when these settings need the flow hash, and the probe was built without; nothing is written
         then.
@@ -98,9 +101,15 @@ class CaptureSettings:
             prefix = f"port{port}_monitor_"
             sample = self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT
             seed = {prefix + "sample_seed": self.sampling.seed} if has_hash else {}
-            registers.write_many({prefix + "snap_length": self.snap_length, prefix + "sample": sample} | seed)
+            values = {prefix + "keep": 0, prefix + "snap_length": self.snap_length, prefix + "sample": sample}
+            registers.write_many(values | seed)
             for slot, channel in enumerate(self.table() if has_hash else ()):
                 registers.write(prefix + "channel_table", slot << 8 | channel)
+
+    def begin(self, registers: Registers, ports: Iterable[int]) -> None:
+        """Have ports keep frames from now on, and count them; the ring is running, so that none of them is missing there."""
+        for port in ports:
+            prefix = f"port{port}_monitor_"
             registers.write(prefix + "clear", 1)
             registers.write_many({prefix + "keep": (self.keep or Keep.PACKETS) | self.with_damaged << DAMAGED_BIT})
 
@@ -117,6 +126,7 @@ BEFORE_NS = 10_000_000
 LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "late", "before_given_up")
 
 
+@validated
 @dataclass(frozen=True)
 class Transport:
     """Names how blocks come here: one of TRANSPORTS or None (the fastest that the link can), and the UDP port (0: a free one)."""
@@ -125,6 +135,7 @@ class Transport:
     udp_port: int = 0
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureRequest:
     """Asks for a capture: what of the frames, and into which files.
@@ -219,6 +230,7 @@ class CaptureResult:
     signal: int = 0  # The signal that ended it; 0: none did.
     #: Parquet files, more than one where a file would have more than 2^31 rows.
     header_files: list[Path] = field(default_factory=list)
+    failed: tuple[str, ...] = ()  # What ended files before the capture had, a line each.
 
     @property
     def frames(self) -> int:
@@ -234,4 +246,4 @@ class CaptureResult:
     def is_complete(self) -> bool:
         """Whether every frame that was to be kept was written."""
         dropped = self.counts.get("dropped_by_probe", self.counts["dropped"])
-        return not (any(self.counts.get(name) for name in LOSSES) or any(dropped.values()))
+        return not (self.failed or any(self.counts.get(name) for name in LOSSES) or any(dropped.values()))

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from liteprobe.host.analysis.columns import ended, in_unit
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import OutputError
 from liteprobe.host.cli import results, tables
 from liteprobe.host.cli.arguments import open_probe
 from liteprobe.host.clock.timebase import delay_words
@@ -35,10 +36,11 @@ def run(
         try:
             with progress() as show:
                 result = send(probe, show)
-        except Interrupted as end:
+        except (Interrupted, OutputError) as end:
             for part in end.results:
-                _finish(args, part, facts, form)
-                end.args = (f"{end}; what was sent until then is incomplete",)
+                if isinstance(end, Interrupted):
+                    end.args = (f"{end}; what was sent until then is incomplete",)
+                _finish(args, part, facts, form, end)
             raise
         _finish(args, result, facts, form)
 
@@ -113,8 +115,9 @@ def _finish(
     result: StreamedResult[FiguresT],
     facts: dict[str, int | float | str | bool],
     form: files.Streamed,
+    cause: BaseException | None = None,
 ) -> None:
-    """Print and write a result."""
+    """Print and write a result; ``cause``: what ended it, or else an error of what was captured meanwhile."""
     content = files.of_run(form.format, args.probe, facts, results.typed()) | result.document()
 
     def write_page(path: Path, plain: dict[str, Any]) -> None:
@@ -122,4 +125,4 @@ def _finish(
 
         write(path, result, form, plain)
 
-    results.publish(args, final(result), content, write_page)
+    results.publish(args, final(result), content, write_page, cause)

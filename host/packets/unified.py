@@ -100,12 +100,12 @@ def ip_fields(headers: Fields) -> dict[str, NDArray[np.uint32]]:
     is_arp, is_ipv4, is_ipv6 = (kind == value for value in (Layer3.ARP, Layer3.IPV4, Layer3.IPV6))
     # IPv6 has no third word: there, it is the first of the fragment header.
     is_fragment_header = is_ipv6 & (headers["extensions"] == FRAGMENT_HEADER).any(axis=1)
-    traffic_class = np.where(is_ipv4, first >> 16, first >> 20) & np.where(is_ipv4 | is_ipv6, np.uint32(0xFF), np.uint32(0))
 
     def pick(ipv4: NDArray[Any] | int, ipv6: NDArray[Any] | int) -> NDArray[np.uint32]:
         """Return the field of either version."""
         return np.where(is_ipv4, ipv4, np.where(is_ipv6, ipv6, np.uint32(0))).astype(np.uint32, copy=False)
 
+    traffic_class = pick(first >> 16 & 0xFF, first >> 20 & 0xFF)
     return {
         "dscp": traffic_class >> 2,
         "ecn": traffic_class & 3,

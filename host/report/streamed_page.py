@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.columns import Column, ended
+from liteprobe.host.base.output import write_text
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
@@ -46,7 +47,7 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
         *page.definitions(DEFINED),
         *page.made_with(content),
     ]
-    path.write_text(page.document(form.title, content, parts), encoding="utf-8")
+    write_text(path, page.document(form.title, content, parts))
 
 
 # # #

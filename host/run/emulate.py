@@ -25,6 +25,7 @@ from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
@@ -464,6 +465,7 @@ class _Direction:
     asked: int = 0  # Changes that hold or are set.
 
 
+@validated
 class Emulation(PortRun):
     """An emulated network on a probe.
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
 from liteprobe.host.packets.batch import Batch
@@ -166,6 +167,7 @@ def _planned(summary: Summary) -> dict[str, Any]:
     return {name: getattr(summary, name) for name in names} | starts
 
 
+@validated
 @dataclass(frozen=True)
 class ReplayOptions(StreamOptions):
     """Options of a replay; the rest as of `StreamOptions`."""
@@ -213,7 +215,7 @@ class ReplayedTrace(StreamedPort[PortReplay]):
         counters = self.port.transmit.counters()
         counts = self.ring.counts()
         return PortReplay(
-            **self.common_figures(counts.frames, counters["late"], counters["first_late"], delays),
+            **self.common_figures(counters["sent"], counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
             trace=self.trace,
@@ -279,6 +281,7 @@ class ReplayRun(StreamedRun[PortReplay]):
         return replace(found, scheduled=scheduled)
 
 
+@validated
 def replay(
     probe: RunDevice, traces: Mapping[int, Trace], options: ReplayOptions, show: Show | None = None
 ) -> ReplayResult:
@@ -446,13 +449,13 @@ class ArrivalSink:
 
 
 def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: ArrivalSink) -> ScheduledDelays | str | None:
-    """Return the delays of what a port sent without a stamp; why there are none; None: all of it has one.
+    """Return the delays of what a port sent without a stamp; why there are none; None: all of it has one, or nothing was sent.
 
     Frames from the first underrun on have none: when they started, this host doesn't know.
     """
     if one.summary is None or one.asked is None:
         return "the trace was not looked through before, or has no end"
-    if one.summary.stamped == one.frames:
+    if one.summary.stamped == one.frames or not one.frames:
         return None
     came = arrivals.arrivals(one.receive)
     if came is None or one.summary.frames > MATCHED_MOST:
@@ -460,7 +463,7 @@ def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: Arriva
     is_late = one.late > (one.expected_late or 0) and not one.underruns
     if trouble := schedule.trouble or ("frames started later than they should have" if is_late else ""):
         return trouble
-    if one.fetched_late or one.counts.errors or not one.frames:
+    if one.fetched_late or one.counts.errors:
         return "the probe did not send the frames as they are"
     sent = sent_frames(one.trace, one.increment, arrivals.prefix, one.frames)
     started = schedule.starts_ns(sent.ticks)

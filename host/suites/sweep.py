@@ -14,6 +14,7 @@ from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import (
@@ -21,7 +22,6 @@ from liteprobe.host.traffic.train import (
     RATE_TOLERANCE,
     TrainProgram,
     TrainResult,
-    check,
     interval_ns_for_rate,
     schedule,
 )
@@ -41,6 +41,7 @@ class Sweep:
     rows: list[Row]  # Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
 
 
+@validated
 @dataclass(frozen=True)
 class SweepRequest:
     """A sweep that is still to be run."""
@@ -68,6 +69,7 @@ class SweepRequest:
         return sum(program.total for program in self.programs)
 
 
+@validated
 def programs_for(
     lengths: Iterable[int], counts: Iterable[int], template: TrainProgram, rate_bps: float | None = None
 ) -> tuple[TrainProgram, ...]:
@@ -88,7 +90,6 @@ def check_programs(programs: Iterable[TrainProgram]) -> None:
     What hangs on the rate of the probe's clock (200 ppm about the line rate) is left to the probe.
     """
     for program in programs:
-        check(program)
         is_near = program.interval_ns is not None and program.interval_ns >= 8 * program.slot_ticks * (
             1 - RATE_TOLERANCE
         )

@@ -42,9 +42,15 @@ def nearest(exact: Fraction) -> int:
     return int((exact + Fraction(1, 2)) // 1)
 
 
+def with_octets(packets: list[Packet], fcs: int = 0) -> list[Packet]:
+    """Return the packets that can be sent."""
+    return [one for one in packets if one.octets and one.length > fcs]
+
+
 def expected(packets: list[Packet], snap: int = 9000, factor: Fraction = Fraction(1), fcs: int = 0) -> list[Record]:
-    """Return what is to be sent of packets, by arithmetic."""
+    """Return what is to be sent of packets that have octets, by arithmetic."""
     found = []
+    packets = with_octets(packets, fcs)
     for one in packets:
         length = max(one.length - fcs, 0)
         kept = min(len(one.octets), length, snap)
@@ -137,11 +143,13 @@ def test_scapy_reads_the_same_packets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fcs", [2, 4])
 def test_an_fcs_in_the_file_is_left_out(tmp_path: Path, fcs: int) -> None:
-    packets = [one for one in random_packets(seed=5, count=200) if one.length >= 4]
-    for content in (pcap(packets, fcs=4), pcapng(packets, (Interface(fcs=4),)), pcapng(packets, (Interface(fcs=32),))):
-        assert decoded(Trace.from_pcap(written(tmp_path, content))) == expected(packets, fcs=4)
-    with pytest.raises(UsageError, match=f"an FCS of {2} octets, and Ethernet has 4"):
-        decoded(Trace.from_pcap(written(tmp_path, pcap(packets, fcs=2))))
+    """As many octets as the file says, in a pcap's link type, or of an interface, in octets or bits."""
+    packets = random_packets(seed=5, count=200)
+    interfaces = [(Interface(fcs=fcs),), (Interface(fcs=8 * fcs),)]
+    for content in (pcap(packets, fcs=fcs), *(pcapng(packets, one) for one in interfaces)):
+        trace = Trace.from_pcap(written(tmp_path, content))
+        assert decoded(trace) == expected(packets, fcs=fcs)
+        assert trace.summary().counts["fcs"] == len(expected(packets, fcs=fcs))
 
 
 def test_a_trace_is_read_in_pieces_and_never_kept(tmp_path: Path) -> None:
@@ -191,7 +199,7 @@ def test_scaling_is_exact_or_off_by_less_than_a_part_in_2_60() -> None:
 
 
 def test_at_a_rate_and_back_to_back_the_slots_follow_one_another(tmp_path: Path) -> None:
-    packets = random_packets(seed=10, count=300)
+    packets = with_octets(random_packets(seed=10, count=300))
     trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
     ends = np.cumsum([0, *(max(one.length, 60) + 24 for one in packets)]).tolist()
     assert [one.tick for one in decoded(trace.at_top())] == ends[:-1]
@@ -202,19 +210,17 @@ def test_at_a_rate_and_back_to_back_the_slots_follow_one_another(tmp_path: Path)
 
 
 def test_repeats_follow_after_a_mean_interval(tmp_path: Path) -> None:
-    packets = random_packets(seed=11, count=100)
+    packets = with_octets(random_packets(seed=11, count=101))
     trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
     once, thrice = decoded(trace), decoded(trace.repeated(3))
-    pause_ns = round((packets[-1].time_s - packets[0].time_s) * 10**9 / 99)
-    turn_ns = int((packets[-1].time_s - packets[0].time_s) * 10**9) + pause_ns
+    span_ns = (packets[-1].time_s - packets[0].time_s) * 10**9
+    turn_ns = span_ns + span_ns / (len(packets) - 1)
     ticks = [
-        nearest(Fraction(turn_ns * turn, 8) + (one.time_s - packets[0].time_s) / TICK_S)
-        for turn in range(3)
-        for one in packets
+        nearest(turn_ns * turn / 8 + (one.time_s - packets[0].time_s) / TICK_S) for turn in range(3) for one in packets
     ]
     assert [one.tick for one in thrice] == ticks
     assert [one.octets for one in thrice] == 3 * [one.octets for one in once]
-    assert trace.turn_ticks() == nearest(Fraction(turn_ns, 8)) - once[-1].tick
+    assert trace.turn_ticks() == nearest(turn_ns / 8) - once[-1].tick
     assert decoded(trace, first_ticks=12)[0].tick == 12
     single = Trace.from_pcap(written(tmp_path, pcap(packets[:1]))).repeated(4)
     slot = max(packets[0].length, 60) + 24
@@ -233,7 +239,7 @@ def test_long_times_are_waited_for(tmp_path: Path) -> None:
 
 
 def test_frames_that_the_line_can_not_start_in_time_are_counted_beforehand(tmp_path: Path) -> None:
-    packets = random_packets(seed=12, count=1000, gap_ns=8000)
+    packets = with_octets(random_packets(seed=12, count=1010, gap_ns=8000))[:1000]
     trace = Trace.from_pcap(written(tmp_path, pcap(packets)))
     free = late = 0
     first = None
@@ -252,7 +258,7 @@ def test_frames_that_the_line_can_not_start_in_time_are_counted_beforehand(tmp_p
     assert found.frames == 1000
     assert found.octets == sum(max(one.length, 60) for one in packets)
     assert found.words == sum(len(words) for words in trace.records())
-    assert found.cut == sum(len(one.octets) < one.length and one.length > 60 for one in packets)
+    assert found.cut == sum(len(one.octets) < one.length for one in packets)
 
 
 # Made ---------------------------------------------------------------------------------------------
@@ -412,10 +418,9 @@ def test_the_octet_that_is_named_is_that_of_the_packet(
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (4, 10**9, "packet 3 .* is corrupt"),  # Nanoseconds.
-        (8, 101, "packet 3 .* is corrupt"),  # Kept more than its length.
+        (8, 262_145, "packet 3 .* it would be 262145 octets long"),
         (8, 0x7FFFFFFF, "packet 3 .* it would be 2147483647 octets long"),
-        (12, 99, "packet 3 .* is corrupt"),
+        (8, 116, "packet 4 .* it would be"),  # Among the octets of the next one.
     ],
 )
 def test_a_corrupt_header_of_a_pcap_is_named(tmp_path: Path, place: int, value: int, words: str) -> None:
@@ -423,7 +428,7 @@ def test_a_corrupt_header_of_a_pcap_is_named(tmp_path: Path, place: int, value: 
     struct.pack_into("<I", content, 24 + 2 * 116 + place, value)
     with pytest.raises(UsageError, match=words):
         read(tmp_path, bytes(content))
-    assert len(read(tmp_path, bytes(content), repair=True)) == 2
+    assert len(read(tmp_path, bytes(content), repair=True)) == int(words.split()[1]) - 1
 
 
 @pytest.mark.parametrize(
@@ -435,7 +440,6 @@ def test_a_corrupt_header_of_a_pcap_is_named(tmp_path: Path, place: int, value: 
         (4, 24, "packet 3 .* can't be 24 octets long"),
         (8, 7, "packet 3 .* is corrupt"),  # Interface.
         (20, 120, "packet 3 .* is corrupt"),  # Kept.
-        (24, 99, "packet 3 .* is corrupt"),  # Length.
         (128, 128, "packet 3 .* is corrupt"),  # Size once more.
     ],
 )
@@ -474,7 +478,7 @@ def test_whatever_is_broken_nothing_else_than_an_error_comes_of_it(tmp_path: Pat
     ("content", "words"),
     [
         (b"", "is empty: give a file that tcpdump"),
-        (b"\x1f\x8b\x08\x00" + bytes(40), "it is packed: unpack it with gunzip"),
+        (b"\x1f\x8b\x08\x00" + bytes(40), r"is empty \(its gzip data are c"),
         (b"just text, and more of it than a header has", "is neither pcap nor pcapng"),
         (pcap(plain())[:20], "it ends within its header"),
         (
@@ -482,9 +486,10 @@ def test_whatever_is_broken_nothing_else_than_an_error_comes_of_it(tmp_path: Pat
             r"packet 1 \(at octet 40\) is of link type 113 \(Linux cooked\), and a probe sends Ethernet",
         ),
         (pcapng(plain(), (Interface(link=127),)), r"packet 1 .* is of link type 127 \(radiotap\)"),
-        (pcapng(plain()) + block(3, struct.pack("<I", 60) + bytes(60)), "Simple Packet Block, which has no time"),
-        (pcapng(plain()) + block(2, bytes(80)), "obsolete Packet Block: write the file anew with editcap"),
-        (section([Interface(127)]) + pcapng(plain()), "units a second, which these times can't be counted in"),
+        (
+            pcapng(plain()) + block(3, struct.pack("<I", 60) + bytes(60)),
+            "packet 21 .* Simple Packet Block, which has no time",
+        ),
         (pcap([]), "the trace has no frame: nothing would be sent"),
         (pcapng([]), "the trace has no frame: nothing would be sent"),
     ],
@@ -496,7 +501,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes, words
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
     assert "there is no such file" in refusal(Trace.from_pcap, tmp_path / "nothing.pcap")
-    assert "it is not a file, and is read more than once" in refusal(Trace.from_pcap, tmp_path)
+    assert "it is neither a file nor a pipe" in refusal(Trace.from_pcap, tmp_path)
 
 
 @pytest.mark.parametrize(("length", "fcs"), [(9001, 0), (9005, 4), (65549, 0)])
@@ -548,7 +553,8 @@ def test_times_that_go_back_too_far_are_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_a_time_that_jumps_by_days_is_refused(tmp_path: Path) -> None:
     packets = [Packet(Fraction(0), bytes(60), 60), Packet(Fraction(10**9), bytes(60), 60)]
-    assert "packet 2 comes 277,778 hours after the one before" in refusal(read, tmp_path, pcap(packets))
+    said = "packet 2 (at octet 116) comes 11,574.1 days after the one before: give --max-gap 1s"
+    assert said in refusal(read, tmp_path, pcap(packets))
 
 
 # Captures that are played into a simulated probe --------------------------------------------------
@@ -566,7 +572,8 @@ def read_capture(path: Path) -> list[tuple[Fraction, int, bytes]]:
 
 
 def wanted(packets: Sequence[Packet], fcs: Sequence[int]) -> list[tuple[Fraction, int, bytes]]:
-    lengths = [max(one.length - fcs[one.interface], 0) for one in packets]
+    packets = [one for one in packets if one.octets and one.length > fcs[one.interface]]
+    lengths = [one.length - fcs[one.interface] for one in packets]
     times = [one.time_s - packets[0].time_s for one in packets]
     return [(*pair, one.octets[: pair[1]]) for *pair, one in zip(times, lengths, packets, strict=True)]
 
@@ -586,15 +593,12 @@ def test_pcapng_is_played_as_pcap(tmp_path: Path, order: str, seed: int) -> None
 
 
 @pytest.mark.parametrize("per_second", [10**6, 10**9])
-def test_big_endian_pcap_is_played_too_and_a_little_endian_one_is_left_alone(tmp_path: Path, per_second: int) -> None:
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pcap_of_either_byte_order_is_played_as_it_is_read(tmp_path: Path, per_second: int, order: str) -> None:
     packets = random_packets(3, 100)
-    (tmp_path / "big.pcap").write_bytes(pcap(packets, per_second, ">"))
-    with as_pcap(tmp_path / "big.pcap") as path:
+    (tmp_path / "a.pcap").write_bytes(pcap(packets, per_second, order))
+    with as_pcap(tmp_path / "a.pcap") as path:
         assert read_capture(path) == wanted(packets, [0])
-    (tmp_path / "little.pcap").write_bytes(pcap(packets, per_second))
-    for name in ("little.pcap", "none.pcap"):
-        with as_pcap(tmp_path / name) as path:
-            assert path == tmp_path / name
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import NO_RULE, UNIFIED_DTYPE, Layer3, UnifiedFlag
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.output import FULL
 from liteprobe.host.capture.write.columns import TEXT, array, binary
-from liteprobe.host.capture.write.output import FULL
 from liteprobe.host.packets import unified
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import take
@@ -96,6 +96,7 @@ ADDRESSES = [name for name in SCHEMA.names if SCHEMA.field(name).type == TEXT]
 #: Columns that have no dictionary where most of their values differ in the first group.
 VARIED = [*ADDRESSES, "source_port", "destination_port"]
 
+_COLUMNS = ThreadPoolExecutor(2)  # Make columns: Arrow and NumPy let others run meanwhile.
 _NONE = np.zeros(1, bool)  # No row is null.
 
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
@@ -175,7 +176,7 @@ class RowGroup:
         return found
 
     def table(self, schema: pa.Schema = SCHEMA) -> pa.Table:
-        """Return the rows, of ``schema``, and begin anew."""
+        """Return the rows, of ``schema``; they stay until ``rows`` is 0 again."""
         count = self.rows
 
         def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
@@ -188,9 +189,7 @@ class RowGroup:
             values = values if len(values) == count else np.repeat(values, count, axis=0)
             return array(values, None if is_there else mask, field.type)
 
-        with ThreadPoolExecutor(2) as columns:  # Arrow and NumPy let others run meanwhile.
-            arrays = list(columns.map(column, schema))
-        self.rows = 0
+        arrays = list(_COLUMNS.map(column, schema))
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -280,7 +279,10 @@ def _numbers(headers: unified.Fields, shift_ns: int) -> dict[str, Column]:
 
 
 ROW_GROUP = 1 << 19  # Rows: some tens of megabytes, and what a reader takes at once.
-ROOM, ROOM_ROWS = 1 << 20, 256  # Octets of the disk that the file's end and a row may take.
+ROOM_ROWS = 256  # Octets of the disk that a row may take.
+END, END_GROUP = 1 << 14, 1 << 13  # That the file's end may, and what it has of each group.
+SAMPLED, STEP = 1 << 12, 1 << 9  # Rows that say what a row takes; that room is taken for ahead of those that wait.
+FIT_PARTS = 64  # Of a group that doesn't fit, one of so many may be left out that would.
 GROUPS = 1 << 12  # Row groups of a file: what is known of each (37 KB) stays in memory until the file ends.
 
 
@@ -313,12 +315,13 @@ class HeaderWriter:
         self.paths: list[Path] = []  # All files.
         self.written = 0  # Rows in all of them.
         self._shift_ns = shift_ns
-        # One group is written while the next one fills: writing needs no Python.
+        # One group is written while the next one fills and is made a table: both need little of Python.
         self._group, self._other = RowGroup(row_group), RowGroup(row_group)
-        self._writing = ThreadPoolExecutor(1)
+        self._writing = ThreadPoolExecutor(2)
         self._job: Future[int] | None = None
         self._metadata = metadata or {}
         self._is_closed = False
+        self._sampled, self._row_octets = 0, 0.0  # Rows that were looked at; octets that one takes, and half as much.
         if not self._begin(path):
             raise ProbeError(f"the disk is full: {path} was not written; make room, or name a file elsewhere")
 
@@ -333,6 +336,8 @@ class HeaderWriter:
                 headers = headers[taken:]
                 if self._group.is_full:
                     self._write_group()
+                elif self._group.rows > self._roomy:
+                    self._take_room()
 
     def close(self) -> None:
         """Write what waits, and the end of the file, without which nobody can read it; closing twice is harmless."""
@@ -356,6 +361,8 @@ class HeaderWriter:
         self._file = pa.OSFile(str(path), "wb")
         self._groups, self._schema = 0, SCHEMA
         self._writer: pq.ParquetWriter | None = None
+        self._start = self._under_way = 0  # Octets before the group that is being written, and that it may take.
+        self._roomy = 0  # Rows of the group that fills for which there is room on the disk.
         if not self._reserve(0):
             self._file.close()
             path.unlink()
@@ -378,30 +385,76 @@ class HeaderWriter:
 
     def _end(self) -> None:
         """Write the end of the file, without which nobody can read it."""
-        (self._writer or self._opened([])).close()
+        (self._writer or self._opened(self._file, SCHEMA)).close()
         size = self._file.tell()
         self._file.close()
         if self.path.is_file():
             os.truncate(self.path, size)  # Room that was taken, and isn't needed.
 
-    def _write_group(self) -> None:
-        """Have the group written, once the one before is."""
-        self._finish_group()
-        if self._groups >= GROUPS and self.path.is_file():
-            self._next()
-        self._groups += 1
-        rows = count = self._group.rows
-        while count and not self._reserve(count):
-            count //= 2
-        self._job = self._writing.submit(self._write_table, self._group, count)
-        if count < rows:
+    def _take_room(self) -> None:
+        """Take room on the disk for the rows that wait and some more, before others take it; where there is none, end the file."""
+        rows = self._group.rows
+        if not self._row_octets or rows >= SAMPLED > self._sampled:
             self._finish_group()
-            self._group.rows = 0
-            raise self._full(rows - count)
-        self._group, self._other = self._other, self._group
+            self._sampled = min(rows, SAMPLED)
+            self._row_octets = 1.5 * self._octets(self._waiting(), self._sampled) / self._sampled
+        ahead = max(STEP, rows // 8)
+        if self._reserve(round(self._row_octets * (rows + ahead))):
+            self._roomy = rows + ahead
+        elif self._reserve(self._octets(self._waiting(), rows)):
+            self._roomy = rows + ahead // 8  # It is nearly full.
+        else:
+            self._write_group(is_last=True)
 
-    def _reserve(self, rows: int) -> bool:
-        """Take room on the disk for these rows and for the file's end, if there is.
+    def _waiting(self) -> pa.Table:
+        return self._group.table(self._schema_of(self._group))
+
+    def _write_group(self, is_last: bool = False) -> None:
+        """Have the group written, once the one before is; ``is_last``: the disk is full."""
+        if self._groups >= GROUPS and self.path.is_file():
+            self._finish_group()
+            self._next()
+        group, rows = self._group, self._group.rows
+        self._open_for(group)
+        table = self._writing.submit(group.table, self._schema)  # Made while the group before is written.
+        self._finish_group()
+        count, self._under_way = (rows, ROOM_ROWS * rows) if self._reserve(ROOM_ROWS * rows) else self._fitting(rows)
+        self._groups += 1
+        self._job = self._writing.submit(self._write_table, table, count)
+        if count < rows or is_last:
+            self._finish_group()
+            group.rows = 0
+            raise self._full(rows - count)
+        self._group, self._other = self._other, group
+        self._group.rows = 0
+        self._roomy = 0
+
+    def _fitting(self, rows: int) -> tuple[int, int]:
+        """Return how many rows of the group there is room for, and what they take, and take that room: the disk is nearly full."""
+        table = self._waiting()
+        sizes = {0: 0}
+
+        def fits(count: int) -> bool:
+            sizes[count] = self._octets(table, count)
+            return self._reserve(sizes[count])
+
+        if fits(rows):
+            return rows, sizes[rows]
+        least, most = 0, rows
+        while most - least > max(rows // FIT_PARTS, 1):
+            middle = (least + most) // 2
+            least, most = (middle, most) if fits(middle) else (least, middle)
+        return least, sizes[least]
+
+    def _octets(self, table: pa.Table, rows: int) -> int:
+        """Return the octets that the first rows of a table take in a file of their own."""
+        octets = pa.BufferOutputStream()
+        with self._opened(octets, table.schema) as writer:
+            writer.write_table(table[:rows], row_group_size=rows)
+        return int(octets.tell())
+
+    def _reserve(self, octets: int) -> bool:
+        """Take room on the disk for octets behind the group that is being written, and for the file's end, if there is.
 
         Parquet has its list of groups at the end, without which nobody can read it: so the room is taken before a group is
         begun, and what others write meanwhile does no harm.
@@ -410,34 +463,50 @@ class HeaderWriter:
             # By its name: before pyarrow 25 an OSFile does not tell its descriptor.
             taken = os.open(self.path, os.O_WRONLY)
             try:
-                os.posix_fallocate(taken, self._file.tell(), ROOM_ROWS * rows + ROOM)
+                end = END + END_GROUP * (self._groups + 1)
+                os.posix_fallocate(taken, self._start, self._under_way + octets + end)
             finally:
                 os.close(taken)
         except OSError as error:
             return error.errno not in FULL  # A device, or a file system that takes no room in advance.
         return True
 
-    def _write_table(self, group: "RowGroup", rows: int) -> int:
-        if not self._writer:
-            self._writer = self._opened(group.varied())
+    def _write_table(self, table: "Future[pa.Table]", rows: int) -> int:
+        assert self._writer
         if rows:
-            self._writer.write_table(group.table(self._schema)[:rows], row_group_size=rows)
+            self._writer.write_table(table.result()[:rows], row_group_size=rows)
         return rows
 
-    def _opened(self, plain: list[str]) -> pq.ParquetWriter:
-        """Return what writes the file, with no dictionary for the columns ``plain``."""
-        for name in plain:
-            if name in ADDRESSES:
-                self._schema = self._schema.set(self._schema.get_field_index(name), pa.field(name, pa.string()))
+    def _open_for(self, group: "RowGroup") -> None:
+        """Open what writes the file, whose first group this is."""
+        if not self._writer:
+            self._schema = self._schema_of(group)
+            try:
+                self._writer = self._opened(self._file, self._schema)
+            except OSError as error:
+                raise self._failed(error) from None
+
+    def _schema_of(self, group: "RowGroup") -> pa.Schema:
+        """Return the schema of the file; of one that ``group`` begins, columns of which most values differ are marked as plain."""
+        if self._writer:
+            return self._schema
+        schema = SCHEMA
+        for name in group.varied():
+            kind = pa.string() if name in ADDRESSES else schema.field(name).type
+            schema = schema.set(schema.get_field_index(name), pa.field(name, kind, metadata={"plain": "yes"}))
+        return schema
+
+    def _opened(self, file: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
+        """Return what writes a file."""
+        plain = [field for field in schema if field.metadata or field.name == "stamp"]
         # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
         writer = pq.ParquetWriter(
-            self._file,
-            self._schema,
-            use_dictionary=[name for name in REPEATED if name not in plain],
+            file,
+            schema,
+            use_dictionary=[name for name in REPEATED if not schema.field(name).metadata],
             column_encoding={
-                name: "DELTA_LENGTH_BYTE_ARRAY" if kind == pa.string() else "DELTA_BINARY_PACKED"
-                for name, kind in zip(self._schema.names, self._schema.types)
-                if name in (*plain, "stamp")
+                field.name: "DELTA_LENGTH_BYTE_ARRAY" if field.type == pa.string() else "DELTA_BINARY_PACKED"
+                for field in plain
             },
             compression="zstd",
             compression_level=1,
@@ -451,15 +520,17 @@ class HeaderWriter:
         """Wait for the group that is being written."""
         job, self._job = self._job, None
         try:
-            self.written += job.result() if job else 0
+            if job:
+                self.written += job.result()
+                self._start, self._under_way = self._file.tell(), 0
         except OSError as error:
             raise self._failed(error) from None
 
     def _full(self, lost: int) -> ProbeError:
-        names = ", ".join(map(str, self.paths))
+        names, more = ", ".join(map(str, self.paths)), f", and {lost} more are lost" if lost else ""
         return ProbeError(
-            f"the disk is full: {names} holds {self.written} headers, whole and readable, and {lost} more are lost; make "
-            "room, or keep less (--filter, --sample)"
+            f"the disk is full: {names} holds {self.written} headers, whole and readable{more}; make room, or keep less "
+            "(--filter, --sample)"
         )
 
     def _failed(self, error: OSError) -> ProbeError:

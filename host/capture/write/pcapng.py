@@ -158,7 +158,7 @@ class PcapngWriter:
         for first in range(0, len(batch), PART):
             part = slice(first, first + PART)
             words, at = self._packets(batch.select(part), None if drops is None else drops[part])
-            self._output.write(words, at * WORD_OCTETS)
+            self._output.write(words, at * WORD_OCTETS)  # Its ``parts``: packets of all ports.
         stamps = batch.heads["stamp"]
         self._span = [self._span[0] or int(stamps[0]), max(self._span[1], int(stamps[-1]))]
         self.written += of_port

@@ -11,7 +11,7 @@ from pathlib import Path
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import add, add_probe, add_results
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes
@@ -29,7 +29,13 @@ DEFAULT_PROBE = "sim://cable?preset=replay"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    add(parser, "files FILE", Path, "pcap or pcapng; two on two ports start in one tick", nargs="+")
+    add(
+        parser,
+        "files FILE",
+        Path,
+        "pcap or pcapng, packed or not, - for standard input; two on two ports start in one tick",
+        nargs="+",
+    )
     add_probe(parser, DEFAULT_PROBE)
     _add_times(parser)
     _add_frames(parser)
@@ -55,6 +61,12 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         0.0,
     )
     add(group, "--sort", bool, "bring packets into order whose times go back")
+    add(
+        group,
+        "--max-gap TIME",
+        duration_ns,
+        "shorten longer times between frames to this, like 1s (default: refuse 1h and more)",
+    )
 
 
 def _add_frames(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +81,12 @@ def _add_frames(parser: argparse.ArgumentParser) -> None:
     )
     add(group, "--stamp-tick N", whole, "a unit of the stamp is 16^N ns (default: 0)", 0)
     add(group, "--repair", bool, "replay a file that is cut or corrupt up to there")
+    add(
+        group,
+        "--damaged",
+        bool,
+        "send frames that the file calls damaged, too, with a right FCS: a replay sends no wrong one",
+    )
 
 
 def _stamp(text: str) -> tuple[str, int | None, int | None]:
@@ -110,7 +128,7 @@ def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
 
 
 def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
-    trace = traces.Trace.from_pcap(path, args.sort, args.repair)
+    trace = traces.Trace.from_pcap(path, args.sort, args.repair, args.damaged)
     if args.speed is not None:
         if args.speed <= 0:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
@@ -119,6 +137,8 @@ def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
         trace = trace.at_rate(args.rate)
     elif args.top:
         trace = trace.at_top()
+    if args.max_gap is not None:
+        trace = trace.limited(units.exact(args.max_gap) / 10**9)
     if args.margin_ppm:
         trace = trace.with_margin(args.margin_ppm)
     if args.stamp:
