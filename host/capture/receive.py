@@ -25,7 +25,8 @@ SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max a
 SO_RCVBUFFORCE, UDP_GRO = 33, 104  # Of Linux; Python has no names for them.
 WAIT_S = 0.05
 PORT_TRIES = 20
-SHARE = 4  # Times that a channel is read at once: up to 44 blocks each.
+MOST_OCTETS = 1 << 16  # Of the datagrams that the kernel joins.
+CONTROL_OCTETS = socket.CMSG_SPACE(4)  # That say how long each is.
 CONTROL_WORDS = 8
 WRITTEN, READ, STOP, STALLS, READY = range(5)  # Words of 64 bits that both processes see.
 LENGTHS_AT = 8 * CONTROL_WORDS
@@ -180,25 +181,32 @@ class Datagrams:
     """
 
     def __init__(self) -> None:
-        self._place = memoryview(bytearray(1 << 16))
-        self.octets, self.size = self._place[:0], 1
+        self._place = memoryview(bytearray(MOST_OCTETS))
+        self.octets, self.size, self.is_there = self._place[:0], 1, False
 
-    def read(self, sock: socket.socket) -> int:
-        """Read from a socket that doesn't block, and return how many datagrams have come; 0: none waits."""
+    def read(self, sock: socket.socket, places: memoryview | None = None) -> int:
+        """Read from a socket that doesn't block, and return how many datagrams have come; 0: none waits.
+
+        ``places``: MOST_OCTETS that will be their places; blocks are then there at once.
+        """
+        place = self._place if places is None else places
         try:
-            count, extra, _, _ = sock.recvmsg_into([self._place], socket.CMSG_SPACE(4))
+            count, extra, _, _ = sock.recvmsg_into([place], CONTROL_OCTETS)
         except (BlockingIOError, InterruptedError):
             return 0
-        self.octets = self._place[:count]
+        self.octets = place[:count]
         self.size = int.from_bytes(extra[0][2], sys.byteorder) if extra else max(count, 1)
-        return max(-(-count // self.size), 1)
+        number = max(-(-count // self.size), 1)
+        self.is_there = places is not None and (self.size == BLOCK_OCTETS or number == 1)
+        if places is not None and not self.is_there:
+            self._place[:count] = self.octets
+            self.octets = self._place[:count]
+        return number
 
     def put(self, first: int, lengths: NDArray[np.uint32], places: memoryview) -> None:
         """Put datagrams from number ``first`` on into as many places as there are ``lengths``; what is longer is cut."""
         octets = self.octets[first * self.size : (first + len(lengths)) * self.size]
-        if self.size == BLOCK_OCTETS:
-            places[: len(octets)] = octets
-        for number in range(len(lengths)) if self.size != BLOCK_OCTETS else ():
+        for number in range(0 if self.is_there else len(lengths)):
             some = octets[number * self.size : (number + 1) * self.size][:BLOCK_OCTETS]
             places[number * BLOCK_OCTETS :][: len(some)] = some
         lengths[:] = min(self.size, BLOCK_OCTETS)
@@ -226,9 +234,10 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
         events = ready.poll(1000 * WAIT_S)
         if not events and os.getppid() != parent:
             break
-        # As many as wait, but no more than a share: the other channels wait, too.
-        for number in [number for number, _ in events for _ in range(SHARE)]:
-            done, count = 0, datagrams.read(of_number[number])
+        for number, _ in events:
+            at, free = written % slots * BLOCK_OCTETS, slots - (written - control[READ])
+            is_room = min(len(places) - at, free * BLOCK_OCTETS) >= MOST_OCTETS
+            done, count = 0, datagrams.read(of_number[number], places[at : at + MOST_OCTETS] if is_room else None)
             while done < count and not control[STOP]:
                 slot = written % slots
                 some = min(count - done, slots - (written - control[READ]), slots - slot)
@@ -243,7 +252,7 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
                     return
     for sock in sockets:
         sock.close()
-    del lengths
+    del lengths, datagrams  # And what they see of the memory.
     for view in (control, places, shared):
         view.release()
     memory.close()

@@ -107,8 +107,8 @@ def ip_fields(headers: Fields) -> dict[str, NDArray[np.uint32]]:
 
     traffic_class = pick(first >> 16 & 0xFF, first >> 20 & 0xFF)
     return {
-        "dscp": traffic_class >> 2,
-        "ecn": traffic_class & 3,
+        "dscp": traffic_class >> np.uint32(2),
+        "ecn": traffic_class & np.uint32(3),
         "ttl": pick(third >> 24, second & 0xFF),
         "ip_length": pick(first & 0xFFFF, (second >> 16) + 40),
         "ip_id": pick(second >> 16, 0),

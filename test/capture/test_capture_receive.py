@@ -17,6 +17,7 @@ from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import (
+    MOST_OCTETS,
     SO_RCVBUFFORCE,
     UDP_GRO,
     Datagrams,
@@ -422,9 +423,11 @@ def test_buffer_is_as_large_as_this_system_gives() -> None:
     assert granted == (32 << 20 if may_force else min(most, 32 << 20))
 
 
+@pytest.mark.parametrize("has_room", [False, True])
 @pytest.mark.parametrize("size", [BLOCK_OCTETS, 100, 1, BLOCK_OCTETS + 8])
-def test_datagrams_that_the_kernel_joins_are_each_at_its_place_with_its_length(size: int) -> None:
+def test_datagrams_that_the_kernel_joins_are_each_at_its_place_with_its_length(size: int, has_room: bool) -> None:
     """Ten come by one call, the last one shorter, and are taken in two parts; one alone, and an empty one."""
+    room = np.zeros(MOST_OCTETS + BLOCK_OCTETS, np.uint8)
     data = np.random.default_rng(size).integers(0, 256, 9 * size + (size + 1) // 2, np.uint8).tobytes()
     with open_socket("127.0.0.1") as to, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         to.setblocking(False)
@@ -436,11 +439,12 @@ def test_datagrams_that_the_kernel_joins_are_each_at_its_place_with_its_length(s
             wanted = [octets[k : k + size] for k in range(0, len(octets), size)] or [b""]
             found, parts = [], Datagrams()
             while len(found) < len(wanted):
-                count = parts.read(to)
+                count = parts.read(to, memoryview(room.data)[:MOST_OCTETS] if has_room else None)
                 assert count, "nothing waits"
                 for first, end in [(0, 4), (4, count)] if count > 4 else [(0, count)]:
-                    lengths, places = np.zeros(end - first, np.uint32), np.zeros((end - first, BLOCK_OCTETS), np.uint8)
-                    parts.put(first, lengths, memoryview(places.reshape(-1).data))
+                    lengths, places = np.zeros(end - first, np.uint32), room[first * BLOCK_OCTETS : end * BLOCK_OCTETS]
+                    parts.put(first, lengths, memoryview(places.data))
+                    places = places.reshape(-1, BLOCK_OCTETS)
                     found += [bytes(row[:length]) for row, length in zip(places, lengths.tolist(), strict=True)]
             assert found == [each[:BLOCK_OCTETS] for each in wanted]
         assert Datagrams().read(to) == 0

@@ -47,9 +47,23 @@ FLAG_COLUMNS = {
     "fragment": UnifiedFlag.FRAGMENT,
     "probe": UnifiedFlag.PROBE,
 }
+#: Columns that every frame has.
+THERE = (
+    "stamp",
+    "length",
+    "port",
+    "channel",
+    "source_mac",
+    "destination_mac",
+    "tags",
+    "labels",
+    "ethertype",
+    *FLAG_COLUMNS,
+)
 #: Type of each column, in the order of the file.
 SCHEMA = pa.schema(
-    [
+    pa.field(name, kind, nullable=name not in THERE)
+    for name, kind in [
         ("stamp", pa.timestamp("ns")),
         ("length", pa.uint16()),
         ("port", pa.uint8()),
@@ -493,7 +507,8 @@ class HeaderWriter:
         schema = SCHEMA
         for name in group.varied():
             kind = pa.string() if name in ADDRESSES else schema.field(name).type
-            schema = schema.set(schema.get_field_index(name), pa.field(name, kind, metadata={"plain": "yes"}))
+            field = schema.field(name).with_type(kind).with_metadata({"plain": "yes"})
+            schema = schema.set(schema.get_field_index(name), field)
         return schema
 
     def _opened(self, file: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
