@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liteprobe.host.measure.monitor import BinKind
+from liteprobe.cores.formats import BinKind
 from liteprobe.host.serve.poll import Poller
 from liteprobe.host.traffic.layout import port_words
 from liteprobe.sim.drivers.frames.random_streams import StreamMaker
@@ -58,8 +58,8 @@ def test_durations(size: Size, tmp_path: Path) -> Iterator[Figure]:
         (stream,) = StreamMaker(1000 + seed, 1514).streams(1, chance.uniform(0.01, 0.5))
         ticks = round(10 ** chance.uniform(*SECOND_NS) / 8)
         dues = (tick for tick, _ in traffic.dues(stream, traffic.EXACT, traffic.stretch([stream], traffic.EXACT)))
-        true = next((number for number, tick in enumerate(dues) if tick >= ticks), stream.count)
-        off += port_words([stream], duration_ns=Fraction(8 * ticks)).ends != (true,)
+        ends = next((number for number, tick in enumerate(dues) if tick >= ticks), stream.count)
+        off += port_words([stream], duration_ns=Fraction(8 * ticks)).ends != (ends,)
     yield Figure("durations_by_schedule_off", off, f"of {asked} streams", 0)
 
 
