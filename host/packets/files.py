@@ -142,7 +142,9 @@ class FileSource:
                     number += count
                 if count < len(packets):
                     at = window.base + int(packets.at[count])
-                    self._end(f"packet {number} (octets from {at} on) is corrupt: its header contradicts itself")
+                    self._end(
+                        f"packet {number} (octets from {at} on) is corrupt: its header contradicts itself, or its time is none"
+                    )
                     return
                 if len(packets):  # There may be another section.
                     continue

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.packets.frames import PARTS, Index, windows
+from liteprobe.host.packets.frames import PARTS, Index, normal, windows
 from liteprobe.host.packets.pcap import KEPT_MOST, Packets
 from liteprobe.host.packets.window import Window
 
@@ -29,7 +29,8 @@ DAMAGED = (
 )
 FCS_BIT, FCS_MASK = 5, 0xF
 RESOLUTION_USUAL = 6
-SECOND_MOST = 1 << 61  # From the first packet on, either way: what comes after it came then.
+SECOND_MOST = (1 << 62) - 1  # From the first packet on, either way: a time that is farther away is not one.
+COARSE = 8  # Units of a second, from which on 64 bits of them are no more seconds than that.
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class PcapngReader:
         raw = high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
         timeless = simple & ~wrong
         time, rest = self._times(raw, interface, table, timeless)
+        wrong |= np.abs(time) >= SECOND_MOST
         fcs, link = (np.array([getattr(one, name) for one in table])[interface] for name in ("fcs", "link"))
         of_flags = flags >> FCS_BIT & FCS_MASK
         fcs = np.where(of_flags, of_flags, fcs)
@@ -126,11 +128,10 @@ class PcapngReader:
             own = timed[interface[timed] == number]
             if not len(own):
                 continue
-            origin = (self._origin or 0) - one.offset_s  # On the clock of this interface.
+            origin = Fraction(self._origin or 0) - one.offset_s  # On the clock of this interface.
             parts = origin * PARTS
-            if (
-                PARTS % one.per_second or parts.denominator > 1
-            ):  # Finer than can be counted: by whole numbers of any size.
+            is_finer = PARTS % one.per_second > 0 or parts.denominator > 1  # Than can be counted.
+            if is_finer or one.per_second < COARSE or abs(origin) >= SECOND_MOST:  # By whole numbers of any size.
                 over, under = PARTS * parts.denominator, one.per_second * parts.denominator
                 shift = parts.numerator * one.per_second
                 pairs = [divmod((value * over - shift) // under, PARTS) for value in raw[own].tolist()]
@@ -139,10 +140,8 @@ class PcapngReader:
                 continue
             whole, left = np.divmod(raw[own], np.uint64(one.per_second))
             origin_s, origin_rest = divmod(int(parts), PARTS)
-            shift = min(max(origin_s, -SECOND_MOST), SECOND_MOST)
-            seconds = np.minimum(whole, np.uint64(SECOND_MOST)).astype(np.int64) - shift
             found = left.astype(np.int64) * (PARTS // one.per_second) - origin_rest
-            time[own], rest[own] = seconds - (found < 0), found + PARTS * (found < 0)
+            time[own], rest[own] = normal(whole.astype(np.int64) - origin_s, found)
         return time, rest
 
     def _flags(self, at: Index, first: Index, size: Index) -> Index:

@@ -604,6 +604,7 @@ class Emulation(PortRun):
         """Let it go on when this host lets go of the probe; of changes to come the next one is set, later ones are not made."""
         self.look()
         self.end = "detached"
+        self._probe.lease.leaves_running = True
         left = len(self._switches) - min(one.asked for one in self._directions)
         if left:
             self._note(f"{left} changes are not made, because this host has let go: they need it")

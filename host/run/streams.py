@@ -637,6 +637,7 @@ class Traffic(PortRun):
 
     def load(self) -> None:
         """Set the meters, and load the streams."""
+        self._probe.lease.leaves_running |= self._options.is_detached
         for meters in self._plan.meters.values():
             meters.begin()
         for sender in self._plan.senders:

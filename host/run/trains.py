@@ -136,6 +136,8 @@ class TrainRun(PortRun):
         """
         with self.stopped_at_errors():
             self.begin(is_measured=False)
+        for probe in self.probes:
+            probe.lease.leaves_running = True
         return max(self._ends_ns)
 
     def run(self) -> list[TrainResult]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Trains from the first register to the result, over a model of the probe that knows the truth; programs and what is refused."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.cli import main as cli
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.headers import Headers
@@ -321,7 +322,8 @@ def test_program_that_still_runs_is_stopped_before_the_next(make: MakeProbe, tmp
     link.model._tx_stop = stop  # type: ignore[method-assign]
     assert link.model.values["port0_tx_state"] == 4
     link.model.values["probe_lease_owner"] = 0x8002  # As two seconds of silence leave it.
-    result = Probe(link).train(TrainProgram(60, 10))
+    assert f" (pid {os.getpid()}) since " in refusal(Probe(link).train, TrainProgram(60, 10), error=BusyError)
+    result = Probe(link, steal=True).train(TrainProgram(60, 10))
     assert (len(result.records), result.complete) == (10, True)
 
 
@@ -329,6 +331,7 @@ def test_port_that_does_not_stop_is_an_error(make: MakeProbe) -> None:
     probe, link = make()
     link.model.values["port0_tx_state"] = 4
     link.model._tx_stop = lambda port: None  # type: ignore[method-assign]
+    probe = Probe(link, steal=True)
     assert "port 0 doesn't stop sending" in refusal(probe.train, TrainProgram(60, 10), error=ProbeError)
 
 

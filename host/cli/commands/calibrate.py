@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     template = train.TrainProgram(length=args.length[0], count=args.count, repeats=args.repeat)
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
-    request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
+    request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive, args.steal)
     rows: list[figures.Row] = []
     try:
         measure(request, lambda measured: rows.append(measured.rows[-1]))

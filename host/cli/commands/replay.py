@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, add_probe, add_results
+from liteprobe.host.base.output import STDOUT
+from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe, usual_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.base import units
-    from liteprobe.host.cli import streamed, tables
+    from liteprobe.host.cli import streamed
     from liteprobe.host.report import files
     from liteprobe.host.run import replay
     from liteprobe.host.run import streamed as shown
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--ports PORTS", wholes, "ports that send, one a file, like 0,1 (default: 0, 1 and so on)")
     add(group, "--loop N", whole, "send all N times; 0: until Ctrl-C (default: 1)", 1)
     add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
-    add(group, "--check", bool, "only look through the files, and say what they come to")
+    add(group, "--check", bool, "do all but send: say what the files come to, and what is wrong with them")
     add_results(parser, "write a report")
 
 
@@ -65,7 +67,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         group,
         "--max-gap TIME",
         duration_ns,
-        "shorten longer times between frames to this, like 1s (default: refuse 1h and more)",
+        "shorten longer times between frames to this, like 1s (default: longer ones than an hour are refused)",
     )
 
 
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
     asked = traces_of(args)
     if args.check:
-        tables.console().print(streamed.asked({port: trace.summary() for port, trace in asked.items()}))
+        _check(args, asked)
         return
 
     def send(probe: probes.Probe, show: shown.Show) -> replay.ReplayResult:
@@ -115,6 +117,18 @@ def run(args: argparse.Namespace) -> None:
     streamed.run(args, send, files.REPLAY)
 
 
+def _check(args: argparse.Namespace, asked: dict[int, traces.Trace]) -> None:
+    """Do all but send: on a probe where one is named, else without one."""
+    options = replay.ReplayOptions(loops=args.loop or None)
+    if args.probe == usual_probe(DEFAULT_PROBE):
+        streamed.publish_check(args, replay.check(asked, options), files.REPLAY, {})
+    else:
+        with open_probe(args) as probe:
+            streamed.publish_check(args, replay.check(asked, options, probe), files.REPLAY, probe.info())
+    if args.capture:
+        print(f"nothing is written to {args.capture}: --check sends nothing", file=sys.stderr)
+
+
 def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
     """Return the traces that are asked for, by port; raises UsageError when they can't be."""
     ports = list(range(len(args.files))) if args.ports is None else args.ports
@@ -122,6 +136,8 @@ def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
         raise UsageError(
             f"{len(args.files)} files can't be sent from ports {','.join(map(str, ports))}: give as many ports as files, each once"
         )
+    if args.files.count(STDOUT) > 1:
+        raise UsageError("standard input can be replayed once: give - for one file, and names for the others")
     if args.loop < 0:
         raise UsageError(f"--loop {args.loop} is out of range: give 1 or more, or 0 for until Ctrl-C")
     return {port: _trace(args, path) for port, path in zip(ports, args.files, strict=True)}
