@@ -90,8 +90,8 @@ def as_csv(sweeps: Sequence[Sweep]) -> str:
     text = io.StringIO()
     # A spreadsheet takes text that begins so for a formula: then all text is quoted, and as it is.
     is_formula = any(isinstance(one, str) and one[:1] in tuple("=+-@\t\r") for line in lines for one in line.values())
-    quoting = csv.QUOTE_NONNUMERIC if is_formula else csv.QUOTE_MINIMAL
-    writer = csv.DictWriter(text, names, restval="", quoting=quoting)
+    quoted = {"quoting": csv.QUOTE_NONNUMERIC} if is_formula else {}
+    writer = csv.DictWriter(text, names, restval="", **quoted)  # type: ignore[arg-type]
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()

@@ -454,8 +454,8 @@ def check_network(network: Network) -> str:
     words_of(network, [USUAL] * PORTS)
     switch_ticks(network)
     return (
-        f"Checked as of a probe with a store of {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, frames of "
-        f"up to {USUAL.longest} octets, a least delay of {USUAL.least_delay * 8 / 1000:g} us, and memory for a trace."
+        f"Checked as of a probe with {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, up to {USUAL.longest} "
+        f"octets each, delays from {USUAL.least_delay * 8 / 1000:g} us on."
     )
 
 
