@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 
 from liteprobe.cores.formats import (
@@ -28,7 +29,6 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
-from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.timebase import FREE_RUNNING
 from liteprobe.host.device.registers import Registers
@@ -45,7 +45,6 @@ from liteprobe.host.run.engine import (
     PortEnd,
     PortRun,
     RunDevice,
-    check_ports,
     is_shared,
     noted,
 )
@@ -54,8 +53,8 @@ from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import UnknownDueError
 from liteprobe.host.traffic.intervals import INCREMENT_ONE
-from liteprobe.host.traffic.layout import PortWords, port_words
-from liteprobe.host.traffic.load import end_ticks, receiver_settings, share_of
+from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
+from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
@@ -66,7 +65,6 @@ LOOKS = 4  # In an arrival timeout, while somebody watches.
 PLACING_LOOKS = 8  # For delays by which the histograms are placed.
 INTERRUPTED = "interrupted: the streams were stopped before their end"
 SILENCE_MARGIN = 1.1  # Of the time that streams take: where it is random, it is the mean.
-FREE_NS = 10_000  # Of free line for each frame: twice what an answer of management needs.
 WORD = 1 << 32
 #: Frames in which a count is read twice: its low word may wrap between the two reads of it.
 NEAR_WRAP = 1 << 24
@@ -258,7 +256,7 @@ class StreamMeters:
         self.port = port
         self._registers = registers
         self._monitor = Monitor(Meters(registers, port + 1), port)
-        self._base = _base(streams, self._monitor.slots)
+        self._base = base_of(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
         #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
         #: several none is.
@@ -335,19 +333,6 @@ class StreamMeters:
         """Return between what nearly all delays lie: a single one that isn't must not widen all bins."""
         most = one.delays.percentile(99)
         return one.stream.delay_min_ns, int(most.most) if most else one.stream.delay_max_ns
-
-
-def _base(streams: Sequence[Stream], slots: int) -> int:
-    """Return the id of slot 1."""
-    ids = [one.stream_id for one in streams if one.probe]
-    if not ids:
-        return 0
-    if max(ids) - min(ids) > slots - 2:
-        raise UsageError(
-            f"stream ids {min(ids)} to {max(ids)} come to one port, which measures {slots - 1} in a row: "
-            "give ids that are closer to one another"
-        )
-    return min(ids)
 
 
 # The plan -----------------------------------------------------------------------------------------
@@ -442,18 +427,14 @@ class Plan:
         port.
         """
         probe.need(Part.STREAMS)
-        _check(streams, options)
-        numbers = sorted({stream.port for stream in streams})
-        check_ports([(probe, number) for number in numbers], "transmit")
-        receivers = _receivers(probe, numbers, options)
+        count = len(probe.ports)
+        receivers = receivers_of(streams, options.receive, partial(probe.link.receive_port, ports=count), count)
         increment = probe.timebase.increment
-        duration_ns = None if options.seconds is None else exact(options.seconds) * 10**9
         senders = []
-        for number in numbers:
+        for number, words in words_of(streams, options.seconds, options.is_detached, increment).items():
             own = tuple(stream for stream in streams if stream.port == number)
             port = probe.ports[number]
             assert isinstance(port.transmit, StreamsPort)
-            words = port_words(own, increment, duration_ns)
             senders.append(SendingPort(port, port.transmit, own, words, receivers[number]))
         meters = {}
         for number in sorted(set(receivers.values())):
@@ -461,11 +442,7 @@ class Plan:
             meters[number] = StreamMeters(probe.registers, number, coming, options.latency_range_ns)
         is_quiet = _is_quiet(probe, senders)
         found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment, INCREMENT_ONE))
-        if is_quiet and not found.is_timed and (options.seconds is not None or found.duration_ns(None) is None):
-            raise UsageError(
-                f"these streams leave no room for answers on port {IN_BAND_PORT}, whose line the host shares, so nobody could "
-                f"stop them: give each a count, or all a time, or a lower rate"
-            )
+        check_quiet(is_quiet, streams, options.seconds, found.is_timed)
         return found
 
     def find(self, name: str) -> tuple[SendingPort, int]:
@@ -487,39 +464,12 @@ class Plan:
         return last if asked is None else min(last, asked)
 
 
-def _check(streams: Sequence[Stream], options: SendOptions) -> None:
-    seconds, names = options.seconds, [stream.name for stream in streams]
-    if not streams:
-        raise UsageError("there is no stream to send: give one or more")
-    if seconds is not None and not 0 < seconds < float("inf"):
-        raise UsageError(f"{seconds:g} seconds are out of range: give more than 0")
-    if seconds is not None and options.is_detached:
-        raise UsageError("nobody would be there to stop detached streams: give each a count, or stop them later")
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{names.count(name)} streams have the name '{name}': give each a name of its own")
-
-
-def _receivers(probe: RunDevice, numbers: Sequence[int], options: SendOptions) -> dict[int, int]:
-    """Return which port measures what each port sends."""
-    count = len(probe.ports)
-    if isinstance(options.receive, int):
-        found = dict.fromkeys(numbers, options.receive)
-    else:
-        given = options.receive or {}
-        found = {number: given.get(number, probe.link.receive_port(number, count)) for number in numbers}
-    check_ports([(probe, port) for port in set(found.values())], "receive")
-    return found
-
-
 def _is_quiet(probe: RunDevice, senders: Sequence[SendingPort]) -> bool:
     """Return whether answers come through a port that has no space for them."""
     found = [sender.streams for sender in senders if sender.port.number == IN_BAND_PORT]
     if not found or not is_shared(probe):
         return False
-    frames_per_ns = sum(share_of(one) / (TICK_NS * (one.length.mean + OVERHEAD)) for one in found[0])
-    free = 1 - sum(share_of(one) for one in found[0])
-    return free < FREE_NS * frames_per_ns
+    return is_line_full(found[0])
 
 
 # The run ------------------------------------------------------------------------------------------
