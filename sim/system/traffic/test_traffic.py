@@ -73,6 +73,22 @@ def test_every_frame_of_five_streams_is_on_the_pins_as_the_model_has_it(both: Se
     assert (result.end, result.is_complete, result.notes) == ("sent", True, ())
 
 
+def test_seconds_are_kept_to_the_tick_at_the_pins(both: Sent) -> None:
+    drawn = replace(ENDLESS, name="drawn", stream_id=3, interval=Interval(pps=90_000, exponential=True))
+    streams = [ENDLESS, FIXED, drawn, replace(ENDLESS, name="none", stream_id=4, start_ns=200_000)]
+    result = both.probe.send(streams, seconds=123.456e-6).result()
+    counts = [sum(due < 15_432 for due in own) for own in dues_of(streams, 15_432)]
+    assert [row.sent for row in result.rows] == [row.received for row in result.rows] == counts
+    assert counts[3] == 0 and (result.end, result.duration_s) == ("stopped", 123.456e-6)
+    check_pins(both.pins(OUT), [replace(one, count=n) for one, n in zip(streams[:3], counts, strict=False)])
+
+
+def dues_of(streams: list[Stream], ticks: int) -> list[list[int]]:
+    """Return the due ticks of each stream's frames, beyond ``ticks``."""
+    wanted = traffic.schedule(streams, 20 + ticks // 80)
+    return [wanted["due"][wanted["stream"] == number].tolist() for number in range(len(streams))]
+
+
 def test_both_ports_start_in_the_same_tick(both: Sent) -> None:
     there = [replace(one, name=f"{one.name}-0", port=IN, interval=Interval(pps=10_000), count=20) for one in MANY[:1]]
     result = both.probe.send([*there, *MANY[:2]]).result()
