@@ -323,7 +323,7 @@ EXCLUDED = {
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
         "agent.keys.Keys.read", "agent.keys.Keys.__init__", "agent.keys.make_keys", "agent.keys.public_key",
         "analysis.calibration.load", "analysis.truth.read", "clock.log.read", "device.registers.load_map",
-        "traffic.network.network.BandwidthTrace.from_file", "capture.run.capture_recording",
+        "traffic.network.network.BandwidthTrace.from_file", "packets.filter.expression.parse", "capture.run.capture_recording",
     ),
     "waits, or calls back, while something runs": (
         "agent.client.AgentClient.pushed",
