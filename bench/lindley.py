@@ -22,7 +22,7 @@ MODELS = ("poisson", "cbr", "step", "onoff", "pareto")  # ``step``: periodic, an
 
 def slot_ns(octets: float, rate: float = LINE_RATE) -> float:
     """Return the time (ns) that a frame of so many octets without FCS takes."""
-    return (octets + OVERHEAD) * 8e9 / rate
+    return float((octets + OVERHEAD) * 8e9 / rate)
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,8 @@ class Hop:
     def traffic(self, until_ns: float, random: np.random.Generator) -> tuple[Floats, Floats]:
         """Return when other frames come, from 0 on, and how long each takes (ns)."""
         count = int(until_ns / self.mean_ns * 1.05) + 2000
-        if self.model == "step":
-            sizes = np.resize(self.sizes, count)
-        else:
-            sizes = random.choice(self.sizes, count)
-        services = slot_ns(sizes, self.rate)
+        sizes = np.resize(self.sizes, count) if self.model == "step" else random.choice(self.sizes, count)
+        services = (sizes + OVERHEAD) * 8e9 / self.rate
         if self.model in ("cbr", "step"):
             between = np.full(count, self.mean_ns)
             between[0] = 0 if self.model == "step" else random.uniform(0, self.mean_ns)
@@ -77,7 +74,7 @@ def passed(arrivals: Floats, hop: Hop, length: int, random: np.random.Generator)
     own = slot_ns(length, hop.rate)
     own_before = own * np.arange(arrivals.shape[1])
     if not hop.load:
-        return np.maximum.accumulate(arrivals - own_before, axis=1) + own_before + own
+        return np.asarray(np.maximum.accumulate(arrivals - own_before, axis=1) + own_before + own)
     times, services = hop.traffic(float(arrivals[:, -1].max()), random)
     work = np.concatenate([[0.0], np.cumsum(services)])
     slack = times - work[:-1]
@@ -89,7 +86,7 @@ def passed(arrivals: Floats, hop: Hop, length: int, random: np.random.Generator)
         between[starts == ends] = -np.inf
         latest = np.concatenate([latest, between.reshape(len(arrivals), -1)], axis=1)
     latest = np.maximum(latest, arrivals - work[places]) - own_before
-    return np.maximum.accumulate(latest, axis=1) + work[places] + own_before + own
+    return np.asarray(np.maximum.accumulate(latest, axis=1) + work[places] + own_before + own)
 
 
 def sent(trains: int, count: int, length: int, hops: Sequence[Hop], random: np.random.Generator) -> Floats:

@@ -119,11 +119,16 @@ def shown(path: str, length: int, kind: str, found: dict[Cell, Counter[str]]) ->
     total = sum(found.values(), Counter[str]())
     name = f"{path}_{length}" + "_beside_60" * (kind != "alone")
     yield Figure(f"capacity_wrong_{name}", total["wrong"], f"of {total['made']} claims", 0)
-    bounds = sum((Counter({(cell.sizes, cell.model, word): number}) for cell, of in found.items() for word, number in of.items()), Counter())
-    worst = max((100 * bounds[sizes, model, "false"] / bounds[sizes, model, "least"] for sizes, model in product(SIZES, MODELS) if bounds[sizes, model, "least"] >= 20), default=0.0)
+    bounds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for cell, counts in found.items():
+        bounds[cell.sizes, cell.model] += counts
+    shares = [100 * of["false"] / of["least"] for of in bounds.values() if of["least"] >= 20]
+    worst = max(shares, default=0.0)
     yield Figure(f"least_false_{name}", worst, f"% of a cell, at the most; {total['false']} of {total['least']}", 5)
     if path in WIDE and length == SHORT:
-        yield Figure(f"capacity_had_{name}", 100 * total["had"] / total["can"], f"% of {total['can']} possible", 90, True)
+        yield Figure(
+            f"capacity_had_{name}", 100 * total["had"] / total["can"], f"% of {total['can']} possible", 90, True
+        )
 
 
 @row("truth")
@@ -144,6 +149,8 @@ def test_capacity(size: Size) -> Iterator[Figure]:
             of = "left_out_" * (model == "step" and path not in WIDE)
             for kind, known, can in claims(cell, experiments, random):
                 counts = found[of + kind][cell]
+                if is_off(known, cell.truth):
+                    note(f"wrong: {of}{kind} {cell}: {known}")
                 counts["made"] += known.bps is not None
                 counts["wrong"] += is_off(known, cell.truth)
                 counts["least"] += known.at_least_bps is not None
@@ -170,7 +177,7 @@ def rates_of(cell: Cell, trains: int, random: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True)
 class Held:
-    """How often intervals held the mean, and how wide they were, in b/s and in widths of Student's of the true scatter."""
+    """Says how often intervals held the mean, and how wide they were, beside Student's of the true scatter (b/s)."""
 
     share: float
     error: float  # Standard deviation of the share, where it is 93 %.
@@ -206,7 +213,7 @@ def test_interval(size: Size) -> Iterator[Figure]:
         found: dict[int, dict[Cell, Held]] = defaultdict(dict)
         for length, sizes, load, count, model in product(LENGTHS, SIZES, LOADS, COUNTS, models):
             cell = Cell(path, length, sizes, load, count, model)
-            frames = cell.count * (length + 24) * load / (np.mean(SIZES[sizes]) + 24)
+            frames = cell.count * (length + 24) * load / (float(np.mean(SIZES[sizes])) + 24)
             rates = rates_of(cell, int(np.clip(1e6 / max(frames, 1), 300, 3000)), random)
             for trains in REPEATS:
                 known = held(rates, float(rates.mean()), cell, trains, experiments, random)
@@ -228,11 +235,19 @@ def widths_of(path: str, trains: int, cells: dict[Cell, Held]) -> Iterator[Figur
         of = [one for cell, one in cells.items() if cell.model in models]
         short = sum(one.share + 3 * one.error < 0.93 for one in of)
         target = SHORT_PARETO if kind else 0
-        yield Figure(f"interval_short{kind}_{name}", short, f"of {len(of)} cells below 93 %", target if is_wide else len(of))
-        yield Figure(f"interval_least{kind}_{name}", 100 * min(one.share for one in of), "%", 85 if is_wide else 60, True)
+        yield Figure(
+            f"interval_short{kind}_{name}", short, f"of {len(of)} cells below 93 %", target if is_wide else len(of)
+        )
+        yield Figure(
+            f"interval_least{kind}_{name}", 100 * min(one.share for one in of), "%", 85 if is_wide else 60, True
+        )
     shares = [one.share for one in cells.values()]
     note(f"{name}: {np.mean(np.array(shares) > 0.99):.1%} of the cells are above 99 %")
-    varied = [one.width / one.ideal for cell, one in cells.items() if cell.model == "poisson" and one.ideal > 0 and is_varied(cell)]
+    varied = [
+        one.width / one.ideal
+        for cell, one in cells.items()
+        if cell.model == "poisson" and one.ideal > 0 and is_varied(cell)
+    ]
     if is_wide:
         yield Figure(f"interval_width_{name}", float(np.median(varied)), "of Student's, varied", WIDTHS[trains])
 

@@ -25,6 +25,7 @@ APART_NS = 100_000  # Frames so far apart met other queues: more than the longes
 OCCASIONS = 2  # At which pairs had the least sum: one alone may be chance.
 CHANCE = 1e-2  # That so many delays are the least, to a tick, and are of frames that were queued: at the most.
 WAIT_LEAST = 3  # Dispersions that some train waited: other frames were many, or long.
+AGREE = 0.004  # To which dispersions of two lengths must agree: a frame between would be far more.
 OCCASIONS_SHORT = 8  # At which a train began without a queue: with so many, in some no frame came between, either.
 
 
@@ -118,13 +119,13 @@ class _Pairs:
 
     @cached_property
     def is_near(self) -> NDArray[np.bool_]:
-        """Which pairs have the least sum of delays, to two ticks."""
+        """The pairs that have the least sum of delays, to two ticks."""
         total = self.delays[0] + self.delays[1]
         return np.asarray(total <= total.min() + NEAR_NS)
 
     @cached_property
     def is_prompt(self) -> NDArray[np.bool_]:
-        """Which pairs have a first frame with the least delay, to a tick."""
+        """The pairs whose first frame has the least delay, to a tick."""
         return np.asarray(self.delays[0] <= self.delays[0].min() + TICK_NS)
 
     def occasions(self, chosen: NDArray[np.bool_]) -> int:
@@ -229,8 +230,12 @@ def together(found: Sequence[tuple[int, Capacity]]) -> list[Capacity]:
     """
     made = [one for _, one in found]
     for (at, (length, one)), (beside, (longer, other)) in product(enumerate(found), repeat=2):
-        if length <= SHORT < longer and _agree(length, one.near_ns, longer, other.near_ns):
-            made[at], made[beside] = _claim(one, length), _claim(other, longer)
+        if length <= SHORT < longer and one.near_ns is not None and other.near_ns is not None:
+            ratio = slot_ns(longer) / slot_ns(length)
+            error_ns = TICK_NS * (1 + ratio)
+            if abs(other.near_ns - ratio * one.near_ns) <= error_ns <= AGREE * other.near_ns:
+                made[at] = _claim(one, length)
+                made[beside] = _claim(replace(other, near_off_ns=error_ns), longer) if other.bps is None else other
     claims = [one for one in made if one.bps is not None]
     least = max((one.at_least_bps or 0.0 for one in made), default=0.0)
     floor = max([least, *(one.low_bps or 0.0 for one in claims)])
@@ -243,15 +248,6 @@ def together(found: Sequence[tuple[int, Capacity]]) -> list[Capacity]:
     if best is None:
         return [replace(one, at_least_bps=least or None) if one.pairs else one for one in made]
     return [one if one.bps or not one.pairs else replace(best, pairs=one.pairs, near=one.near) for one in made]
-
-
-def _agree(length: int, near_ns: float | None, longer: int, longer_ns: float | None) -> bool:
-    """Tell whether dispersions of two lengths are as of one link, and would not be with a frame between, to a tick each."""
-    ratio = slot_ns(longer) / slot_ns(length)
-    error_ns = TICK_NS * (1 + ratio)
-    if near_ns is None or longer_ns is None or 2 * error_ns > slot_ns(MIN_LENGTH):
-        return False
-    return abs(longer_ns - ratio * near_ns) <= error_ns
 
 
 def _claim(one: Capacity, length: int) -> Capacity:
@@ -296,9 +292,7 @@ def _hidden(pairs: _Pairs, length: int) -> str:
     if pairs.is_in_step:
         return f"trains are alike, so frames in step with them may have come between all pairs: {beside}"
     if (found := pairs.occasions(pairs.is_prompt)) < OCCASIONS_SHORT:
-        return (
-            f"only {found} trains began without a queue, {OCCASIONS_SHORT} are needed: send more (--repeat), or {beside}"
-        )
+        return f"only {found} trains began without a queue, {OCCASIONS_SHORT} are needed: send more (--repeat), or {beside}"
     return ""
 
 

@@ -118,7 +118,7 @@ def bounded_mean_interval(
     low, high = low - reach * below * max(1.0, 1 / skew), high + reach * above * max(1.0, skew)
     alike = np.searchsorted(ordered, ordered * (1 + same), side="right") - np.arange(count)
     others = count - int(alike.max())
-    if alike.max() > 1 and (others < OTHERS_LEAST or 2 * others < count and others < OTHERS_MOST):
+    if alike.max() > 1 and (others < OTHERS_LEAST or (2 * others < count and others < OTHERS_MOST)):
         usual = float(ordered[alike.argmax() + alike.max() // 2])
         low = min(low, usual - _credible_mean(usual - ordered, usual - least))
         high = max(high, usual + _credible_mean(ordered - usual, most - usual))

@@ -221,7 +221,7 @@ def _remarks(rows: Sequence[Row]) -> None:
         if said := list(filter(None, [incomplete(row), damage, *row["notes"]])):
             out.print(f"{where}: {'; '.join(said)}", soft_wrap=True, markup=False)
         if doubt:
-            out.print(f"{where}: {doubt}", soft_wrap=True, markup=False)
+            out.print(f"{where}: {doubt}", markup=False)
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")

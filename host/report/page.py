@@ -48,14 +48,15 @@ DEFINITIONS = {
         written into the frame as it leaves.""",
     "Dispersion rate": """
         Of a train of N frames of length L: (N − 1) × 8 × (L + 24) bits over the time from the first arrival to the
-        last; the mean over the trains of a row, with the 95 % interval of that mean
-        (± its longer side). Trains that are all alike leave a share of others, 3 / trains, and so a long interval.
-        Where nothing else is on the way it is the rate at which the train came; with other traffic it is neither the
-        capacity nor what is left of it. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
+        last; the mean over the trains of a row, with the 95 % interval of that mean (± its longer side). Trains that
+        are all alike leave a share of others, 3 / trains, and so a long interval. Where nothing else is on the way it
+        is the rate at which the train came; with other traffic it is neither the capacity nor what is left of it.
+        Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
     "Capacity": """
         Rate of the narrowest link, by the pairs of frames with the least sum of delays: those were not queued, so their
-        distance is what that link takes for a frame (CapProbe, 2004). Given only where several pairs agree and nothing
-        contradicts them; known to one tick of that distance.""",
+        distance is what that link takes for a frame (CapProbe, 2004). Given only where nothing can have come between them:
+        pairs as fast as the line, of the shortest frames, or of two lengths that agree; known to one tick of that
+        distance. Else it is at least what the fastest frames had, or not known.""",
     "On the wire, at the pins": """
         What the simulated wire did is the truth of capacity, delay and loss. The dispersion rate by the times at the
         pins is the same formula over other stamps: it checks the stamps, not the formula.""",

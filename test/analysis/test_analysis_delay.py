@@ -219,9 +219,7 @@ def test_less_than_a_time_between_two_frames_is_no_rate(stamps):
 SLOT_NS = 12304  # Of a frame of 1514 octets at 1 Gb/s.
 
 
-def asked(
-    waits: list[list[int]], slot_ns: int = SLOT_NS, interval_ns: int = SLOT_NS, length: int = 1514
-) -> Capacity:
+def asked(waits: list[list[int]], slot_ns: int = SLOT_NS, interval_ns: int = SLOT_NS, length: int = 1514) -> Capacity:
     """Return the capacity of trains of which each frame waited so long (ns) beside the times of the narrow link."""
     count = len(waits[0])
     place = np.arange(count)
