@@ -18,7 +18,7 @@ BENCHES = {
     "replay": "Replay, sets, and the agent at the device, against models that know the files and the network.",
     "emulator": "The emulated network, against a reference that knows nothing of the gateware, and against theory.",
     "hostile": "Conditions that LiteProbe did not choose: losses, a second host, signals, loaded hops, missing records.",
-    "truth": "Figures that are shown as true, under conditions that LiteProbe did not choose; what can't be known is said.",
+    "truth": "What was false under conditions that nobody here had chosen: figures, files, ends of runs, calls, documents.",
     "boards": "A board at its RGMII pins, with PHYs as they are at power-up, and the margins of its buses on paper.",
     "clock": "The servo in virtual time, and the clock of the simulated probe. Truth is the model's own time.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",

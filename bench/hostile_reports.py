@@ -204,12 +204,10 @@ def renderings(result: TrainResult, waiting_ns: int | None, folder: Path) -> dic
     html = page.page([sweep], content, page.Report())
     way = owd_page.OneWayReport("There", there, [one_way(result, waiting_ns)])
     owd_page.write(folder / "owd.html", [way], content)
-    text = io.StringIO()
-    files.write_csv(text, [sweep])
     tiles = [re.findall(r'class="tile"><b>(.*?)</b>', html)]
     lines = [
         [value for key, value in line.items() if key.partition(".")[0] not in ABOUT]
-        for line in csv.DictReader(io.StringIO(text.getvalue()))
+        for line in csv.DictReader(io.StringIO(files.as_csv([sweep])))
     ]
     json.dumps(files.document([sweep, there], []), allow_nan=False)
     return {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.base.errors import BusyError, LeaseLostError, ProbeError, UsageError
+from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
@@ -44,6 +45,7 @@ OPTIONS = {
 }
 
 
+@validated
 class Probe:
     """A probe, on a board or simulated.
 
@@ -142,7 +144,7 @@ class Probe:
         if not part & self.parts:
             raise UsageError(lacking(self.url, self.parts, part))
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: Seconds) -> None:
         """Let ``seconds`` of the probe's time pass."""
         self.link.wait(seconds)
 
@@ -242,7 +244,7 @@ class Probe:
         self,
         streams: Sequence[Stream],
         receive: int | Mapping[int, int] | None = None,
-        seconds: float | None = None,
+        seconds: Seconds | None = None,
         detach: bool = False,
         latency_range_ns: tuple[int, int] | None = None,
     ) -> Traffic:
@@ -376,6 +378,8 @@ class Probe:
             When the probe has no part that captures, or can't do what is asked for.
         ProbeError
             When the probe, or the way of its blocks, breaks.
+        OutputError
+            When a file could not be written to the end; ``results`` has what came of the rest.
         """
         from liteprobe.host.capture.run import capture_probe  # Its files take a while to load.
 

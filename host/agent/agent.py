@@ -20,12 +20,14 @@ from liteprobe.host.agent.runner import CallbackJob, Runner, Sessions, busy, now
 from liteprobe.host.agent.sockets import Sockets
 from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 
 NS_PER_S = 10**9
 TURN = 64  # Messages that are taken before callbacks, pushes and time limits are looked at again.
 ROLES = {(True, False): 1, (False, False): 2, (False, True): 3}  # By: is a setting, can be watched.
 
 
+@validated
 class Agent:
     """Offers settings and values of a device to measuring scripts.
 

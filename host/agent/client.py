@@ -25,6 +25,7 @@ from liteprobe.host.agent.message import (
     type_of,
 )
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import Seconds, validated
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Description:
     values_port: int  # TCP port that pushes come from.
 
 
+@validated
 class AgentClient:
     """Talks to the agent of a device.
 
@@ -189,7 +191,7 @@ class AgentClient:
         for name in names:
             self._connection.unwatch(_topic(name))
 
-    def pushed(self, seconds: float = 0.0) -> list[Event]:
+    def pushed(self, seconds: Seconds = 0.0) -> list[Event]:
         """Return what was pushed since the last call and within ``seconds`` from now; an `Event` says what is missing.
 
         Raises

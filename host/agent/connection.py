@@ -39,6 +39,7 @@ def mechanism_at(host: str, port: int) -> str | None:
 
 
 FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
+POLL_MOST_S = 10**6  # More milliseconds than ZeroMQ can count, nearly.
 PUSHES_KEPT = 100_000  # Not yet taken by the script.
 
 
@@ -109,7 +110,7 @@ class Connection:
 
     def pushed(self, wait_s: float) -> list[bytes] | None:
         """Return the next message that was pushed; None when none comes in time."""
-        if self._values is None or not self._values.poll(round(wait_s * 1e3)):
+        if self._values is None or not self._values.poll(round(min(wait_s, POLL_MOST_S) * 1e3)):
             return None
         return self._values.recv_multipart()
 

@@ -13,12 +13,14 @@ import zmq
 import zmq.auth
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 
 ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".key", ".key_secret"
 HOW = "make them with 'liteprobe agent keys NAME'"
 
 
+@validated
 @dataclass(frozen=True)
 class Keys:
     """A pair of CURVE keys, each 40 characters of Z85."""
@@ -40,6 +42,7 @@ class Keys:
         return cls(public, secret)
 
 
+@validated
 def public_key(path: Path | str) -> bytes:
     """Return the public key of a file (NAME.key); raises UsageError."""
     return _certificate(Path(path))[0]
@@ -56,6 +59,7 @@ def public_keys(paths: Sequence[Path | str]) -> list[bytes]:
     return found
 
 
+@validated
 def make_keys(name: Path | str) -> tuple[Path, Path]:
     """Make a pair of keys: NAME.key, for others, and NAME.key_secret, which only its owner may read.
 

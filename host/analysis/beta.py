@@ -7,15 +7,23 @@ SciPy has it, too, and is twice as large as all else that a host needs. Stands a
 
 import math
 from itertools import count
+from typing import Annotated
+
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Between, Share, validated
 
 TINY = 1e-300
 PRECISION = 1e-15
 
 
-def incomplete_beta(x: float, a: float, b: float) -> float:
+Shape = Annotated[float, Between(0, 10**9, is_above=True)]  # A larger one takes too many steps.
+
+
+@validated
+def incomplete_beta(x: Share, a: Shape, b: Shape) -> float:
     """Return the regularised incomplete beta function I_x(a, b).
 
-    Raises ValueError when an argument is out of range.
+    Raises DataError when an argument is out of range.
 
     Parameters
     ----------
@@ -32,7 +40,7 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     Source: DLMF 8.17.22 (continued fraction), 8.17.4 (symmetry); W. J. Lentz, Applied Optics 15 (1976), 668.
     """
     if not (0 <= x <= 1 and a > 0 and b > 0):
-        raise ValueError(f"I_{x}({a}, {b}) is not defined: give x from 0 to 1, and a and b above 0")
+        raise DataError(f"I_{x}({a}, {b}) is not defined: give x from 0 to 1, and a and b above 0")
     if x in (0, 1):
         return float(x)
     if x > (a + 1) / (a + b + 2):  # Where the fraction would converge slowly.
@@ -41,7 +49,7 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
     return math.exp(logarithm) / a * _fraction(x, a, b)
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _fraction(x: Share, a: Shape, b: Shape) -> float:
     """Return the continued fraction, from its first convergent on, by the method of Lentz."""
     above, below = 1.0, 1 / (1 - (a + b) * x / (a + 1) or TINY)
     value = below

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from liteprobe.host.analysis.confidence import student
 from liteprobe.host.analysis.rows import Row, shifted
-from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.errors import DataError, UsageError
+from liteprobe.host.base.validate import validated
 
 
 @dataclass(frozen=True)
@@ -37,17 +38,18 @@ class FittedLine:
         return factor * self.slope_error, factor * self.intercept_error
 
 
+@validated
 def fit_line(lengths: NDArray[np.number], delays_ns: NDArray[np.number]) -> FittedLine:
     """Fit a line to delays (ns) against lengths (octets) by least squares.
 
     Source: packet-train paper, section 6.3; standard errors: Draper and Smith, Applied Regression Analysis, 1.4.
 
-    Raises ValueError if there are fewer than two different lengths: they give no line.
+    Raises DataError if there are fewer than two different lengths: they give no line.
     """
     x = np.asarray(lengths, dtype=np.float64)
     y = np.asarray(delays_ns, dtype=np.float64)
     if len(np.unique(x)) < 2:
-        raise ValueError("a line needs two different lengths")
+        raise DataError("a line needs two different lengths")
     x_mean, y_mean = x.mean(), y.mean()  # Centred: no digits are lost to a large offset.
     spread = float(((x - x_mean) ** 2).sum())
     slope = float(((x - x_mean) * (y - y_mean)).sum()) / spread
@@ -94,6 +96,7 @@ class Calibration:
         return json.dumps({"format": "liteprobe-calibration", **asdict(self)}, indent=2) + "\n"
 
 
+@validated
 def load(path: Path) -> Calibration:
     """Return a calibration from a file; raises UsageError when it can't be read, or is none."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.rows import CapacityFigures
 from liteprobe.host.analysis.theory import slot_ns
+from liteprobe.host.base.validate import Between, Length, validated
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,14 @@ AGREE = 0.004  # To which dispersions of two lengths must agree: a frame between
 OCCASIONS_SHORT = 8  # At which a train began without a queue: with so many, in some no frame came between, either.
 
 
-def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhead: int = OVERHEAD) -> float:
+Overhead = Annotated[int, Between(-62, 1000)]
+Count = Annotated[int, Between(1, 2**32 - 1)]
+
+
+@validated
+def dispersion_rate(
+    stamps_ns: NDArray[np.unsignedinteger], length: Length, overhead: Annotated[int, Between(-62, 1000)] = OVERHEAD
+) -> float:
     """Return the dispersion rate of one train (b/s): octets after the first frame, over the time that they took.
 
     With other traffic on the way it is neither the capacity nor what is left of it.
@@ -57,11 +65,18 @@ def dispersion_rate(stamps_ns: NDArray[np.unsignedinteger], length: int, overhea
     return span_rate(len(stamps_ns), int(np.max(stamps_ns)) - int(np.min(stamps_ns)), length, overhead)
 
 
-def span_rate(frames: int, span_ns: int, length: int, overhead: int = OVERHEAD) -> float:
+@validated
+def span_rate(
+    frames: Annotated[int, Between(0)],
+    span_ns: int,
+    length: Length,
+    overhead: Annotated[int, Between(-62, 1000)] = OVERHEAD,
+) -> float:
     """Return the rate (b/s) of so many frames from the first arrival to the last; NaN when there is no time between."""
     return (frames - 1) * 8e9 * (length + overhead) / span_ns if frames > 1 and span_ns > 0 else float("nan")
 
 
+@validated
 def dispersions(stamps_ns: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     """Return the times between consecutive arrivals (ns), shape (frames - 1,)."""
     return np.diff(np.sort(stamps_ns)).astype(np.int64)
@@ -174,8 +189,13 @@ def _pairs(sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], 
     return _Pairs(train, number % count, sent, arrived, np.flatnonzero(follows))
 
 
+@validated
 def pair_capacity(
-    sequences: NDArray[np.int64], count: int, tx_ns: NDArray[np.uint64], rx_ns: NDArray[np.uint64], length: int
+    sequences: NDArray[np.int64],
+    count: Count,
+    tx_ns: NDArray[np.uint64],
+    rx_ns: NDArray[np.uint64],
+    length: Length,
 ) -> Capacity:
     """Return the capacity of a path by the pairs whose sum of delays is the least: those that were not queued.
 
@@ -215,6 +235,7 @@ def pair_capacity(
     return found if reason else _claim(found, length)
 
 
+@validated
 def together(found: Sequence[tuple[int, Capacity]]) -> list[Capacity]:
     """Return what programs of several lengths tell together of the path that all of them took, for each of them.
 

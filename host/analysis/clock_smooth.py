@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import validated
+
 Floats = NDArray[np.float64]
 
 GATE = 5.0  # An edge further off than so many sigma is an outlier.
@@ -44,13 +47,14 @@ class Smoothed:
     is_used: NDArray[np.bool_]  # Edges that agreed with the rest.
 
 
+@validated
 def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model: NoiseModel | None = None) -> Smoothed:
     """Return what all edges together say of the oscillator at each of them.
 
     Source: H. E. Rauch, F. Tung, C. T. Striebel, "Maximum likelihood estimates of linear dynamic systems",
     AIAA Journal 3 (1965), equations 3.28 to 3.32, for phase, rate and drift.
 
-    Raises ValueError if there are fewer than three edges, or they are not in the order of time.
+    Raises DataError if there are fewer than three edges, or they are not in the order of time.
 
     Parameters
     ----------
@@ -66,9 +70,9 @@ def smooth(time_s: Floats, phase_ns: Floats, has_qerr: NDArray[np.bool_], model:
     model = model or NoiseModel()
     count = len(time_s)
     if count < 3:
-        raise ValueError(f"smoothing needs three edges or more, not {count}")
+        raise DataError(f"smoothing needs three edges or more, not {count}")
     if (np.diff(time_s) <= 0).any():
-        raise ValueError("the edges are not in the order of time")
+        raise DataError("the edges are not in the order of time")
     variance = model.white_ns**2 + model.quantum_ns**2 / 12 + np.where(has_qerr, 0.0, model.sawtooth_ns**2 / 12)
     forward = _Forward(model, count)
     forward.run(np.asarray(time_s, np.float64), np.asarray(phase_ns, np.float64), np.asarray(variance, np.float64))
@@ -172,11 +176,11 @@ class Correction:
 
         Between edges the error is a straight line: the servo changes its rate a few milliseconds after an edge, by
         parts of a ppb when it is locked.
-        Raises ValueError if a stamp lies outside the log.
+        Raises DataError if a stamp lies outside the log.
         """
         relative = (np.asarray(stamps_ns).astype(np.int64) - self.origin_ns).astype(np.float64)
         if len(relative) and (relative.min() < self.at_ns[0] or relative.max() > self.at_ns[-1]):
-            raise ValueError("a stamp lies outside the log of the PPS: log from before the first to after the last one")
+            raise DataError("a stamp lies outside the log of the PPS: log from before the first to after the last one")
         return np.asarray(np.interp(relative, self.at_ns, self.error_ns), np.float64)
 
 

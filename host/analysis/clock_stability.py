@@ -7,11 +7,14 @@ Stands alone: the figures are a script's to take, without the plots.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.base import extras
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Between, validated
 
 with extras.named():
     import allantools
@@ -19,6 +22,9 @@ with extras.named():
 Floats = NDArray[np.float64]
 LOCKED = "locked"
 LEAST = 4  # Edges from which there is a deviation at all.
+
+
+Period = Annotated[float, Between(1, 10**15)]
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,13 @@ class Stability:
     edges: int  # That it was computed from.
 
 
+@validated
 def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
     """Return the longest run of edges in which no period is missing; of those at which the clock was locked, where any was."""
+    if not len(index) or len(states) not in (0, len(index)):
+        raise DataError(
+            f"{len(index)} edges have {len(states)} states: give a state for each edge, and one edge or more"
+        )
     is_locked = np.array([state == LOCKED for state in states], bool)
     if is_locked.any():
         # A run of another state is as good as a missing edge.
@@ -46,13 +57,14 @@ def longest_run(index: NDArray[np.int64], states: Sequence[str] = ()) -> slice:
     return slice(int(starts[longest]), int(ends[longest]))
 
 
-def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
+@validated
+def allan_deviation(phase_ns: Floats, period_ns: Period) -> Stability:
     """Return the overlapping Allan deviation of a phase.
 
     Source: D. A. Howe, D. W. Allan, J. A. Barnes, "Properties of signal sources and measurement methods" (1981), as
     computed by allantools.
 
-    Raises ValueError if there are fewer than four edges.
+    Raises DataError if there are fewer than four edges.
 
     Parameters
     ----------
@@ -62,7 +74,7 @@ def allan_deviation(phase_ns: Floats, period_ns: float) -> Stability:
         Between two edges.
     """
     if len(phase_ns) < LEAST:
-        raise ValueError(f"an Allan deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
+        raise DataError(f"an Allan deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
     tau_s, deviation, error, _ = allantools.oadev(
         np.asarray(phase_ns, np.float64) * 1e-9, rate=1e9 / period_ns, data_type="phase", taus="octave"
     )
@@ -83,19 +95,20 @@ class Wander:
     mtie_ns: Floats
 
 
-def wander(phase_ns: Floats, period_ns: float) -> Wander:
+@validated
+def wander(phase_ns: Floats, period_ns: Period) -> Wander:
     """Return time deviation and MTIE of a phase.
 
     Source: ITU-T G.810 (08/96), appendix II.3 (TDEV) and II.5 (MTIE), as computed by allantools.
 
-    Raises ValueError if there are fewer than four edges.
+    Raises DataError if there are fewer than four edges.
 
     Parameters
     ----------
     phase_ns, period_ns : as of `allan_deviation`.
     """
     if len(phase_ns) < LEAST:
-        raise ValueError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
+        raise DataError(f"a time deviation needs {LEAST} edges in a row or more, not {len(phase_ns)}")
     rate, phase_s = 1e9 / period_ns, np.asarray(phase_ns, np.float64) * 1e-9
     tau_s, deviation, error, _ = allantools.tdev(phase_s, rate=rate, data_type="phase", taus="octave")
     window_s, mtie, _, _ = allantools.mtie(phase_s, rate=rate, data_type="phase", taus="octave")

@@ -6,11 +6,14 @@ import math
 from bisect import bisect_left, bisect_right
 from functools import cache
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis.beta import incomplete_beta
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Between, Percent, Share, validated
 
 NEWTON_STEPS = 100
 PRECISION = 1e-14
@@ -21,11 +24,12 @@ OTHERS_LEAST = 8  # Values that are not as most: so many show what such values a
 OTHERS_MOST = 20  # And so many, how many they are.
 
 
+@validated
 @cache
-def student(probability: float, freedom: int) -> float:
+def student(probability: Share, freedom: Annotated[int, Between(1, 10**9)]) -> float:
     """Return the quantile of Student's t distribution.
 
-    Raises ValueError when an argument is out of range.
+    Raises DataError when an argument is out of range.
 
     Parameters
     ----------
@@ -38,9 +42,7 @@ def student(probability: float, freedom: int) -> float:
     above 0 and the normal quantile lies below it, so that every step comes closer from below.
     """
     if not (0.5 <= probability < 1 and freedom >= 1):
-        raise ValueError(
-            f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more"
-        )
+        raise DataError(f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more")
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
     quantile = NormalDist().inv_cdf(probability)
     for _ in range(NEWTON_STEPS):
@@ -53,7 +55,8 @@ def student(probability: float, freedom: int) -> float:
     return quantile
 
 
-def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tuple[float, float]:
+@validated
+def mean_interval(values: NDArray[np.floating], confidence: Share = 0.95) -> tuple[float, float]:
     """Return the interval of the mean, by Student's t about a mean mended for skewness; NaN for fewer than two values.
 
     Limits: it knows the scatter of the sample only, not an error that all values share.
@@ -73,7 +76,7 @@ def mean_interval(values: NDArray[np.floating], confidence: float = 0.95) -> tup
 
 
 @cache
-def greatest_share(found: int, count: int, confidence: float = 0.95) -> float:
+def _greatest_share(found: int, count: int, confidence: float = 0.95) -> float:
     """Return the greatest share of all that is credible where ``found`` of ``count`` are such (0 to 1).
 
     Source: Clopper and Pearson, Biometrika 26 (1934); of none it is 1 - (1 - confidence)^(1 / count), some 3 / count.
@@ -85,6 +88,7 @@ def greatest_share(found: int, count: int, confidence: float = 0.95) -> float:
     return high
 
 
+@validated
 def bounded_mean_interval(
     values: NDArray[np.floating], least: float, most: float, same: float = 0.0
 ) -> tuple[float, float]:
@@ -128,11 +132,12 @@ def bounded_mean_interval(
 def _credible_mean(parts: NDArray[np.floating], most: float) -> float:
     """Return the greatest credible mean of parts that are 0, or less, but for some, and ``most`` at the most."""
     count, some = len(parts), np.sort(parts[parts > 0])[::-1]
-    shares = [greatest_share(found, count) for found in range(len(some) + 1)]
+    shares = [_greatest_share(found, count) for found in range(len(some) + 1)]
     return shares[0] * max(most, 0.0) + float(np.dot(np.diff(shares), some))
 
 
-def percentile_interval(values: NDArray[np.number], percent: float, confidence: float = 0.95) -> tuple[float, float]:
+@validated
+def percentile_interval(values: NDArray[np.number], percent: Percent, confidence: Share = 0.95) -> tuple[float, float]:
     """Return the interval of a percentile, whatever the distribution: two values of the sample.
 
     NaN at an end that the sample is too small to bound.

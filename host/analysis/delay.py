@@ -8,9 +8,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Percent, validated
+
 JITTER_BLOCK = 256
 
 
+@validated
 def owd(tx_stamps_ns: NDArray[np.uint64], rx_stamps_ns: NDArray[np.uint64]) -> NDArray[np.int64]:
     """One-way delay: arrival minus departure of each packet, SFD to SFD.
 
@@ -24,6 +28,7 @@ def owd(tx_stamps_ns: NDArray[np.uint64], rx_stamps_ns: NDArray[np.uint64]) -> N
     return (rx_stamps_ns.astype(np.uint64) - tx_stamps_ns.astype(np.uint64)).astype(np.int64)
 
 
+@validated
 def ipdv(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """IP packet delay variation: the delay of each packet less that of the packet sent before it.
 
@@ -47,6 +52,7 @@ def ipdv(sequences: NDArray[np.integer], owd_ns: NDArray[np.int64]) -> NDArray[n
     return pairs
 
 
+@validated
 def pdv(owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Packet delay variation: the delay of each packet over the least of the stream.
 
@@ -64,15 +70,16 @@ def pdv(owd_ns: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Raises
     ------
-    ValueError
+    DataError
         If the stream is empty: it has no least delay.
     """
     if not len(owd_ns):
-        raise ValueError("an empty stream has no least delay")
+        raise DataError("an empty stream has no least delay")
     over_least: NDArray[np.int64] = owd_ns - owd_ns.min()
     return over_least
 
 
+@validated
 def interarrival_jitter(owd_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     """Interarrival jitter of RTP: the smoothed size of the change of delay from arrival to arrival.
 
@@ -102,11 +109,14 @@ def interarrival_jitter(owd_ns: NDArray[np.int64]) -> NDArray[np.float64]:
     return jitter
 
 
-def percentile(values: NDArray[np.number], percent: float) -> float:
+@validated
+def percentile(values: NDArray[np.number], percent: Percent) -> float:
     """Return the least observed value that at least ``percent`` of the sample do not exceed.
 
     Source: RFC 2330, section 11.3 (empirical distribution function).
     """
+    if not len(values):
+        raise DataError("an empty sample has no percentile: give one value or more")
     # In fractions: 99.9 % of 1000 is 999, where doubles make it a little more.
     rank = max(1, math.ceil(Fraction(str(percent)) * len(values) / 100))
     return float(np.partition(values, rank - 1)[rank - 1])

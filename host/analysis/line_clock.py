@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import validated
 
 COUNT_WRAP = 1 << 32
 UNIFORM = 12**0.5  # A tick over this is the standard deviation of a stamp that knows only its tick.
@@ -79,20 +81,22 @@ class LineClock:
         return np.asarray(np.where(is_clear & self.is_resolved, past, TICK_NS / 2), np.float64)
 
 
+@validated
 def unwrap(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return counts of 32 bits as whole numbers that don't wrap, by the time that passed; shape (latches,).
 
-    Raises ValueError if neighbours are a day or more apart: then the time can't tell how often the count wrapped.
+    Raises DataError if neighbours are a day or more apart: then the time can't tell how often the count wrapped.
     """
     counts, times = np.asarray(counts).astype(np.int64), np.asarray(now_ns).astype(np.int64)
     passed = np.diff(times)
     if len(passed) and (np.abs(passed) * LARGEST_RATE_PPM * 1e-6 / TICK_NS > COUNT_WRAP / 2).any():
-        raise ValueError("latches are too far apart to count the ticks between them: latch at least once an hour")
+        raise DataError("latches are too far apart to count the ticks between them: latch at least once an hour")
     steps = np.mod(np.diff(counts), COUNT_WRAP)
     steps += COUNT_WRAP * np.round((passed / TICK_NS - steps) / COUNT_WRAP).astype(np.int64)
     return np.concatenate([counts[:1], counts[:1] + np.cumsum(steps)])
 
 
+@validated
 def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
     """Fit the clock of a line to latches of its count.
 
@@ -100,7 +104,7 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
     greatest residual is then closer than that of the least squares. Where residuals are larger than any tick leaves (a clock
     that was slewed meanwhile), least squares it is.
 
-    Raises ValueError if there are fewer than three latches, or two that are alike: the line's clock stood still.
+    Raises DataError if there are fewer than three latches, or two that are alike: the line's clock stood still.
 
     Parameters
     ----------
@@ -111,10 +115,10 @@ def fit(counts: NDArray[np.integer], now_ns: NDArray[np.integer]) -> LineClock:
     """
     times = np.asarray(now_ns).astype(np.int64)
     if len(times) < 3:
-        raise ValueError(f"a line clock needs three latches or more, not {len(times)}")
+        raise DataError(f"a line clock needs three latches or more, not {len(times)}")
     ticks = unwrap(counts, times)
     if (np.diff(ticks) <= 0).any():
-        raise ValueError("the count of the line stands still: is its link up?")
+        raise DataError("the count of the line stands still: is its link up?")
     middle = len(ticks) // 2
     x = (ticks - ticks[middle]).astype(np.float64)
     y = (times - times[middle]).astype(np.float64) - TICK_NS * x + TICK_NS / 2  # Small: 8 ns a tick are taken out.

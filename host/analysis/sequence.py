@@ -3,25 +3,35 @@
 """Counts loss, duplication and reordering, from the sequence numbers in order of arrival."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.validate import Between, validated
+
 Integers = NDArray[np.int64]
 
 
-def arrivals(sequences: NDArray[np.integer], sent: int) -> Integers:
+@validated
+def arrivals(sequences: NDArray[np.integer], sent: Annotated[int, Between(0, 2**28)]) -> Integers:
     """Return how often each packet arrived, shape (sent,): 0 lost, 1 once, more: duplicated.
 
     Source: RFC 5560, section 3.2; loss: RFC 7680, section 2.
 
-    Raises ValueError if a sequence number was never sent.
+    Raises DataError if a sequence number was never sent.
     """
+    if len(sequences) and int(sequences.min()) < 0:
+        raise DataError(f"sequence {int(sequences.min())} is below 0: give sequence numbers from 0")
+    if len(sequences) and int(sequences.min()) < 0:
+        raise DataError(f"sequence {int(sequences.min())} is below 0: give numbers from 0")
     if len(sequences) and int(sequences.max()) >= sent:
-        raise ValueError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")
+        raise DataError(f"sequence {int(sequences.max())} arrived, but {sent} frames were sent")
     return np.bincount(sequences.astype(np.int64), minlength=sent).astype(np.int64)
 
 
+@validated
 def in_time(owd_ns: Integers, waiting_time_ns: int | None) -> NDArray[np.bool_]:
     """Return which packets came within T_max, shape (packets,); the others are lost. None: no limit.
 
@@ -30,6 +40,7 @@ def in_time(owd_ns: Integers, waiting_time_ns: int | None) -> NDArray[np.bool_]:
     return np.full(len(owd_ns), True) if waiting_time_ns is None else owd_ns <= waiting_time_ns
 
 
+@validated
 def first_arrivals(sequences: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return which rows are the first arrival of their packet, shape (rows,)."""
     is_first = np.full(len(sequences), False)
@@ -70,6 +81,7 @@ class Reordering:
         return np.array(stored, dtype=np.int64)
 
 
+@validated
 def reordering(sequences: NDArray[np.integer]) -> Reordering:
     """Find the reordered packets of a stream.
 

@@ -3,24 +3,32 @@
 """Computes what an Ethernet link can carry, from frame lengths in octets without FCS (60 to 9000)."""
 
 import math
+from typing import Annotated
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD
+from liteprobe.host.base.validate import Between, Length, Rate, Share, validated
 
 MAC_HEADER = 14
 UDP_HEADERS = 42  # MAC 14, IPv4 20, UDP 8.
 
 
-def slot_ns(length: int, line_rate_bps: float = LINE_RATE_BPS) -> float:
+MEAN_MOST = 10**6  # Frames, from which on a train is as one without an end.
+
+
+@validated
+def slot_ns(length: Length, line_rate_bps: Rate = LINE_RATE_BPS) -> float:
     """Return the time (ns) from SFD to SFD of frames back to back."""
     return 8e9 * (length + OVERHEAD) / line_rate_bps
 
 
-def frames_per_second(length: int, line_rate_bps: float = LINE_RATE_BPS) -> float:
+@validated
+def frames_per_second(length: Length, line_rate_bps: Rate = LINE_RATE_BPS) -> float:
     """Return the greatest frame rate of the link (1/s)."""
     return line_rate_bps / (8 * (length + OVERHEAD))
 
 
-def share(length: int, octets: int) -> float:
+@validated
+def share(length: Length, octets: Annotated[int, Between(0)]) -> float:
     """Return which part of the link ``octets`` of each frame are, when frames go back to back (0 to 1).
 
     ``octets`` is ``length`` for the frame, length + 4 with its FCS, length - 14 for IP, length - 42 for UDP payload.
@@ -28,7 +36,8 @@ def share(length: int, octets: int) -> float:
     return octets / (length + OVERHEAD)
 
 
-def utilisation(length: int, interval_ns: float | None, line_rate_bps: float = LINE_RATE_BPS) -> float:
+@validated
+def utilisation(length: Length, interval_ns: Rate | None, line_rate_bps: Rate = LINE_RATE_BPS) -> float:
     """Return octets on the wire over octets that the link could carry (0 to 1).
 
     Parameters
@@ -41,7 +50,8 @@ def utilisation(length: int, interval_ns: float | None, line_rate_bps: float = L
     return 1.0 if interval_ns is None else slot_ns(length, line_rate_bps) / interval_ns
 
 
-def asymptotic_dispersion_rate(capacity_bps: float, load: float, input_rate_bps: float) -> float:
+@validated
+def asymptotic_dispersion_rate(capacity_bps: Rate, load: Share, input_rate_bps: Rate) -> float:
     """Return the dispersion rate (b/s) of an endless train through one hop with other traffic: not its capacity.
 
     Source: Dovrolis, Ramanathan, Moore, INFOCOM 2001, section III.
@@ -58,7 +68,8 @@ def asymptotic_dispersion_rate(capacity_bps: float, load: float, input_rate_bps:
     return capacity_bps / (1 + load * capacity_bps / input_rate_bps)
 
 
-def expected_dispersion_rate(capacity_bps: float, load: float, count: int) -> float:
+@validated
+def expected_dispersion_rate(capacity_bps: Rate, load: Share, count: Annotated[int, Between(1)]) -> float:
     """Return the mean dispersion rate (b/s) of trains of ``count`` frames through one hop of the rate of the line.
 
     Between the first frame and the last, K frames of other traffic come, Poisson with mean ``load`` (count - 1), and
@@ -78,11 +89,14 @@ def expected_dispersion_rate(capacity_bps: float, load: float, count: int) -> fl
     mean = load * (count - 1)
     if not mean:
         return capacity_bps
+    if mean > MEAN_MOST:
+        return asymptotic_dispersion_rate(capacity_bps, load, capacity_bps)
     most = math.ceil(mean + 40 * math.sqrt(mean) + 40)
     chances = (math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(most))
     return capacity_bps * math.fsum(chance / (1 + k / (count - 1)) for k, chance in enumerate(chances))
 
 
-def tick_error(length: int, count: int) -> float:
+@validated
+def tick_error(length: Length, count: Annotated[int, Between(1)]) -> float:
     """Return the relative error of a train's capacity when its dispersion is off by one octet time (8 ns at 1 Gb/s)."""
     return 1 / ((count - 1) * (length + OVERHEAD)) if count > 1 else float("inf")

@@ -12,6 +12,7 @@ from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS
 from liteprobe.host.analysis import capacity
 from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.validate import validated
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
 _OCTETS = [(name, "u1") for name in ("port", "direction", "fate", "flags")]
@@ -21,6 +22,7 @@ OUT, IN = 0, 1
 DELIVERED, DUPLICATE = 0, 3
 
 
+@validated
 def read(path: Path) -> NDArray[np.void]:
     """Return the rows of a truth file, shape (rows,), of ``TRUTH_DTYPE``; a row still being written is left out."""
     try:

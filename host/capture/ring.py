@@ -64,6 +64,7 @@ class CaptureRing:
         if CHANNEL_MEMORY not in registers.memory_names:
             raise UsageError("this probe captures nothing: use one that was built with --preset monitor or tester")
         self._registers = registers
+        self._keeps = [name for name in registers.names if name.endswith("_monitor_keep")]
         self.blocks = registers.read(RING_BLOCKS)
         self._address = registers.read(RING_ADDRESS)
 
@@ -89,7 +90,11 @@ class CaptureRing:
             raise ProbeError("the probe doesn't take its channels: is another capture running? Try again")
 
     def stop(self, wait: Callable[[float], None] | None = None) -> None:
-        """Take no more frames, and wait until the blocks that are open are closed."""
+        """Take no more frames, and wait until the blocks that are open are closed.
+
+        Ports let go first: what they have counted as kept is in the ring, or counted as dropped.
+        """
+        self._registers.write_many(dict.fromkeys(self._keeps, 0))
         self._registers.write_many({ENABLE: 0})
         for _ in range(CLOSE_TRIES if wait else 0):
             if not self._registers.read(RUNNING):

@@ -1,28 +1,39 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a capture, of a probe or of a recording, until what was asked for has come."""
+"""Runs a capture, of a probe or of a recording, until what was asked for has come.
+
+What a recording does without (links, rings, filters) is loaded only where it is used: else that takes longer than a million
+frames.
+"""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from liteprobe.host.base import extras, interrupt
-from liteprobe.host.base.errors import UsageError
-from liteprobe.host.capture import live
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.output import OutputError, words_of
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
-from liteprobe.host.capture.ring import CaptureRing, clear_filter, write_filter
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
 from liteprobe.host.capture.sources import BlockSource, RecordedSource
-from liteprobe.host.capture.trigger import ProbeTrigger, Trigger, free_channel
 from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
-from liteprobe.host.clock.clock import ClockWatch
-from liteprobe.host.packets.filter.expression import Passes, fit_trigger, parse
-from liteprobe.host.packets.filter.libpcap import FrameFilter
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture import live
+    from liteprobe.host.capture.trigger import Trigger
+    from liteprobe.host.packets.batch import Batch
+    from liteprobe.host.packets.filter.expression import Passes
 
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2
@@ -42,6 +53,9 @@ class CaptureCompanion(Protocol):
 
     def is_wanted(self) -> bool:
         """Return whether the capture is to go on; called again and again from its start on."""
+
+    def stop(self) -> None:
+        """Bring what it does to an end, because a signal came; `is_wanted` says when nothing more can come of it."""
 
 
 @dataclass
@@ -68,16 +82,23 @@ def capture_probe(
     remark: Remark | None = None,
     companion: CaptureCompanion | None = None,
 ) -> CaptureResult:
-    """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken."""
+    """Capture what a probe sees, as `Probe.capture` says; at the first Ctrl-C what is on its way is still taken.
+
+    Raises OutputError, which has the result, when files could not be written to the end; beside a companion, ``failed`` says so.
+    """
+    from liteprobe.host.capture.ring import CaptureRing
+
     CaptureRing(probe.registers)  # Refuses a probe that captures nothing.
     trigger = _trigger(request)
     _remark_differences(request, remark)
     with ExitStack() as stack:
         setup = _live(probe, request, stack, remark)
         setup.companion = companion
-        return _run(request, setup, trigger, progress, stack)
+        found = _run(request, setup, trigger, progress, stack)
+    return found if companion else _checked(found)
 
 
+@validated
 def capture_recording(
     path: Path, request: CaptureRequest, progress: Progress | None = None, remark: Remark | None = None
 ) -> CaptureResult:
@@ -97,7 +118,13 @@ def capture_recording(
         passes=request.passing.passes() if request.passing else None,
     )
     with ExitStack() as stack:
-        return _run(request, setup, trigger, progress, stack)
+        return _checked(_run(request, setup, trigger, progress, stack))
+
+
+def _checked(found: CaptureResult) -> CaptureResult:
+    if found.failed:
+        raise OutputError(found.failed, [found])
+    return found
 
 
 def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
@@ -110,12 +137,20 @@ def _remark_differences(request: CaptureRequest, remark: Remark | None) -> None:
 def _trigger(request: CaptureRequest) -> Trigger | None:
     if not request.firing:
         return None
+    from liteprobe.host.capture.trigger import Trigger
+
     before_ns = BEFORE_NS if request.before_ns is None else request.before_ns
     return Trigger(request.firing.matches, before_ns, request.after_ns)
 
 
 def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, remark: Remark | None) -> Setup:
     """Return a capture from a probe that has its settings and has started."""
+    from liteprobe.host.capture import live
+    from liteprobe.host.capture.ring import clear_filter, write_filter
+    from liteprobe.host.capture.trigger import ProbeTrigger, free_channel
+    from liteprobe.host.clock.clock import ClockWatch
+    from liteprobe.host.packets.filter.expression import fit_trigger, parse
+
     wanted = request.wanted
     transport = live.open_transport(probe, request.transport, wanted.channels, stack)
     if transport.remark and remark:
@@ -160,34 +195,112 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
 def _run(
     request: CaptureRequest, setup: Setup, trigger: Trigger | None, progress: Progress | None, stack: ExitStack
 ) -> CaptureResult:
-    """Run; close the files whatever happens."""
-    sinks: list[Any] = [*setup.companion.sinks] if setup.companion else []
-    pcapng = raw = None
+    """Run; close the files whatever happens. One that can't be written ends by itself, and the others go on."""
+    files: list[OutputFile] = []
+    pcapng: PcapngWriter | None = None
     header_files: list[Path] = []
     if request.write:
-        frames_to = stack.enter_context(closing(Output(Path(request.write))))
-        pcapng = PcapngWriter(frames_to, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
-        sinks.append(pcapng)
+        written = Output(Path(request.write))
+        files.append(OutputFile(written.name, written.close, lambda: written.parts))
+        stack.callback(files[-1].close)
+        pcapng = PcapngWriter(written, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        files[-1].sink = pcapng
     if request.headers:
         with extras.named():
             from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
         headers = HeaderWriter(Path(request.headers), {"liteprobe": setup.comment}, setup.shift_ns)
         header_files = headers.paths
-        stack.callback(headers.close)
-        sinks.append(headers)
+        files.append(OutputFile(str(request.headers), headers.close, lambda: headers.written, headers, of_headers=True))
+        stack.callback(files[-1].close)
     if request.blocks:
-        raw = stack.enter_context(closing(Output(Path(request.blocks))))
+        blocks = Output(Path(request.blocks))
+        files.append(OutputFile(blocks.name, blocks.close, blocks=blocks))
+        stack.callback(files[-1].close)
     choice = Selection(setup.passes, trigger, request.count)
+    sinks = [*(setup.companion.sinks if setup.companion else ()), *(one for one in files if one.sink)]
     capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
-    signal = _loop(request.duration_s, setup, capture, raw)
+    try:
+        signal = _loop(request.duration_s, setup, capture, files)
+    except interrupt.Interrupted as second:  # While what was on its way was taken.
+        second.args = (
+            f"{second}; {capture.frames:,} frames were written, and what was still to come of the probe is lost",
+        )
+        raise
     counts = _counts(capture, choice) | setup.finish()
     if pcapng:
-        pcapng.close(_statistics(setup, counts))
-    return CaptureResult(counts, signal, header_files)
+        statistics = _statistics(setup, counts)
+        files[0].attempt(lambda: pcapng.close(statistics))
+    for one in files:
+        one.close()
+    counts["unwritten"] = {one.name: one.unwritten for one in files if one.error}
+    return CaptureResult(counts, signal, header_files, tuple(one.words() for one in files if one.error))
 
 
-def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: Output | None) -> int:
-    """Take blocks until the end; the first Ctrl-C ends the capture, and what is on its way is still taken.
+class OutputFile:
+    """A file of a capture that ends by itself where it can't be written: the others go on.
+
+    Parameters
+    ----------
+    held : callable or None
+        Returns the frames that are in it; None: it holds blocks.
+    sink : Sink or None
+        Writes records into it.
+    of_headers : bool
+        It takes only frames that have a header.
+    blocks : Output or None
+        Takes blocks as they come.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        close: Callable[[], None],
+        held: Callable[[], int] | None = None,
+        sink: Sink | None = None,
+        of_headers: bool = False,
+        blocks: Output | None = None,
+    ) -> None:
+        self.name, self.sink, self.blocks = name, sink, blocks
+        self.error = ""  # Why it has ended; empty: it has not.
+        self._close, self._held, self._of_headers = close, held, of_headers
+        self._came = 0
+
+    def write(self, batch: Batch) -> None:
+        """Take records."""
+        sink = self.sink
+        assert sink
+        self._came += int(np.count_nonzero(batch.has_header if self._of_headers else ~batch.is_gap))
+        self.attempt(lambda: sink.write(batch))
+
+    def attempt(self, act: Callable[[], object]) -> None:
+        """Have something written, unless the file has ended; where that fails it ends now."""
+        if self.error:
+            return
+        try:
+            act()
+        except (ProbeError, OSError) as error:
+            self.error = words_of(error) if isinstance(error, OSError) else str(error)
+            self.close()
+
+    def close(self) -> None:
+        """Close it; closing twice is harmless."""
+        try:
+            self._close()
+        except (ProbeError, OSError) as error:
+            self.error = self.error or (words_of(error) if isinstance(error, OSError) else str(error))
+
+    @property
+    def unwritten(self) -> int | None:
+        """Frames that came and are not in it; None: it holds blocks, so nobody has counted."""
+        return self._came - self._held() if self._held else None
+
+    def words(self) -> str:
+        """Return why it has ended, and what is missing in it."""
+        return f"{self.error} ({self.unwritten:,} frames are missing in it)" if self._held else self.error
+
+
+def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, files: Sequence[OutputFile]) -> int:
+    """Take blocks until the end, or until no file takes any more; the first Ctrl-C ends it, and what is on its way is still taken.
 
     Returns the signal that ended it, or 0.
     """
@@ -196,9 +309,13 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: 
     is_stopping = False
     with interrupt.stop_requests() as request:
         for blocks, lengths in setup.source.batches():
-            if raw and len(blocks):
-                raw.write(blocks.reshape(-1))
+            for one in files if len(blocks) else ():
+                if raw := one.blocks:
+                    one.attempt(partial(raw.write, blocks.reshape(-1)))
             capture.take(blocks, lengths)
+            if not setup.companion and all(one.error for one in files):
+                setup.source.stop()
+                return 0
             if len(blocks):
                 came_s = setup.clock_s()
             elif capture.is_enough and setup.clock_s() - came_s >= QUIET_S:
@@ -206,10 +323,16 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, raw: 
             if capture.is_done:
                 setup.source.stop()
                 return 0
+            if is_stopping:
+                continue
             is_over = ends_s is not None and setup.clock_s() >= ends_s
-            if not is_stopping and setup.companion:
+            if setup.companion:
+                if request.is_made:
+                    setup.companion.stop()  # Frames are on their way: the capture ends behind them.
                 is_over |= not setup.companion.is_wanted()
-            if not is_stopping and (request.is_made or is_over):
+            elif request.is_made:
+                is_over = True
+            if is_over:
                 is_stopping = True
                 setup.source.stop()
     capture.finish()
@@ -220,8 +343,8 @@ def _counts(capture: CaptureSession, choice: Selection) -> dict[str, Any]:
     """Return what became of everything, by name."""
     found: dict[str, Any] = {"frames": capture.frames, "octets": capture.octets, "filtered": capture.filtered}
     found |= asdict(capture.decoder.counters) | {"disordered": capture.merger.disordered}
-    if isinstance(choice.passes, FrameFilter):
-        found["filter_cut"] = choice.passes.cut
+    if (cut := getattr(choice.passes, "cut", None)) is not None:  # Of libpcap's filter alone.
+        found["filter_cut"] = cut
     if choice.trigger:
         trigger = choice.trigger
         found |= {"trigger_stamp": trigger.stamp, "before_given_up": trigger.given_up, "before_ns": trigger.reach_ns}

@@ -2,23 +2,29 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Takes a capture from its blocks to its files: decodes, chooses, brings channels into order, hands on, counts."""
 
+from __future__ import annotations
+
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.capture.decode import BlockDecoder, Blocks
-from liteprobe.host.capture.trigger import Trigger
-from liteprobe.host.packets.batch import Batch, empty_batch, joined
-from liteprobe.host.packets.filter.expression import Passes
+from liteprobe.host.packets.batch import Batch, joined
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture.trigger import Trigger
+    from liteprobe.host.packets.filter.expression import Passes
 
 #: How far channels may be apart (ns): a block is held open for some milliseconds, and asked for again when it gets lost.
 WINDOW_NS = 10_000_000
 #: Most that is held back (words, 16 MB): six times what two ports at line rate bring in a window. It bounds memory where
 #: stamps stand still.
 HELD_WORDS = 1 << 22
+PIECES = 64  # Batches held as they came, after which they become one.
 
 
 class Merger:
@@ -30,46 +36,70 @@ class Merger:
     def __init__(self, window_ns: int = WINDOW_NS) -> None:
         self.window_ns = window_ns
         self.disordered = 0  # Records that came too late for their place: they are handed on behind it.
-        self._held = empty_batch()
+        self._held: deque[Batch] = deque()  # In order; the words of what was handed on of them are kept as well.
         self._last = 0
 
     @property
     def held(self) -> int:
         """Frames that are held back."""
-        return int(np.count_nonzero(~self._held.is_gap))
+        return sum(int(np.count_nonzero(~batch.is_gap)) for batch in self._held)
 
-    def push(self, batch: Batch) -> Batch:
-        """Take some records, and return those, of these and of earlier ones, that are due, in order."""
+    @property
+    def held_words(self) -> int:
+        """Words that are kept for what is held back."""
+        return sum(len(batch.words) for batch in self._held)
+
+    def push(self, batch: Batch) -> list[Batch]:
+        """Take some records, and return those, of these and of earlier ones, that are due, in order.
+
+        Those in order, as nearly always, are handed on as they are, without a copy.
+        """
         if not len(batch):
-            return batch
-        found = self._sorted(batch)
-        stamps = found.stamp
+            return []
+        stamps = batch.stamp
+        in_order = not self._held or stamps[0] >= self._held[-1].heads["stamp"][-1]
+        self._held.append(batch)
+        if not in_order or (stamps[1:] < stamps[:-1]).any():
+            self._put_in_order()
         # A window before the newest; stamps are unsigned.
-        due = int(np.searchsorted(stamps, np.uint64(max(int(stamps[-1]) - self.window_ns, 0)), side="right"))
-        # What is held is copied, so that the octets of what is handed on needn't be kept.
-        self._held = found.select(slice(due, None)).compact()
-        if len(self._held.words) > HELD_WORDS:
-            due += len(self._held) // 2
-            self._held = found.select(slice(due, None)).compact()
-        return self._handed_on(found.select(slice(None, due)))
+        newest = int(self._held[-1].heads["stamp"][-1])
+        due = self._due(np.uint64(max(newest - self.window_ns, 0)))
+        if len(self._held) > PIECES or self.held_words > HELD_WORDS:
+            self._held = deque([joined(self._held).compact()])  # So that the octets of what was handed on aren't kept.
+        if self.held_words > HELD_WORDS:
+            all_held = self._held.pop()
+            half = len(all_held) // 2
+            due.append(self._handed_on(all_held.select(slice(0, half))))
+            self._held.append(all_held.select(slice(half, None)).compact())
+        return due
 
-    def finish(self) -> Batch:
+    def finish(self) -> list[Batch]:
         """Return all that is left."""
-        left, self._held = self._held, empty_batch()
-        return self._handed_on(left)
+        left, self._held = [*self._held], deque()
+        return [self._handed_on(batch) for batch in left]
 
-    def _sorted(self, batch: Batch) -> Batch:
-        found = joined([self._held, batch])
-        stamps = found.stamp
-        if (stamps[1:] >= stamps[:-1]).all():
-            return found
-        return found.select(np.argsort(stamps, kind="stable"))
+    def _put_in_order(self) -> None:
+        found = joined(self._held)
+        self._held = deque([found.select(np.argsort(found.stamp, kind="stable"))])
+
+    def _due(self, until: np.uint64) -> list[Batch]:
+        """Take what is held up to a stamp."""
+        due = []
+        while self._held and self._held[0].heads["stamp"][0] <= until:
+            first = self._held.popleft()
+            is_whole = first.heads["stamp"][-1] <= until
+            count = len(first) if is_whole else int(np.searchsorted(first.stamp, until, side="right"))
+            due.append(self._handed_on(first.select(slice(0, count))))
+            if count < len(first):
+                self._held.appendleft(first.select(slice(count, None)))
+                break
+        return due
 
     def _handed_on(self, batch: Batch) -> Batch:
-        if len(batch):
-            stamps = batch.stamp
+        stamps = batch.heads["stamp"]
+        if stamps[0] < self._last:
             self.disordered += int(np.searchsorted(stamps, np.uint64(self._last), side="left"))
-            self._last = max(self._last, int(stamps[-1]))
+        self._last = max(self._last, int(stamps[-1]))
         return batch
 
 
@@ -122,7 +152,8 @@ class CaptureSession:
             passes = batch.is_gap | self._choice.passes(batch)
             self.filtered += int(np.count_nonzero(~passes))
             batch = batch.select(passes)
-        self._hand_on(self.merger.push(batch))
+        for due in self.merger.push(batch):
+            self._hand_on(due)
 
     @property
     def is_enough(self) -> bool:
@@ -132,7 +163,8 @@ class CaptureSession:
 
     def finish(self) -> None:
         """Hand on what was held back."""
-        self._hand_on(self.merger.finish())
+        for due in self.merger.finish():
+            self._hand_on(due)
 
     def _hand_on(self, batch: Batch) -> None:
         if self._choice.trigger:
@@ -151,6 +183,6 @@ class CaptureSession:
         for sink in self._sinks:
             sink.write(batch)
         self.frames += int(np.count_nonzero(is_frame))
-        self.octets += int(batch.heads["length"][is_frame].sum(dtype=np.int64))
+        self.octets += int(batch.heads["length"].sum(dtype=np.int64, where=True if batch.step else is_frame))
         if self._progress:
             self._progress(self.frames)

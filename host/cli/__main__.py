@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The program ``liteprobe``: hears signals before it loads anything else, and ends well when its output can't be written."""
 
+import os
 import sys
 
 from liteprobe.host.base import interrupt
@@ -13,6 +14,8 @@ def program() -> int:
     try:
         interrupt.install()
         open_standard_streams()
+        # NumPy's OpenBLAS would start threads for products of large matrices, which are nowhere here: a fifth of its loading.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from liteprobe.host.cli.main import main
 
         code = main()

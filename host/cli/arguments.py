@@ -144,9 +144,14 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         "sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
         f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
-    add(group, "--probe URL", str, what, os.environ.get(PROBE_VARIABLE, usual))
+    add(group, "--probe URL", str, what, usual_probe(usual))
     add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
     add_steal(group)
+
+
+def usual_probe(usual: str) -> str:
+    """Return the probe that is meant where no option says which."""
+    return os.environ.get(PROBE_VARIABLE, usual)
 
 
 def open_probe(args: argparse.Namespace) -> "Probe":

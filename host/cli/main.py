@@ -4,7 +4,6 @@
 
 import argparse
 import contextlib
-import errno
 import importlib
 import sys
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from types import ModuleType
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import words_of
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
@@ -74,15 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except ProbeError as error:
-        code = _say(str(error), error.exit_code)
+        code = _say(said_of(error), error.exit_code)
     except Interrupted as stop:
-        code = _say(str(stop), stop.exit_code)
+        code = _say(said_of(stop), stop.exit_code)
     except KeyboardInterrupt:
         code = _say(str(Interrupted()), Interrupted().exit_code)
     except BrokenPipeError:
         code = FAILED  # The reader of the output has gone, as head does: nothing more to say.
     except OSError as error:
-        code = _say(_words(error), FAILED)
+        code = _say(words_of(error), FAILED)
     let_go(sys.stdout)
     return code
 
@@ -111,23 +111,15 @@ def check_extras(args: argparse.Namespace) -> None:
             extras.require(extra)
 
 
+def said_of(error: BaseException) -> str:
+    """Return what an error says, with its notes: what could not be written besides."""
+    return "; ".join([str(error), *getattr(error, "__notes__", [])])
+
+
 def _say(line: str, code: int) -> int:
     with contextlib.suppress(OSError):
         print(f"liteprobe: {line}", file=sys.stderr, flush=True)
     return code
-
-
-def _words(error: OSError) -> str:
-    """Return what an error of the system means, and what to do."""
-    what = error.strerror or str(error)
-    where = error.filename or "stdout"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"cannot write {where} ({what}): free space on the disk, or name another file, and run again"
-    if error.errno == errno.EBADF and not error.filename:
-        return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
-    if error.filename:
-        return f"cannot use {where} ({what}): check its name and its permissions"
-    return f"{what}: check the files and devices that the command names"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 """Writes results into the files that a command was given, as they come, so that an interrupt or a fault keeps them."""
 
 import argparse
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 from rich.console import RenderableType
 
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.base.output import STDOUT, named, write_json, write_text
+from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
 from liteprobe.host.cli import tables
 from liteprobe.host.report import files
 from liteprobe.host.suites.sweep import Sweep
@@ -48,7 +47,8 @@ class Results:
         self._sweeps = sweeps
         now_s = time.monotonic()
         if now_s >= self._due_s:
-            self._write(is_end=False)
+            # What can't be written now is tried again at the end.
+            self._write(Outputs(), self._document(), is_end=False)
             took_s = time.monotonic() - now_s
             self._due_s = now_s + took_s + max(AGAIN_S, 20 * took_s)
 
@@ -57,33 +57,37 @@ class Results:
         """Print and write when the body is done, or when it fails after something was measured."""
         try:
             yield
-        except (ProbeError, KeyboardInterrupt) as end:
+        except (ProbeError, KeyboardInterrupt, OSError) as end:
             if self.measured:
                 is_cut = bool(getattr(end, "results", []))
-                self._finish(is_whole=False)
-                last = ", the last one in part" if is_cut else ""
-                end.args = (f"{end}; {self.measured} of {self._asked} programs were measured{last}", *end.args[1:])
+                if not isinstance(end, OSError):
+                    last = ", the last one in part" if is_cut else ""
+                    said = f"{end}; {self.measured} of {self._asked} programs were measured{last}"
+                    end.args = (said, *end.args[1:])
+                self._finish(end)
             raise
         self._finish()
-        if self._args.report:
-            print(f"report: {self._args.report}", file=sys.stderr)
 
-    def _finish(self, is_whole: bool = True) -> None:
-        if self._args.json != STDOUT:
-            self._show(self._sweeps)
-        content = self._write(is_end=True, is_whole=is_whole)
-        if self._args.report:
-            with named(self._args.report):
-                self._report(self._args.report, self._sweeps, content)
+    def _finish(self, cause: BaseException | None = None) -> None:
+        with outputs(cause) as out:
+            if self._args.json != STDOUT:
+                out.write(STDOUT, lambda: self._show(self._sweeps))
+            content = self._document(is_whole=cause is None)
+            self._write(out, content, is_end=True)
+            report = self._args.report
+            if out.write(report, lambda: self._report(report, self._sweeps, content)) and cause is None:
+                print(f"report: {report}", file=sys.stderr)
 
-    def _write(self, is_end: bool, is_whole: bool = True) -> dict[str, Any]:
+    def _document(self, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, typed())
-        content["is_complete"] = is_whole and self.measured == self._asked
-        if self._args.json and (is_end or _can_be_written_anew(self._args.json)):
-            write_json(self._args.json, content)
-        if self._args.csv and (is_end or _can_be_written_anew(self._args.csv)):
-            write_text(self._args.csv, _csv(self._sweeps))
-        return content
+        return content | {"is_complete": is_whole and self.measured == self._asked}
+
+    def _write(self, out: Outputs, content: dict[str, Any], is_end: bool) -> None:
+        def wanted(path: Path | None) -> Path | None:
+            return path if path and (is_end or _can_be_written_anew(path)) else None
+
+        out.write(wanted(self._args.json), lambda: write_json(self._args.json, content))
+        out.write(wanted(self._args.csv), lambda: write_text(self._args.csv, files.as_csv(self._sweeps)))
 
 
 def typed() -> list[str]:
@@ -96,24 +100,20 @@ def publish(
     table: RenderableType,
     content: Any,
     write_page: Callable[[Path, dict[str, Any]], None] | None = None,
+    cause: BaseException | None = None,
 ) -> None:
-    """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page."""
-    if args.json != STDOUT:
-        tables.console().print(table)
-    if args.json:
-        write_json(args.json, content)
-    if write_page and args.report:
-        with named(args.report):
-            write_page(args.report, content)
-        print(f"report: {args.report}", file=sys.stderr)
+    """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page.
+
+    ``cause``: what ended it, where it did not end as it was to.
+    """
+    with outputs(cause) as out:
+        if args.json != STDOUT:
+            out.write(STDOUT, lambda: tables.console().print(table))
+        out.write(args.json, lambda: write_json(args.json, content))
+        if write_page and out.write(args.report, lambda: write_page(args.report, content)):
+            print(f"report: {args.report}", file=sys.stderr)
 
 
 def _can_be_written_anew(path: Path) -> bool:
     """Return whether what is written replaces what was; in a pipe, a device or standard output one follows the other."""
     return path != STDOUT and (path.is_file() or not path.exists())
-
-
-def _csv(sweeps: list[Sweep]) -> str:
-    text = io.StringIO()
-    files.write_csv(text, sweeps)
-    return text.getvalue()

@@ -4,7 +4,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,13 @@ from rich.text import Text
 
 from liteprobe.host.analysis.columns import ended, in_unit
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import OutputError
 from liteprobe.host.cli import results, tables
 from liteprobe.host.cli.arguments import open_probe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.replay import EXPECTED_LATE, TRACES, PortReplay
+from liteprobe.host.run.replay import EXPECTED_LATE, TRACES, PortReplay, ReplayCheck
 from liteprobe.host.run.sets import OF_SETS
 from liteprobe.host.run.streamed import DELAYS, PORTS, STREAM, FiguresT, Show, StreamedResult, StreamLook
 from liteprobe.host.traffic.trace.records import Summary
@@ -35,10 +36,11 @@ def run(
         try:
             with progress() as show:
                 result = send(probe, show)
-        except Interrupted as end:
+        except (Interrupted, OutputError) as end:
             for part in end.results:
-                _finish(args, part, facts, form)
-                end.args = (f"{end}; what was sent until then is incomplete",)
+                if isinstance(end, Interrupted):
+                    end.args = (f"{end}; what was sent until then is incomplete",)
+                _finish(args, part, facts, form, end)
             raise
         _finish(args, result, facts, form)
 
@@ -48,23 +50,28 @@ def remark(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def asked(summaries: Mapping[int, Summary]) -> RenderableType:
+def publish_check(
+    args: argparse.Namespace, check: ReplayCheck, form: files.Streamed, facts: dict[str, int | float | str | bool]
+) -> None:
+    """Print and write traces that were looked through, and not sent; ``facts``: of the probe, where one is asked."""
+    content = files.of_run(form.format, args.probe, facts, results.typed()) | check.document()
+
+    def write_page(path: Path, plain: dict[str, Any]) -> None:
+        from liteprobe.host.report.streamed_page import write_check  # Templates take long to load.
+
+        write_check(path, check, form, plain)
+
+    results.publish(args, asked(check), content, write_page)
+
+
+def asked(check: ReplayCheck) -> RenderableType:
     """Return what traces come to, by port."""
     keys = "frames octets duration_s rate_bps share expected_late cut"
     columns = [replace(TRACES["share"], of=_percent) if one.key == "share" else one for one in TRACES.of(keys)]
     shown = tables.table("port", *(column.head for column in columns))
-    notes = []
-    for port, one in summaries.items():
-        shown.add_row(str(port), *(column.text(one) for column in columns))
-        if one.expected_late:
-            notes.append(
-                f"port {port}: {one.expected_late:,} frames can't start when they are due, number {one.first_late} first: "
-                "the frame before is still on the line"
-            )
-        if one.stamped is not None and one.stamped < one.frames:
-            notes.append(f"port {port}: {one.frames - one.stamped:,} frames have no place for the stamp")
-        notes += [f"port {port}: {note}" for note in one.notes]
-    return Group(shown, *map(Text, notes))
+    for one in check.ports:
+        shown.add_row(str(one.port), *(column.text(one.summary) for column in columns))
+    return Group(shown, *map(Text, check.notes))
 
 
 def _percent(one: Summary) -> str:
@@ -113,8 +120,9 @@ def _finish(
     result: StreamedResult[FiguresT],
     facts: dict[str, int | float | str | bool],
     form: files.Streamed,
+    cause: BaseException | None = None,
 ) -> None:
-    """Print and write a result."""
+    """Print and write a result; ``cause``: what ended it, or else an error of what was captured meanwhile."""
     content = files.of_run(form.format, args.probe, facts, results.typed()) | result.document()
 
     def write_page(path: Path, plain: dict[str, Any]) -> None:
@@ -122,4 +130,4 @@ def _finish(
 
         write(path, result, form, plain)
 
-    results.publish(args, final(result), content, write_page)
+    results.publish(args, final(result), content, write_page, cause)

@@ -28,10 +28,18 @@ TEXT_WIDTH = 6  # Of a column of words, at least.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
+class PipedConsole(Console):
+    """Raises BrokenPipeError where the reader has gone; a usual one ends the program, whatever else there is to write."""
+
+    def on_broken_pipe(self) -> None:
+        """Go on raising."""
+        raise
+
+
 def console() -> Console:
     """Return where tables go."""
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+    found = PipedConsole(highlight=False)
+    return found if found.is_terminal else PipedConsole(highlight=False, width=PLAIN_WIDTH)
 
 
 def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool = False) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from liteprobe.cores import formats
 from liteprobe.cores.formats import CLOCK_LSB, TICK_NS, TICK_PS, ClockError, ClockMode, ClockState, PpsControl
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 
 NAMES = {state: state.name.lower().replace("_", "-") for state in ClockState}
@@ -99,6 +100,7 @@ class Edge:
     early_ps: int = 0
 
 
+@validated
 class ProbeClock:
     """Reads and sets what disciplines a probe's clock."""
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, TICK_PS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import ClockReport, Edge
 
 # Logs from before the capture was finer than a tick have no quantum.
@@ -81,6 +82,7 @@ class Writer:
         self._stream.flush()
 
 
+@validated
 def read(path: Path) -> ClockLog:
     """Return a log from its file.
 

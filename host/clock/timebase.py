@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import isfinite
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import ClockVerdict, ProbeClock
 from liteprobe.host.device.registers import Registers
 
@@ -27,6 +28,7 @@ def delay_words(bound_ns: float | None) -> str:
     return f"a delay is within {bound_ns:.1f} ns"
 
 
+@validated
 class Timebase:
     """Reads and sets the clock that stamps all frames.
 

@@ -24,6 +24,7 @@ BEAT_S = 0.25  # Eight may get lost in a row before the probe takes the host for
 LOOK_S = 0.1
 LEFT_MOST = 255
 CLAIM_TRIES = 20
+NAMELESS = "a host without a name"
 NAME_OCTETS = 4 * LEASE_NAME_WORDS
 
 
@@ -38,7 +39,9 @@ class HostLease:
         self._link = registers.link
         self._claim = registers.register("probe_lease_claim").address
         self._steal = registers.register("probe_lease_steal").address
-        self._may_steal = steal
+        self.steals = self._may_steal = steal
+        #: The host that had the probe before, as it named itself. What this host leaves running goes by its own name.
+        self.before, self.leaves_running = "", False
         self._token = 1 + secrets.randbelow(0xFFFF)  # Of this host, whose claim an interrupt may cut short.
         self._has_claimed = False
         self._word = 0
@@ -53,10 +56,7 @@ class HostLease:
         """Return who has the probe and since when; None: nobody has."""
         if not self._registers.read(OWNER) >> 16:
             return None
-        register = self._registers.register(NAME)
-        words = self._link.read(register.address, register.words)
-        text = np.asarray(words, dtype=">u4").tobytes().rstrip(b"\0").decode(errors="replace")
-        return text or "a host without a name"
+        return self._name() or NAMELESS
 
     def ensure(self) -> None:
         """Take the probe, unless this process has it.
@@ -68,8 +68,8 @@ class HostLease:
         word = self._take()
         self._link.lease_lost = self._lost
         self._link.hold(word & 0xFFFF)
-        register = self._registers.register(NAME)
-        self._link.write(register.address, name_words(name_of_this_process()))
+        self.before = self.before or self._name()
+        self._put_name(name_of_this_process())
         self._stop_beats()
         self._stop_beats = self._link.beat(lambda: self._link.post(self._claim, [word]), BEAT_S)
         self._word = word  # Last: what an interrupt cut short is done again.
@@ -80,12 +80,22 @@ class HostLease:
             return
         self._stop_beats()
         word = self._word or self._registers.read(OWNER)
+        if self._word and not self.leaves_running:
+            self._put_name(self.before)  # What still runs was left by that one.
         self._link.hold(0)
         if word >> 16 == self._token:
             self._link.claim(self._registers.register("probe_lease_release").address, word, word & 0xFFFF)
         self._word, self._has_claimed = 0, False
 
     # # #
+
+    def _name(self) -> str:
+        register = self._registers.register(NAME)
+        words = self._link.read(register.address, register.words)
+        return np.asarray(words, dtype=">u4").tobytes().rstrip(b"\0").decode(errors="replace")
+
+    def _put_name(self, name: str) -> None:
+        self._link.write(self._registers.register(NAME).address, name_words(name))
 
     def _take(self) -> int:
         """Claim the probe, and return what ``owner`` reads when it is taken."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.base.errors import MapError, ProbeError, UsageError
 from liteprobe.host.base.folders import ROOT
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.base import Link, Words
 
 WORD_BITS = 32
@@ -65,6 +66,7 @@ class Memory:
     words: int
 
 
+@validated
 class Registers:
     """A probe's registers and memories by name.
 
@@ -216,6 +218,7 @@ class Registers:
         raise ProbeError(f"the probe doesn't keep what is written to {what}: check its map (--map), and the cable")
 
 
+@validated
 def load_map(path: Path) -> dict[str, Any]:
     """Return a register map from a file; raises UsageError when the file can't be read, or is not a map."""
     try:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure import streams as received
 
@@ -113,6 +114,7 @@ class Metered(Protocol):
     port_count: int
 
 
+@validated
 class Monitor:
     """The meters of a port; raises UsageError when the probe has no such port, or no meters."""
 

@@ -38,6 +38,7 @@ class Batch:
     words: NDArray[np.uint32]  # Where the records lie, among others maybe.
     at: Index  # Shape (records,). First word of each record.
     heads: NDArray[np.void]  # Shape (records,), of HEAD_DTYPE.
+    step: int = 0  # Words from each record to the next, where all are alike (size, header or none, no gap); else 0.
 
     def __len__(self) -> int:
         return len(self.at)
@@ -50,11 +51,13 @@ class Batch:
     @property
     def is_gap(self) -> NDArray[np.bool_]:
         """Whether a record stands for frames that were dropped."""
-        return np.asarray(self.heads["flags"] & GAP != 0)
+        return np.zeros(len(self), bool) if self.step else np.asarray(self.heads["flags"] & GAP != 0)
 
     @property
     def has_header(self) -> NDArray[np.bool_]:
         """Whether a record has a whole unified header."""
+        if self.step:
+            return np.full(len(self), len(self) and self.heads["flags"][0] & HEADER != 0)
         return np.asarray(self.heads["flags"] & (HEADER | GAP) == HEADER)
 
     @property
@@ -83,6 +86,16 @@ class Batch:
         """Word of ``words`` that each frame's octets begin at."""
         return self.at + np.where(self.has_header, UNIFIED_WORDS, RECORD_HEAD_WORDS)
 
+    def rows(self) -> NDArray[np.uint32]:
+        """Return the records, shape (records, step), where they lie; only where all are alike."""
+        return np.ndarray(
+            (len(self), self.step),
+            np.uint32,
+            self.words,
+            WORD_OCTETS * int(self.at[:1].sum()),
+            (WORD_OCTETS * self.step, WORD_OCTETS),
+        )
+
     def octets(self, number: int) -> bytes:
         """Return the octets of one frame."""
         first = WORD_OCTETS * int(self.octets_at[number])
@@ -93,11 +106,14 @@ class Batch:
         return take(self.words, self.at[self.has_header], UNIFIED_DTYPE)
 
     def select(self, which: NDArray[Any] | slice) -> "Batch":
-        """Return the records that ``which`` (indices, truth values or a slice) names; no octet is copied."""
-        return Batch(self.words, self.at[which], self.heads[which])
+        """Return the records that ``which`` (indices, truth values or a slice of step 1) names; no octet is copied."""
+        step = self.step if isinstance(which, slice) else 0
+        return Batch(self.words, self.at[which], self.heads[which], step)
 
     def compact(self) -> "Batch":
         """Return the same records with their words alone, one after the other."""
+        if self.step:
+            return Batch(self.rows().reshape(-1), np.arange(0, len(self) * self.step, self.step), self.heads, self.step)
         counts = record_words(self.heads["snap_length"].astype(np.int64), self.heads["flags"])
         at = starts(counts)
         words = np.empty(int(counts.sum()), np.uint32)

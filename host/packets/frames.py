@@ -75,6 +75,16 @@ SLACK = WORD_OCTETS
 MASKS = np.array([0xFFFFFFFF, 0xFF, 0xFFFF, 0xFFFFFF], "<u4")
 
 
+#: Of a unit of time, of which a second is one: picoseconds and 2^-32 s are whole numbers of them, and all fit into 60 bits.
+PARTS = 5**12 << 32
+
+
+def normal(time: Index, rest: Index) -> tuple[Index, Index]:
+    """Return times with ``rest``, which may be less than 0 or more than a unit, as 0 to a unit."""
+    carry = rest // PARTS
+    return time + carry, rest - carry * PARTS
+
+
 @dataclass(frozen=True)
 class Frames:
     """Some frames, in order."""
@@ -83,16 +93,18 @@ class Frames:
     at: Index  # Shape (frames,). First octet of each.
     kept: Index  # Shape (frames,). Octets of each that are there, from its destination MAC on.
     length: Index  # Shape (frames,). Octets of each on the wire, without FCS: 60 to 9000.
-    time: Index  # Shape (frames,). When each starts, in units of its source.
-    number: int = 1  # Of the first packet, as in the file, from 1.
-    base: int = 0  # Where in the file ``octets`` begins.
+    own: Index  # Shape (frames,). Octets of each as it was, before it was padded.
+    time: Index  # Shape (frames,). When each starts, in whole units of its source.
+    rest: Index  # Shape (frames,). And in 1/`PARTS` of a unit.
+    number: Index  # Shape (frames,). Which packet of the file each is, from 1.
+    place: Index  # Shape (frames,). Octet of the file that each begins with.
 
     def __len__(self) -> int:
         return len(self.at)
 
     def select(self, which: NDArray[Any] | slice) -> "Frames":
         """Return the frames that ``which`` (indices, truth values or a slice) names; no octet is copied."""
-        return replace(self, at=self.at[which], kept=self.kept[which], length=self.length[which], time=self.time[which])
+        return replace(self, **{name: getattr(self, name)[which] for name in OF_FRAMES})
 
     def compact(self) -> "Frames":
         """Return the same frames with their octets alone."""
@@ -103,14 +115,12 @@ class Frames:
         return replace(self, octets=words_there.view(np.uint8), at=WORD_OCTETS * at)
 
 
+#: What `Frames` has of each frame.
+OF_FRAMES = ("at", "kept", "length", "own", "time", "rest", "number", "place")
+
+
 def joined(first: Frames, second: Frames) -> Frames:
-    """Return the frames of both; packet numbers are those of the second."""
-    shift = len(first.octets)
-    return replace(
-        second,
-        octets=np.concatenate([first.octets, second.octets]),
-        at=np.concatenate([first.at, second.at + shift]),
-        kept=np.concatenate([first.kept, second.kept]),
-        length=np.concatenate([first.length, second.length]),
-        time=np.concatenate([first.time, second.time]),
-    )
+    """Return the frames of both."""
+    moved = replace(second, at=second.at + len(first.octets))
+    both = {name: np.concatenate([getattr(first, name), getattr(moved, name)]) for name in OF_FRAMES}
+    return replace(second, octets=np.concatenate([first.octets, second.octets]), **both)

@@ -2,35 +2,45 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Packets of a pcapng file: sections of either byte order, interfaces with times of their own.
 
-Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet).
+Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet), 4.4 (simple packet) and
+appendix A (the obsolete packet).
 """
 
-import math
 import struct
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.packets.frames import Index, windows
+from liteprobe.host.packets.frames import PARTS, Index, normal, windows
 from liteprobe.host.packets.pcap import KEPT_MOST, Packets
-from liteprobe.host.packets.window import CutError, Window
+from liteprobe.host.packets.window import Window
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
-BYTE_ORDER = 0x1A2B3C4D
-HEAD_OCTETS, PACKET_OCTETS = 12, 32  # Of a block, and of one with a packet, beside what they hold.
+#: Octets of a block with a packet, beside the packet: the least, and up to the first octet of it.
+PACKETS = {PACKET: (32, 28), OLD_PACKET: (32, 28), SIMPLE_PACKET: (16, 12)}
+BYTE_ORDER, VERSION = 0x1A2B3C4D, 1
+HEAD_OCTETS = 12  # Of any block, its size at the end included.
 RESOLUTION, OFFSET, FCS_LENGTH = 9, 14, 13  # Options of an interface.
-RESOLUTION_USUAL, UNITS_USUAL = 6, 10**9
-UNITS_MOST = 10**13  # A second: times of ten days find room in 63 bits.
+FLAGS = 2  # Option of a packet.
+DAMAGED = (
+    0xFF000000  # Of its flags: wrong FCS, too long or short, wrong gap, unaligned, wrong SFD or preamble, wrong symbol.
+)
+FCS_BIT, FCS_MASK = 5, 0xF
+RESOLUTION_USUAL = 6
+SECOND_MOST = (1 << 62) - 1  # From the first packet on, either way: a time that is farther away is not one.
+COARSE = 8  # Units of a second, from which on 64 bits of them are no more seconds than that.
 
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface says of its packets: units of time in a second, seconds to add, octets of FCS, link type."""
+    """An interface says of its packets: units of time in a second, seconds to add, octets of FCS, of a packet at most, link."""
 
     per_second: int
     offset_s: int
     fcs: int
+    snap: int
     link: int
 
 
@@ -41,40 +51,41 @@ class PcapngReader:
         self._window = window
         self._order = "<"
         self._interfaces: list[Interface] = []
-        self._origin_s: int | None = None
-        self.per_second = UNITS_USUAL  # Units of a second that times are counted in.
+        self._origin: Fraction | None = None  # Time of the first packet (s).
         self.at = 0
         self._stuck = ""
-        self._has_unit = False
-        self._places()  # Up to the first packet: its interfaces are known, and so is the unit.
-        if self._stuck:
-            raise CutError(self._stuck)
-        for one in self._interfaces:
-            self.per_second = math.lcm(self.per_second, one.per_second)
-        self._has_unit = True
 
     def read(self) -> Packets:
-        """Return packets that are whole in the window, of one byte order; ``at`` is behind them then."""
-        places = self._places(True)
-        at = np.array(places, np.int64)
-        names = ("kind", "size", "interface", "high", "low", "kept", "length")
-        kind = np.dtype([(name, self._order + "u4") for name in names])
-        heads = windows(self._window.octets, len(names), kind)[at]
-        size, interface, kept, length = (
-            heads[name].astype(np.int64) for name in ("size", "interface", "kept", "length")
-        )
-        ends = windows(self._window.octets, 1, np.dtype(self._order + "u4"))[at + size - 4]
-        wrong = (kept > length) | (length > KEPT_MOST) | (-(-kept // 4) * 4 + PACKET_OCTETS > size) | (ends != size)
-        wrong |= interface >= len(self._interfaces)
+        """Return packets that are whole in the window, of one byte order and set of interfaces; ``at`` is behind them then."""
+        at = np.array(self._places(), np.int64)
+        order = self._order
+        kind, size, length = self._words(at, 3)
+        simple = kind == SIMPLE_PACKET
+        head = np.zeros((5, len(at)), np.int64)
+        head[:, ~simple] = self._words(at[~simple] + 8, 5)
+        interface, high, low, kept, _ = head
+        length = np.where(simple, length, head[4])
+        old = kind == OLD_PACKET  # Its interface has 16 bits; drops follow.
+        interface[old] = interface[old] & 0xFFFF if order == "<" else interface[old] >> 16
+        wrong = interface >= len(self._interfaces)
         interface[wrong] = 0
-        table = self._interfaces or [Interface(UNITS_USUAL, 0, 0, 0)]
-        raw = heads["high"].astype(np.uint64) << np.uint64(32) | heads["low"]
-        if len(at) and self._origin_s is None:
-            first = table[int(interface[0])]
-            self._origin_s = int(raw[0]) // first.per_second + first.offset_s
-        time = self._times(raw, interface, table, wrong)
+        table = self._interfaces or [Interface(1, 0, 0, 0, 0)]
+        offsets = np.where(simple, *(PACKETS[one][1] for one in (SIMPLE_PACKET, PACKET)))
+        kept[simple] = np.minimum(length, np.minimum(size - 16, table[0].snap or KEPT_MOST))[simple]
+        (ends,) = self._words(at + size - 4, 1)
+        first = offsets + -(-kept // 4) * 4  # Octet of each block that its options begin at.
+        wrong |= (kept > KEPT_MOST) | (first + 4 > size) | (ends != size)
+        flags = self._flags(at, np.where(wrong | simple, size, first), size)
+        raw = high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
+        timeless = simple & ~wrong
+        time, rest = self._times(raw, interface, table, timeless)
+        wrong |= np.abs(time) >= SECOND_MOST
         fcs, link = (np.array([getattr(one, name) for one in table])[interface] for name in ("fcs", "link"))
-        return Packets(at + PACKET_OCTETS - 4, kept, length, time, fcs, link, wrong)
+        of_flags = flags >> FCS_BIT & FCS_MASK
+        fcs = np.where(of_flags, of_flags, fcs)
+        none = np.zeros(len(at), np.bool_)
+        damaged = flags & DAMAGED != 0
+        return Packets(at + offsets, kept, length, time, rest, fcs, link, wrong, none, damaged, timeless)
 
     def move_on(self) -> bool:
         """Read on, from what isn't read yet; return whether anything came."""
@@ -98,40 +109,69 @@ class PcapngReader:
 
     # # #
 
+    def _words(self, at: Index, count: int) -> Index:
+        """Return ``count`` words of each block, shape (count, blocks); ``at``: octet that they begin at."""
+        kind = np.dtype([("words", self._order + "u4", (count,))])
+        found: Index = windows(self._window.octets, count, kind)[at]["words"].astype(np.int64).T
+        return found
+
     def _times(
-        self, raw: NDArray[np.uint64], interface: Index, table: list[Interface], wrong: NDArray[np.bool_]
-    ) -> Index:
-        """Return times in units from second ``_origin_s`` on; what finds no room in them marks its packet as wrong."""
-        time = np.zeros(len(raw), np.int64)
+        self, raw: NDArray[np.uint64], interface: Index, table: list[Interface], timeless: NDArray[np.bool_]
+    ) -> tuple[Index, Index]:
+        """Return seconds from the first packet that has a time on, and what is left, as of `Packets`."""
+        time, rest = np.zeros((2, len(raw)), np.int64)
+        timed = np.flatnonzero(~timeless)
+        if len(timed) and self._origin is None:
+            one = table[int(interface[timed[0]])]
+            self._origin = Fraction(int(raw[timed[0]]), one.per_second) + one.offset_s
         for number, one in enumerate(table):
-            own = interface == number
-            if not own.any():
+            own = timed[interface[timed] == number]
+            if not len(own):
                 continue
-            scale = self.per_second // one.per_second
-            origin = ((self._origin_s or 0) - one.offset_s) * one.per_second
-            times = (raw[own] - np.uint64(origin % 2**64)).astype(np.int64)
-            wrong[own] |= np.abs(times) > (1 << 62) // scale
-            time[own] = times * scale
-        return time
+            origin = Fraction(self._origin or 0) - one.offset_s  # On the clock of this interface.
+            parts = origin * PARTS
+            is_finer = PARTS % one.per_second > 0 or parts.denominator > 1  # Than can be counted.
+            if is_finer or one.per_second < COARSE or abs(origin) >= SECOND_MOST:  # By whole numbers of any size.
+                over, under = PARTS * parts.denominator, one.per_second * parts.denominator
+                shift = parts.numerator * one.per_second
+                pairs = [divmod((value * over - shift) // under, PARTS) for value in raw[own].tolist()]
+                limited = [(min(max(whole, -SECOND_MOST), SECOND_MOST), left) for whole, left in pairs]
+                time[own], rest[own] = np.array(limited, np.int64).T
+                continue
+            whole, left = np.divmod(raw[own], np.uint64(one.per_second))
+            origin_s, origin_rest = divmod(int(parts), PARTS)
+            found = left.astype(np.int64) * (PARTS // one.per_second) - origin_rest
+            time[own], rest[own] = normal(whole.astype(np.int64) - origin_s, found)
+        return time, rest
 
-    def _places(self, has_packets: bool = False) -> list[int]:
-        """Return where whole blocks with packets begin; other blocks are taken on the way.
+    def _flags(self, at: Index, first: Index, size: Index) -> Index:
+        """Return the flags of packets, 0 where there are none; ``first``: octet of each block that its options begin at."""
+        flags = np.zeros(len(at), np.int64)
+        view = windows(self._window.octets, 1, np.dtype([("code", self._order + "u2"), ("size", self._order + "u2")]))
+        left = np.flatnonzero(first + 8 <= size)
+        place = at + first
+        while len(left):
+            option = view[place[left]]
+            following = place[left] + 4 + -(-option["size"].astype(np.int64) // 4) * 4
+            is_right = (option["code"] == FLAGS) & (option["size"] == 4) & (following + 4 <= (at + size)[left])
+            (flags[left[is_right]],) = self._words(place[left[is_right]] + 4, 1)
+            place[left] = following
+            left = left[(option["code"] != 0) & (following + 8 <= (at + size)[left])]
+        return flags
 
-        Ends before a new section once there is a packet; without ``has_packets`` before the first one.
-        """
+    def _places(self) -> list[int]:
+        """Return where whole blocks with packets begin; other blocks are taken on the way, sections and interfaces before them."""
         view, filled = self._window.octets.data, self._window.filled
         places: list[int] = []
         head = struct.Struct(self._order + "II").unpack_from
         at, last, add = self.at, filled - HEAD_OCTETS, places.append
         while at <= last:
             kind, size = head(view, at)
-            if kind == PACKET and has_packets and PACKET_OCTETS <= size <= filled - at and not size & 3:
+            if kind in PACKETS and PACKETS[kind][0] <= size <= filled - at and not size & 3:
                 add(at)
                 at += size
                 continue
-            if (kind == SECTION and places) or (kind == PACKET and not has_packets):
-                break
-            if not self._take(at, kind, size, filled):
+            if (kind in (SECTION, INTERFACE) and places) or not self._take(at, kind, size, filled):
                 break
             head = struct.Struct(self._order + "II").unpack_from
             at += head(view, at)[1]
@@ -148,31 +188,31 @@ class PcapngReader:
             (size,) = struct.unpack_from(self._order + "I", view.data, at + 4)
             if int.from_bytes(order, "little" if self._order == "<" else "big") != BYTE_ORDER:
                 self._stuck = "the section has no byte order"
-        elif kind in (OLD_PACKET, SIMPLE_PACKET):
-            what = "obsolete Packet Block" if kind == OLD_PACKET else "Simple Packet Block, which has no time"
-            self._stuck = f"it is a {what}: write the file anew with editcap"
         if size < HEAD_OCTETS or size & 3:
             self._stuck = f"a block can't be {size} octets long"
-        elif kind == PACKET and size > KEPT_MOST + 65536:
+        elif kind in PACKETS and size > KEPT_MOST + 65536:
             self._stuck = f"a packet can't be {size} octets long"
-        elif kind in (INTERFACE, PACKET, SECTION) and size > filled - at:
+        elif kind in (INTERFACE, SECTION, *PACKETS) and size > filled - at:
             return False
-        elif kind == PACKET:
+        elif kind in PACKETS:
             self._stuck = f"a block with a packet can't be {size} octets long"
+        elif kind == SECTION and not self._stuck:
+            (major,) = struct.unpack_from(self._order + "H", view.data, at + 12)
+            self._stuck = (
+                "" if major == VERSION else f"its section is of version {major} of pcapng, and there is only {VERSION}"
+            )
         elif kind == INTERFACE:
             self._add_interface(at, size)
         return not self._stuck
 
     def _add_interface(self, at: int, size: int) -> None:
-        link, _, _ = struct.unpack_from(self._order + "HHI", self._window.octets.data, at + 8)
+        link, _, snap = struct.unpack_from(self._order + "HHI", self._window.octets.data, at + 8)
         options = self._options(at + 16, at + size - 4)
         resolution = options.get(RESOLUTION, bytes([RESOLUTION_USUAL]))[0]
         per_second = 1 << (resolution & 0x7F) if resolution & 0x80 else 10**resolution
-        if per_second > UNITS_MOST or (self._has_unit and self.per_second % per_second):
-            self._stuck = f"its interface counts {per_second} units a second, which these times can't be counted in"
         offset = int.from_bytes(options.get(OFFSET, b""), "little" if self._order == "<" else "big", signed=True)
         bits = options.get(FCS_LENGTH, b"\0")[0]  # Of octets, in the files of some programs.
-        self._interfaces.append(Interface(per_second, offset, bits // 8 if bits >= 8 else bits, link))
+        self._interfaces.append(Interface(per_second, offset, bits // 8 if bits >= 8 else bits, snap, link))
 
     def _options(self, at: int, end: int) -> dict[int, bytes]:
         """Return the options of a block, by code."""

@@ -9,6 +9,7 @@ from typing import Any
 from liteprobe.host.agent.client import AgentClient, Event, row
 from liteprobe.host.agent.message import Scalar, type_of
 from liteprobe.host.base import extras
+from liteprobe.host.base.validate import validated
 from liteprobe.host.report.files import head
 
 with extras.named():
@@ -30,6 +31,7 @@ SCHEMA = pa.schema(
 )
 
 
+@validated
 def document(client: AgentClient, command: Sequence[str] = ()) -> dict[str, Any]:
     """Return everything that a client did as plain data, for `write_json`: one row an event."""
     return {
@@ -40,11 +42,13 @@ def document(client: AgentClient, command: Sequence[str] = ()) -> dict[str, Any]
     }
 
 
+@validated
 def table(events: Sequence[Event]) -> pa.Table:
     """Return events as a table of `SCHEMA`."""
     return pa.Table.from_pylist([_cells(event) for event in events], schema=SCHEMA)
 
 
+@validated
 def write_parquet(path: Path, events: Sequence[Event]) -> None:
     """Write events to a file, a row each; raises OSError."""
     pq.write_table(table(events), path)

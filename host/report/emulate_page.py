@@ -8,6 +8,7 @@ from typing import Any
 
 from liteprobe.host.analysis.columns import MEGA, Column, ended
 from liteprobe.host.base import extras
+from liteprobe.host.base.output import write_text
 from liteprobe.host.device.link.sim_stations import StationsReport
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, count, heading, listed, said_of, table
@@ -48,7 +49,7 @@ def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any
         *page.definitions(DEFINED),
         *page.made_with(content),
     ]
-    path.write_text(page.document(title, content, parts), encoding="utf-8")
+    write_text(path, page.document(title, content, parts))
 
 
 # # #

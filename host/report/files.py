@@ -3,13 +3,14 @@
 """Results as files for other programs: JSON and CSV."""
 
 import csv
+import io
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, TextIO
+from typing import Any
 
 from liteprobe.host.suites.sweep import Sweep
 
@@ -82,10 +83,12 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def write_csv(stream: TextIO, sweeps: Sequence[Sweep]) -> None:
-    """Write one line a program, with a heading."""
+def as_csv(sweeps: Sequence[Sweep]) -> str:
+    """Return one line a program, with a heading."""
     lines = [{"name": sweep.name, **flat(row)} for sweep in sweeps for row in sweep.rows]
     names = list(dict.fromkeys(name for line in lines for name in line))
-    writer = csv.DictWriter(stream, names, restval="")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="")
     writer.writeheader()
     writer.writerows(lines)
+    return text.getvalue()

@@ -16,6 +16,7 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.rows import DELAYS, TRAINS
 from liteprobe.host.base import extras
+from liteprobe.host.base.output import write_text
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg, thin
@@ -118,7 +119,7 @@ def write(path: Path, reports: Sequence[OneWayReport], content: Mapping[str, Any
         *page.definitions(DEFINED),
         *page.environment(sweeps, content),
     ]
-    path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
+    write_text(path, page.document(TITLE, content, parts))
 
 
 def _sent(reports: Sequence[OneWayReport]) -> str:

@@ -23,6 +23,7 @@ from liteprobe.host.analysis.rows import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import named
+from liteprobe.host.base.output import write_text
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
@@ -124,7 +125,7 @@ class Report:
 
 def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report | None = None) -> None:
     """Write the page of ``sweeps`` to ``path``; ``content`` is that of the JSON file (``files.document``)."""
-    path.write_text(page(sweeps, content, report or Report()), encoding="utf-8")
+    write_text(path, page(sweeps, content, report or Report()))
 
 
 def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) -> str:

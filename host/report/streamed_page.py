@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.analysis.columns import Column, ended
+from liteprobe.host.base.output import write_text
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import Block, heading, listed, said_of
-from liteprobe.host.run.replay import TRACES, PortReplay
+from liteprobe.host.run.replay import TRACES, CheckedTrace, PortReplay, ReplayCheck
 from liteprobe.host.run.sets import OF_SETS, PLANNED, PortSets
 from liteprobe.host.run.streamed import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
 
@@ -30,19 +31,30 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
     sent = f"{page.address(content['url'])}: {ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}."
     replays = [one for one in result.ports if isinstance(one, PortReplay)]
     sets = [one for one in result.ports if isinstance(one, PortSets)]
-    port = PORTS.of("port")
     counts = [*PORTS.of("port frames late underruns first_underrun"), *STREAM.of("datagrams resent starved")]
-    planned = [replace(one, of=partial(_planned, one.key)) for one in TRACES.of(TRACE)]
     parts = [
         *said_of([sent]),
         *said_of(result.notes, "note"),
         heading("Planned"),
-        *_table([*port, *planned], replays),
+        *_table(_traces(), replays),
         *_table([*PORTS.of("port asked"), *PLANNED.values()], sets),
         heading("Sent"),
         *_table(counts, replays),
         *_table([*counts, *OF_SETS.values()], sets),
         *_delays(result),
+        *page.definitions(DEFINED),
+        *page.made_with(content),
+    ]
+    write_text(path, page.document(form.title, content, parts))
+
+
+def write_check(path: Path, check: ReplayCheck, form: Streamed, content: Mapping[str, Any]) -> None:
+    """Write the page of traces that were looked through, and not sent; ``content`` is that of the JSON file."""
+    parts = [
+        *said_of(["Nothing was sent: these traces were only looked through."]),
+        *said_of(check.notes, "note"),
+        heading("Planned"),
+        listed(_traces(), check.ports),
         *page.definitions(DEFINED),
         *page.made_with(content),
     ]
@@ -52,11 +64,15 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
 # # #
 
 
+def _traces() -> list[Column]:
+    return [*PORTS.of("port"), *(replace(one, of=partial(_planned, one.key)) for one in TRACES.of(TRACE))]
+
+
 def _table(columns: Sequence[Column], rows: Sequence[PortFigures]) -> list[Block]:
     return [listed(columns, rows)] if rows else []
 
 
-def _planned(key: str, one: PortReplay) -> float | None:
+def _planned(key: str, one: PortReplay | CheckedTrace) -> float | None:
     """Return a figure of what a trace comes to; None where it has no end."""
     value: float | None = TRACES[key].value(one.summary) if one.summary else None
     return value

@@ -11,6 +11,7 @@ import numpy as np
 
 from liteprobe.host.analysis.columns import Column, ended
 from liteprobe.host.base import extras
+from liteprobe.host.base.output import write_text
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of
@@ -68,7 +69,7 @@ def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None
         *page.definitions(DEFINED),
         *page.made_with(content),
     ]
-    path.write_text(page.document(TITLE, content, parts), encoding="utf-8")
+    write_text(path, page.document(TITLE, content, parts))
 
 
 # # #

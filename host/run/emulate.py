@@ -25,6 +25,7 @@ from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
@@ -464,6 +465,7 @@ class _Direction:
     asked: int = 0  # Changes that hold or are set.
 
 
+@validated
 class Emulation(PortRun):
     """An emulated network on a probe.
 
@@ -585,6 +587,7 @@ class Emulation(PortRun):
         """Let it go on when this host lets go of the probe; of changes to come the next one is set, later ones are not made."""
         self.look()
         self.end = "detached"
+        self._probe.lease.leaves_running = True
         left = len(self._switches) - min(one.asked for one in self._directions)
         if left:
             self._note(f"{left} changes are not made, because this host has let go: they need it")

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from liteprobe.cores.formats import Part, TransmitState
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.clock.clock import ClockVerdict, ClockWatch, watch_all
 from liteprobe.host.clock.timebase import Timebase
+from liteprobe.host.device.lease import NAMELESS, HostLease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import Registers
@@ -33,6 +34,7 @@ class RunDevice(Protocol):
     url: str
     link: Link
     registers: Registers
+    lease: HostLease
     timebase: Timebase
     links: Links
     ports: list[ProbePort]
@@ -119,6 +121,8 @@ class PortRun:
         self.check_links()
         for probe in self.probes:
             probe.registers.own()
+        for end in self.senders:
+            check_free(*end)
         for end in self.senders:
             self.notes += end.port.free(end.probe.timebase)
             end.port.sends_for = self
@@ -247,6 +251,17 @@ def check_link(probe: RunDevice, port: ProbePort, name: str) -> None:
     """Raise ProbeError, naming what is wrong, where the link of a port is down."""
     if not port.transmit.is_link_up:
         raise ProbeError(f"the link of {name} {probe.links.trouble(port.number)}")
+
+
+def check_free(probe: RunDevice, port: ProbePort, name: str) -> None:
+    """Raise BusyError where a port sends what another host has left running, unless this one was asked to take it."""
+    state, sent, _ = port.transmit.look()
+    if state == TransmitState.IDLE or port.sends_for is not None or probe.lease.steals:
+        return
+    raise BusyError(
+        f"{name} sends what was left running there, {sent:,} frames so far, by {probe.lease.before or NAMELESS}: wait until it is "
+        f"done, use another port, or end it with --steal (steal=True) or  liteprobe stop --port {port.number}"
+    )
 
 
 def check_ports(ends: Sequence[tuple[RunDevice, int]], direction: str, is_named: bool = False) -> None:

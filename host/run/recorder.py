@@ -75,7 +75,9 @@ class Recorder:
             self._decoder, self._streams, self._records = BlockDecoder({CHANNEL: 0}), {}, {}
         self._streams[port] = program.stream_id
         snap = program.headers.payload_offset + FILL_OFFSET + SNAP_SPARE
-        CaptureSettings((CHANNEL,), snap, Keep.PACKETS, with_damaged=True).write(self._registers, [port])
+        settings = CaptureSettings((CHANNEL,), snap, Keep.PACKETS, with_damaged=True)
+        settings.write(self._registers, [port])
+        settings.begin(self._registers, [port])
 
     def take(self, port: int) -> Records:
         """Return the records of ``port`` that have come since the last time, of ``RECORD_DTYPE``.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
 from liteprobe.host.packets.batch import Batch
@@ -37,6 +38,7 @@ from liteprobe.host.run.streamed import (
     StreamOptions,
     target_of,
 )
+from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import NOWHERE, Summary, stamp_offsets, starts_of
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
@@ -112,7 +114,7 @@ class PortReplay(PortFigures):
             f"{asked - self.frames} of {asked} frames were not sent": self.frames < asked and not was_stopped,
         }
         found = [note for note, holds in said.items() if holds] + self.without_stamp() + self._without_delay()
-        return found + list(self.summary.notes if self.summary else ()) + self._margin()
+        return found + list(self.summary.notes if self.summary else ()) + _margin(self.summary)
 
     def row(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
@@ -136,14 +138,15 @@ class PortReplay(PortFigures):
             f"{found.repeated} are copies, of {found.ambiguous} it isn't known which they are; {found.missing} did not come"
         ]
 
-    def _margin(self) -> list[str]:
-        """Return what must be said of a load that a slower device can't take."""
-        if self.summary is None or self.summary.load * (1 + 2 * CLOCK_PPM / 1e6) <= 1 + ROUNDING:
-            return []
-        return [
-            f"{100 * self.summary.load:.3f} % of the line; clocks of both ends may be {CLOCK_PPM} ppm off, so a device that is "
-            f"{2 * CLOCK_PPM} ppm slower drops frames that it has no fault in: give --margin-ppm {2 * CLOCK_PPM}"
-        ]
+
+def _margin(summary: Summary | None) -> list[str]:
+    """Return what must be said of a load that a slower device can't take."""
+    if summary is None or summary.load * (1 + 2 * CLOCK_PPM / 1e6) <= 1 + ROUNDING:
+        return []
+    return [
+        f"{100 * summary.load:.3f} % of the line; clocks of both ends may be {CLOCK_PPM} ppm off, so a device that is "
+        f"{2 * CLOCK_PPM} ppm slower drops frames that it has no fault in: give --margin-ppm {2 * CLOCK_PPM}"
+    ]
 
 
 ReplayResult = StreamedResult[PortReplay]
@@ -163,9 +166,10 @@ TRACES = Columns(
 def _planned(summary: Summary) -> dict[str, Any]:
     names = ("frames", "octets", "duration_s", "share", "rate_bps", "cut", "stamped")
     starts = {"last_due_ns": summary.last_due * TICK_NS, "last_start_ns": summary.last_start * TICK_NS}
-    return {name: getattr(summary, name) for name in names} | starts
+    return {name: getattr(summary, name) for name in names} | starts | dict(summary.counts)
 
 
+@validated
 @dataclass(frozen=True)
 class ReplayOptions(StreamOptions):
     """Options of a replay; the rest as of `StreamOptions`."""
@@ -175,34 +179,107 @@ class ReplayOptions(StreamOptions):
     with_summary: bool = True
 
 
+PORTS_MOST = 2  # Test ports of any board, and of a simulated probe.
+
+
+class PlannedTrace:
+    """A trace as a port is to send it: looked through, and what finds space in the ring is repeated there.
+
+    ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point. Raises UsageError for what is wrong in it.
+    """
+
+    def __init__(self, trace: Trace, options: ReplayOptions, increment: int = NOMINAL) -> None:
+        self.trace, self.increment, self.loops_asked = trace, increment, options.loops
+        loops = options.loops
+        has_end = not trace.source.is_endless and trace.repeats is not None
+        self.summary = trace.summary(increment) if has_end and options.with_summary else None
+        self.asked = self.summary.frames * loops if self.summary and loops is not None else None
+        self.expected_late = self.summary.expected_late if self.summary and loops == 1 else None
+        if has_end and loops != 1 and (loops or 0) <= LOOPS_MOST:
+            self.words = TraceWords(trace, increment, trace.turn_ticks(increment))
+            self.loops, self.prime = loops or 0, _count(self.words, RING_WORDS + 1)
+            if self.prime <= RING_WORDS:
+                return
+        repeats = None if loops is None or trace.repeats is None else trace.repeats * loops
+        self.words = TraceWords(trace.repeated(repeats), increment)
+        self.loops, self.prime = 1, _count(self.words, options.prime_words)
+
+    def notes(self) -> list[str]:
+        """Return what must be known before it is sent, a sentence each."""
+        found = []
+        if self.loops_asked != 1:
+            often = f"{self.loops_asked} times, {self.asked:,} frames in all" if self.asked else "until it is stopped"
+            found.append(f"the figures are of one turn; it is to be sent {often}")
+        one = self.summary
+        if one is None:
+            return found
+        if one.expected_late:
+            found.append(
+                f"{one.expected_late:,} frames can't start when they are due, number {one.first_late} first: the frame before is "
+                "still on the line"
+            )
+        if one.stamped is not None and one.stamped < one.frames:
+            found.append(f"{one.frames - one.stamped:,} frames have no place for the stamp")
+        return [*found, *one.notes, *_margin(one)]
+
+
+@dataclass(frozen=True)
+class CheckedTrace:
+    """A trace that was looked through for a port, and not sent."""
+
+    port: int
+    plan: PlannedTrace
+
+    @property
+    def summary(self) -> Summary | None:
+        """Sum of what it comes to, once; None: it has no end."""
+        return self.plan.summary
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures as what JSON can hold."""
+        planned = _planned(self.summary) if self.summary else None
+        return {
+            "port": self.port,
+            "asked": self.plan.asked,
+            "expected_late": self.plan.expected_late,
+            "planned": planned,
+        }
+
+
+@dataclass(frozen=True)
+class ReplayCheck:
+    """Traces that were prepared as for a replay, and not sent."""
+
+    ports: tuple[CheckedTrace, ...]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences that the reader must know."""
+        return [f"port {one.port}: {note}" for one in self.ports for note in one.plan.notes()]
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as what JSON can hold."""
+        return {"end": "checked", "ports": [one.row() for one in self.ports], "notes": self.notes}
+
+
 class ReplayedTrace(StreamedPort[PortReplay]):
-    """A trace on its port: what finds space in the ring is repeated there."""
+    """A trace on its port."""
 
     leaves, slower = "this trace leaves", "a lower --speed"
 
     def __init__(self, probe: RunDevice, number: int, trace: Trace, options: ReplayOptions) -> None:
         super().__init__(probe, number)
-        self.trace, self.stamp, self._increment = trace, trace.stamp, probe.timebase.increment
+        self.trace, self.stamp = trace, trace.stamp
         self.is_once = options.loops == 1
-        loops = options.loops
-        has_end = not trace.source.is_endless and trace.repeats is not None
-        self.summary = trace.summary(self._increment) if has_end and options.with_summary else None
-        if self.summary:
-            self.load = self.summary.load
-            self.asked = self.summary.frames * loops if loops is not None else None
-        if has_end and loops != 1 and (loops or 0) <= LOOPS_MOST:
-            self._words = TraceWords(trace, self._increment, trace.turn_ticks(self._increment))
-            self.loops, self.prime = loops or 0, _count(self._words, RING_WORDS + 1)
-            if self.prime <= RING_WORDS:
-                return
-        repeats = None if loops is None or trace.repeats is None else trace.repeats * loops
-        self._words = TraceWords(trace.repeated(repeats), self._increment)
-        self.loops, self.prime = 1, _count(self._words, options.prime_words)
+        self.plan = PlannedTrace(trace, options, probe.timebase.increment)
+        self.loops, self.prime, self.asked = self.plan.loops, self.plan.prime, self.plan.asked
+        if self.plan.summary:
+            self.load = self.plan.summary.load
 
     @property
     def words(self) -> TraceWords:
         """Its records."""
-        return self._words
+        return self.plan.words
 
     def arm(self) -> None:
         """Take the first records as soon as they are there."""
@@ -213,13 +290,13 @@ class ReplayedTrace(StreamedPort[PortReplay]):
         counters = self.port.transmit.counters()
         counts = self.ring.counts()
         return PortReplay(
-            **self.common_figures(counts.frames, counters["late"], counters["first_late"], delays),
+            **self.common_figures(counters["sent"], counters["late"], counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
             trace=self.trace,
-            increment=self._increment,
-            summary=self.summary,
-            expected_late=self.summary.expected_late if self.summary and self.is_once else None,
+            increment=self.plan.increment,
+            summary=self.plan.summary,
+            expected_late=self.plan.expected_late,
             counts=counts,
             fetched_late=counters["underruns"],
         )
@@ -279,6 +356,7 @@ class ReplayRun(StreamedRun[PortReplay]):
         return replace(found, scheduled=scheduled)
 
 
+@validated
 def replay(
     probe: RunDevice, traces: Mapping[int, Trace], options: ReplayOptions, show: Show | None = None
 ) -> ReplayResult:
@@ -287,15 +365,40 @@ def replay(
     Raises UsageError when the probe, its link or a port can't, or a trace is wrong; ProbeError, KeyboardInterrupt as of
     `StreamedRun`.
     """
-    probe.need(Part.REPLAY)
+    return _prepared(probe, traces, options, show)[0].run()
+
+
+def check(traces: Mapping[int, Trace], options: ReplayOptions, probe: RunDevice | None = None) -> ReplayCheck:
+    """Do all that ``replay`` does before it starts, and return what would be sent; None: without a probe.
+
+    Raises UsageError as of ``replay``.
+    """
+    if probe is not None:
+        plans = {job.port.number: job.plan for job in _prepared(probe, traces, options)[1]}
+    else:
+        _check_asked(traces, options)
+        if strange := [number for number in traces if not 0 <= number < PORTS_MOST]:
+            raise UsageError(f"there is no transmit port {strange[0]}: give 0 to {PORTS_MOST - 1}")
+        plans = {number: PlannedTrace(trace, options) for number, trace in sorted(traces.items())}
+    return ReplayCheck(tuple(CheckedTrace(number, plan) for number, plan in plans.items()))
+
+
+def _check_asked(traces: Mapping[int, Trace], options: ReplayOptions) -> None:
     if not traces:
         raise UsageError("there is no trace to replay: give one or more")
     if options.loops is not None and options.loops < 1:
         raise UsageError(f"a trace can't be sent {options.loops} times: give 1 or more, or None for without an end")
+
+
+def _prepared(
+    probe: RunDevice, traces: Mapping[int, Trace], options: ReplayOptions, show: Show | None = None
+) -> tuple["ReplayRun", list[ReplayedTrace]]:
+    probe.need(Part.REPLAY)
+    _check_asked(traces, options)
     check_ports([(probe, number) for number in traces], "transmit")
     target = target_of(probe, options.patience_s)
     jobs = [ReplayedTrace(probe, number, trace, options) for number, trace in sorted(traces.items())]
-    return ReplayRun(probe, jobs, target, options, show).run()
+    return ReplayRun(probe, jobs, target, options, show), jobs
 
 
 class ReplaySchedule:
@@ -446,13 +549,13 @@ class ArrivalSink:
 
 
 def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: ArrivalSink) -> ScheduledDelays | str | None:
-    """Return the delays of what a port sent without a stamp; why there are none; None: all of it has one.
+    """Return the delays of what a port sent without a stamp; why there are none; None: all of it has one, or nothing was sent.
 
     Frames from the first underrun on have none: when they started, this host doesn't know.
     """
     if one.summary is None or one.asked is None:
         return "the trace was not looked through before, or has no end"
-    if one.summary.stamped == one.frames:
+    if one.summary.stamped == one.frames or not one.frames:
         return None
     came = arrivals.arrivals(one.receive)
     if came is None or one.summary.frames > MATCHED_MOST:
@@ -460,7 +563,7 @@ def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: Arriva
     is_late = one.late > (one.expected_late or 0) and not one.underruns
     if trouble := schedule.trouble or ("frames started later than they should have" if is_late else ""):
         return trouble
-    if one.fetched_late or one.counts.errors or not one.frames:
+    if one.fetched_late or one.counts.errors:
         return "the probe did not send the frames as they are"
     sent = sent_frames(one.trace, one.increment, arrivals.prefix, one.frames)
     started = schedule.starts_ns(sent.ticks)

@@ -9,6 +9,7 @@ from typing import Any
 from liteprobe.cores.formats import DATAGRAM_HEADER_WORDS, DATAGRAM_WORDS, NO_SEQUENCE, OVERHEAD, Part, SetError
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.run.engine import ErrorWording, RunDevice, check_ports
 from liteprobe.host.run.port import TransmitPort
@@ -203,6 +204,7 @@ class SetsPort(TransmitPort):
         return SetsCounts(sets, repeats, underruns, None if first == NO_SEQUENCE else first, SetError(error))
 
 
+@validated
 @dataclass(frozen=True)
 class SetsOptions(StreamOptions):
     """Options of sending sets; the rest as of `StreamOptions`."""
@@ -259,6 +261,7 @@ class SetsRun(StreamedRun[PortSets]):
     wording = ErrorWording("the sets", "while it sent", "send")
 
 
+@validated
 def send_sets(
     probe: RunDevice,
     sets: Sets | Mapping[int, Sets],

@@ -25,6 +25,9 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import OutputError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.device.registers import Registers
@@ -332,6 +335,7 @@ class StreamLook:
 Show = Callable[[StreamLook], None]
 
 
+@validated
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
     """Options of streaming to ports."""
@@ -427,7 +431,8 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         """Send all, and return what came of it.
 
         Raises ProbeError when a link is down, nothing answers or what is streamed is wrong: all ports have stopped
-        then; KeyboardInterrupt passed on after the ports were stopped; Interrupted has the result until then.
+        then; KeyboardInterrupt passed on after the ports were stopped; Interrupted has the result until then. OutputError, which
+        has the result, when files of the capture could not be written to the end.
         """
         with self.stopped_at_errors():
             self.prepare()
@@ -437,13 +442,18 @@ class StreamedRun(PortRun, Generic[FiguresT]):
                     self._prime()
                     if self._options.capture:
                         self._captured = self._capture(self._options.capture)
+                        if self._captured.signal:
+                            raise Interrupted(self._captured.signal)
                     else:
                         self._follow()
                 finally:
                     with suppress(ProbeError):
                         if self.stop_ports(self._probe):
                             self.end = self.end or "stopped"
-        return self._result()
+        result = self._result()
+        if self._captured and self._captured.failed:
+            raise OutputError(self._captured.failed, [result])
+        return result
 
     def partial_results(self) -> list[StreamedResult[FiguresT]]:
         """Return what was sent until a signal came."""
@@ -534,9 +544,18 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
         return capture_probe(self._probe, request, remark=self._options.remark, companion=self)
 
+    def stop(self) -> None:
+        """Stop the ports, because a signal came while it is captured what they send."""
+        if self.end:
+            return
+        self.end = "interrupted"
+        if self.is_started:
+            self.stop_ports(self._probe)
+            self._look()
+
     def is_wanted(self) -> bool:
         """Start when the capture does; return whether it is to go on: until frames that were sent have had time to come."""
-        if not self.is_started:
+        if not self.is_started and not self.end:
             self.start_all()
         if not self.end and time.monotonic() < self._look_due_s:
             return True  # A look takes a millisecond, in which blocks wait.
@@ -591,6 +610,7 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         ports = tuple(self.figures_of(job) for job in self._jobs)
         notes = [*self.notes, *[f"{self.end} before its end"] * (self.end in ("interrupted", "stopped"))]
         notes += [f"port {one.port}: {note}" for one in ports for note in one.notes(was_stopped)]
+        notes += captured.failed if captured else ()
         if captured and not captured.is_complete:
             notes.append("the capture is incomplete: liteprobe capture says what is counted where")
         is_complete = not was_stopped and all(one.is_whole for one in ports)

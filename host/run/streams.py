@@ -28,6 +28,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
@@ -346,6 +347,7 @@ def _base(streams: Sequence[Stream], slots: int) -> int:
 # The plan -----------------------------------------------------------------------------------------
 
 
+@validated
 @dataclass(frozen=True)
 class SendOptions:
     """Options of sending and measuring streams."""
@@ -486,6 +488,7 @@ class StreamSample:
     received: ReceivedStream | None = None
 
 
+@validated
 class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
 
@@ -682,6 +685,7 @@ class Traffic(PortRun):
 
     def load(self) -> None:
         """Set the meters, and load the streams."""
+        self._probe.lease.leaves_running |= self._options.is_detached
         for meters in self._plan.meters.values():
             meters.begin()
         for sender in self._plan.senders:

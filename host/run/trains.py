@@ -24,7 +24,7 @@ from liteprobe.host.run.engine import (
 )
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.run.receive import ReceivePort, concatenated
-from liteprobe.host.traffic.train import Schedule, TrainProgram, TrainResult, check, gap_for, schedule
+from liteprobe.host.traffic.train import Schedule, TrainProgram, TrainResult, gap_for, schedule
 
 Progress = Callable[[int, int], None]
 
@@ -113,6 +113,8 @@ class TrainRun(PortRun):
     halt_s = 0.0  # A program that is over by so much, and sends nothing, stands still.
 
     def __init__(self, routes: Sequence[Route], progress: Progress | None = None) -> None:
+        if not routes:
+            raise UsageError("there is no train to send: give one or more")
         self._count = len(routes)
         self._progress = progress or (lambda sent, total: None)
         probes = {id(probe): probe for route in routes for probe in (route.sender, route.receiver)}.values()
@@ -120,8 +122,6 @@ class TrainRun(PortRun):
             probe.need(Part.GENERATE)
         check_ports([(route.sender, route.transmit) for route in routes], "transmit", len(probes) > 1)
         check_ports([(route.receiver, route.receive) for route in routes], "receive", len(probes) > 1)
-        for route in routes:
-            check(route.program)
         self.jobs: list[RunningTrain] = []
         for route in routes:
             program = self._with_gap(route)
@@ -136,6 +136,8 @@ class TrainRun(PortRun):
         """
         with self.stopped_at_errors():
             self.begin(is_measured=False)
+        for probe in self.probes:
+            probe.lease.leaves_running = True
         return max(self._ends_ns)
 
     def run(self) -> list[TrainResult]:

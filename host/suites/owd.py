@@ -18,6 +18,7 @@ from liteprobe.host.analysis.line_clock import LineClock
 from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
 from liteprobe.host.analysis.summary import sample
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import BEST_LAST, NAMES, ClockReport, ClockVerdict
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
@@ -56,6 +57,7 @@ class _EndClocks(NamedTuple):
     line: LineClock | None
 
 
+@validated
 class OneWay(TrainRun):
     """One start of one direction or both, on a PPS.
 

@@ -15,6 +15,7 @@ from liteprobe.host.analysis.capacity import Capacity, together
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import (
@@ -22,7 +23,6 @@ from liteprobe.host.traffic.train import (
     RATE_TOLERANCE,
     TrainProgram,
     TrainResult,
-    check,
     interval_ns_for_rate,
     schedule,
 )
@@ -44,6 +44,7 @@ class Sweep:
     alone: list[Capacity] = field(default_factory=list)
 
 
+@validated
 @dataclass(frozen=True)
 class SweepRequest:
     """A sweep that is still to be run."""
@@ -71,6 +72,7 @@ class SweepRequest:
         return sum(program.total for program in self.programs)
 
 
+@validated
 def programs_for(
     lengths: Iterable[int], counts: Iterable[int], template: TrainProgram, rate_bps: float | None = None
 ) -> tuple[TrainProgram, ...]:
@@ -91,7 +93,6 @@ def check_programs(programs: Iterable[TrainProgram]) -> None:
     What hangs on the rate of the probe's clock (200 ppm about the line rate) is left to the probe.
     """
     for program in programs:
-        check(program)
         is_near = program.interval_ns is not None and program.interval_ns >= 8 * program.slot_ticks * (
             1 - RATE_TOLERANCE
         )

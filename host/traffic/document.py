@@ -27,6 +27,7 @@ from liteprobe.host.base.document import (
     values_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic import headers, intervals, lengths, modifiers, stamps
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.load import check_port
@@ -55,6 +56,7 @@ STREAMS_DOCUMENT = Section(
 )
 
 
+@validated
 def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     """Return the streams of a YAML document.
 
@@ -74,6 +76,7 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     return streams
 
 
+@validated
 def write_document(streams: Iterable[Stream]) -> str:
     """Return streams as a YAML document, which gives the same streams when it is read: of each what differs from the defaults.
 
@@ -157,6 +160,7 @@ SETS_DOCUMENT = Section(
 )
 
 
+@validated
 def read_sets(
     text: str,
     name: str = "sets.yaml",

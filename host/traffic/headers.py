@@ -5,9 +5,9 @@
 import ipaddress
 import struct
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
+from liteprobe.cores.formats import CHECKSUM_OCTETS, MAX_LENGTH, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
 from liteprobe.host.base.defaults import (
     DESTINATION_IP,
     DESTINATION_IPV6,
@@ -37,6 +37,7 @@ from liteprobe.host.base.document import (
     part,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import Between, validated
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -80,6 +81,7 @@ def ones_complement_sum(octets: bytes) -> int:
     return total
 
 
+@validated
 def mac_octets(mac: str) -> bytes:
     """Return the six octets of a MAC address written ``02:4c:50:54:00:01`` (or with dashes)."""
     digits = mac.replace("-", ":").split(":")
@@ -92,6 +94,7 @@ def mac_octets(mac: str) -> bytes:
     return octets
 
 
+@validated
 def ip_address(address: str) -> IPAddress:
     """Return ``address`` parsed, IPv4 or IPv6."""
     try:
@@ -127,6 +130,7 @@ IPV4, IPV6 = _ip(4, r"[0-9.]+"), _ip(6, r"[0-9a-fA-F:.]+")
 NO_TRANSPORT = f"UDP or TCP; {PROTOCOL_EXPERIMENT} is for experiments"
 
 
+@validated
 def vlan_tag(number: int, priority: int = 0, drop_eligible: bool = False) -> int:
     """Return the TCI of a VLAN tag: id 0 to 4095, priority 0 to 7."""
     VLAN_ID.check(number, "VLAN id")
@@ -153,6 +157,7 @@ VLAN = Section(
 )
 
 
+@validated
 @dataclass(frozen=True)
 class MplsLabel:
     """A label of an MPLS stack; whether it is at the bottom is found by its place.
@@ -210,6 +215,7 @@ RANGES = {
 }
 
 
+@validated
 @dataclass(frozen=True)
 class Headers:
     """Headers come before the payload of every frame: MACs, VLAN tags, then MPLS labels, IP and a transport, or any type.
@@ -403,14 +409,15 @@ class Headers:
             destination_port=self.source_port,
         )
 
-    def octets(self, length: int, stream_id: int) -> bytes:
+    def octets(self, length: int, stream_id: Annotated[int, Between(0, 0xFFFF)]) -> bytes:
         """Return everything before the sequence of a probe frame of ``length`` octets (without FCS)."""
         if length < self.length_min:
             raise UsageError(f"length {length} is too short for these headers: give {self.length_min} or more")
         return self.stack(length, CHECKSUM_CONSTANT["udp"] if self.is_ipv6 else 0) + probe_octets(stream_id)
 
-    def stack(self, length: int, checksum: int) -> bytes:
+    def stack(self, length: int, checksum: Annotated[int, Between(0, 0xFFFF)]) -> bytes:
         """Return all headers of a frame of ``length`` octets (without FCS); ``checksum``: that of UDP or TCP."""
+        self._check_length(length)
         network = self._network(length) if self.has_ip else b""
         return self._link() + network + self._transport(length, checksum)
 
@@ -421,11 +428,12 @@ class Headers:
         """
         return self.transport_sum(length, CHECKSUM_CONSTANT["udp"]) if self.is_ipv6 else 0
 
-    def transport_sum(self, length: int, checksum: int) -> int:
+    def transport_sum(self, length: int, checksum: Annotated[int, Between(0, 0xFFFF)]) -> int:
         """Return the one's complement sum of pseudo-header and UDP or TCP header.
 
         Source: RFC 768; RFC 9293, section 3.1; RFC 8200, section 8.1.
         """
+        self._check_length(length)
         pseudo_header = self._addresses() + struct.pack(">II", length - self.transport_offset, self._protocol)
         return ones_complement_sum(pseudo_header + self._transport(length, checksum))
 
@@ -453,6 +461,10 @@ class Headers:
         is_bottom = place == len(self.mpls_labels) - 1
         return struct.pack(">I", label.label << 12 | label.traffic_class << 9 | is_bottom << 8 | label.ttl)
 
+    def _check_length(self, length: int) -> None:
+        """Raise UsageError where a frame is too short for these headers, or too long for any."""
+        Whole(self.payload_offset, MAX_LENGTH, note=" octets without FCS").check(length, "length")
+
     def _network(self, length: int) -> bytes:
         octets = length - self.transport_offset
         if self.is_ipv6:
@@ -464,7 +476,7 @@ class Headers:
         checksum = 0xFFFF - ones_complement_sum(head + self._addresses())
         return head + struct.pack(">H", checksum) + self._addresses()
 
-    def _transport(self, length: int, checksum: int) -> bytes:
+    def _transport(self, length: int, checksum: Annotated[int, Between(0, 0xFFFF)]) -> bytes:
         if not self.has_transport:
             return b""
         ports = struct.pack(">HH", self.source_port, self.destination_port)
@@ -474,7 +486,7 @@ class Headers:
         return ports + struct.pack(">IIBBHHH", 0, 0, data_offset, self.tcp_flags, TCP_WINDOW, checksum, 0)
 
 
-def probe_octets(stream_id: int) -> bytes:
+def probe_octets(stream_id: Annotated[int, Between(0, 0xFFFF)]) -> bytes:
     """Return the beginning of a probe payload, before its sequence."""
     HALFWORD.check(stream_id, "stream id")
     return struct.pack(">IH", SIGNATURE, stream_id)

@@ -9,6 +9,7 @@ from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD,
 from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import PER_CENT, PREFIXES, TIMES, Number, exact
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.lengths import Length
 
 BURST_MAX = 2**16 - 1
@@ -40,6 +41,7 @@ PACES = {
 }
 
 
+@validated
 @dataclass(frozen=True)
 class Burst:
     """Frames that come in bursts; ``inner_ns`` (ns) is rounded to ticks, None is back to back."""
@@ -56,6 +58,7 @@ class Burst:
 BURST = part(Burst, "burst")
 
 
+@validated
 @dataclass(frozen=True)
 class Interval:
     """From the start of a frame to the start of the next; with bursts, from the head of a burst to the head of the next.

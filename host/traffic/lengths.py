@@ -27,6 +27,7 @@ from liteprobe.host.base.document import (
     keys_of,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 
 if TYPE_CHECKING:
     import yaml
@@ -65,6 +66,7 @@ class _Weights(Plain):
         }
 
 
+@validated
 @dataclass(frozen=True)
 class Fixed:
     """All frames have the same length."""
@@ -95,6 +97,7 @@ class Fixed:
         return Fraction(self.length)
 
 
+@validated
 @dataclass(frozen=True)
 class Stepped:
     """Each frame is ``step`` longer than the one before; the least length follows when that were above the greatest."""
@@ -122,6 +125,7 @@ class Stepped:
         return Fraction(sum(self.cycle), len(self.cycle))
 
 
+@validated
 @dataclass(frozen=True)
 class RandomLength:
     """Each length from the least to the greatest is as likely as any other.
@@ -146,6 +150,7 @@ class RandomLength:
         return Fraction(self.least + self.greatest, 2)
 
 
+@validated
 @dataclass(frozen=True)
 class Lengths:
     """Frames have the lengths of a table, from its first to its last and again, or drawn at random."""
@@ -184,6 +189,7 @@ class Lengths:
 Length = Fixed | Stepped | RandomLength | Lengths
 
 
+@validated
 def weighted(weights: Mapping[int, int], random: bool = False) -> Lengths:
     """Return the table in which each length comes as often as its weight says, spread as evenly as can be.
 

@@ -10,6 +10,7 @@ from typing import Final
 from liteprobe.cores.formats import LIST_WORDS, OVERHEAD, STREAM_SLOTS_MAX, STREAMS, TICK_NS, StampPlace
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
 from liteprobe.host.traffic.lengths import Lengths
 from liteprobe.host.traffic.modifiers import Values, value_of
@@ -54,6 +55,7 @@ def percent(share: Fraction) -> str:
     return f"{float(share * 100):.4f}".rstrip("0").rstrip(".") + " %"
 
 
+@validated
 def check_port(streams: Sequence[Stream]) -> dict[str, Fraction]:
     """Check whether one port can send these streams, and return the share of the line of each by name.
 

@@ -28,6 +28,7 @@ from liteprobe.host.base.document import (
     values_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.headers import Headers, mac_octets
 from liteprobe.host.traffic.lengths import ORDERS
 
@@ -37,6 +38,7 @@ OFFSET_MAX = 124
 Value = int | str
 
 
+@validated
 @dataclass(frozen=True)
 class Field:
     """Any bits of the headers, by place and mask: the first octet is in the highest bits, values count the lowest of these bits."""
@@ -76,6 +78,7 @@ class Field:
         return frozenset(self.offset + n for n in range(WINDOW) if self.mask >> 8 * (WINDOW - 1 - n) & 0xFF)
 
 
+@validated
 @dataclass(frozen=True)
 class Increment:
     """Adds a step from frame to frame; its field is one of ``FIELDS``, ``vlan[n].id``, ``mpls[n].label``, or place and mask."""
@@ -102,6 +105,7 @@ class Increment:
         return self.step
 
 
+@validated
 @dataclass(frozen=True)
 class Decrement(Increment):
     """Takes a step away from frame to frame; parameters as of Increment."""
@@ -112,6 +116,7 @@ class Decrement(Increment):
         return -self.step
 
 
+@validated
 @dataclass(frozen=True)
 class Random:
     """Draws all bits of the field anew for each frame: those of a 32-bit random number under the mask."""
@@ -119,6 +124,7 @@ class Random:
     field: str | Field
 
 
+@validated
 @dataclass(frozen=True)
 class Values:
     """Takes the values of a list, from the first to the last and again, or each frame draws one of them."""

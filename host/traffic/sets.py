@@ -26,6 +26,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.units import exact
+from liteprobe.host.base.validate import Increment, refuse, validated
 from liteprobe.host.traffic.headers import header_words, ip_address
 from liteprobe.host.traffic.intervals import NOMINAL, is_back_to_back
 from liteprobe.host.traffic.layout import template_values, timing
@@ -44,6 +45,7 @@ Value = int | str
 Values = Mapping[str, Value]
 
 
+@validated
 @dataclass(frozen=True)
 class Repeat:
     """Says among sets how often in a row the last frame may be repeated, from here on, when no set is there in time."""
@@ -97,6 +99,8 @@ class SetEncoder:
 
     def one(self, values: Values) -> tuple[int, bytes]:
         """Return control octet and fields of a set; UsageError where sets have no such field, or a value is out of range."""
+        if not isinstance(values, Mapping):
+            raise refuse("set", values, "a mapping of fields to values")
         control, octets = 0, b""
         for name, bit in self._order:
             if name in values:
@@ -149,7 +153,7 @@ class SetEncoder:
             if address.version != version:
                 raise UsageError(f"{value} is not an IPv{version} address, which the headers have: give one")
             number = int(address)
-        if not isinstance(number, int | np.integer) or not least <= number <= most:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
             raise UsageError(f"{name} {value} is out of range: give {least} to {most}")
         return int(number).to_bytes(octets)
 
@@ -194,6 +198,7 @@ class SetSettings:
     fraction: int  # And in 2^-32 ticks; both 0: back to back.
 
 
+@validated
 class Sets:
     """Frames that differ in a few fields, as the small sets that a host streams: hardware makes a whole frame of each.
 
@@ -276,13 +281,16 @@ class Sets:
         columns : mapping of str to array, shape (sets,)
             By name of the field; an IPv6 address is 16 octets, shape (sets, 16).
         """
-        arrays: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
+        try:
+            arrays: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns.items()}
+        except (ValueError, TypeError):
+            raise refuse("columns", columns, "an array of whole numbers for each field") from None
         made = cls(stream, [], fields=tuple(arrays), **settings)
         made._encoder.checked(arrays)
         made._columns = arrays
         return made
 
-    def settings(self, increment: int = NOMINAL) -> SetSettings:
+    def settings(self, increment: Increment = NOMINAL) -> SetSettings:
         """Return what a probe must know; ``increment``: ns a tick of its clock, in 8.40 fixed point."""
         stream = self.stream
         pairs = {place + n for field, place in self._places.items() for n in range(0, SET_FIELD_OCTETS[field][1], 2)}
@@ -349,7 +357,10 @@ class Sets:
     # # #
 
     def _items(self) -> Iterator[Values | Repeat]:
-        return iter(self._source() if callable(self._source) else self._source)
+        source = self._source() if callable(self._source) else self._source
+        if not isinstance(source, Iterable):
+            raise refuse("what the function of the sets returns", source, "sets, a mapping each")
+        return iter(source)
 
     def _check(self) -> None:
         stream, headers = self.stream, self.stream.headers

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from liteprobe.cores.formats import STAMP_OFFSET
 from liteprobe.host.base.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.headers import Headers
 
 WIDTH_MAX = 64
@@ -23,6 +24,7 @@ PLACES = {
 WIDTHS = {"probe": 64, "ipv4.identification": 16, "ipv4.checksum": 16, "ipv6.flow_label": FLOW_LABEL_WIDTH}
 
 
+@validated
 @dataclass(frozen=True)
 class Stamp:
     """The time at the SFD of the frame, in units of 16^tick ns, the lowest ``width`` bits of it.

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from liteprobe.cores.formats import (
     CHECKSUM_OCTETS,
@@ -38,6 +39,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.validate import Between, validated
 from liteprobe.host.traffic.headers import (
     CHECKSUM_CONSTANT,
     HALFWORD,
@@ -106,6 +108,7 @@ class StreamError(UsageError):
         self.key = key
 
 
+@validated
 @dataclass(frozen=True)
 class Stream:
     """Frames of one kind that a port sends beside up to fifteen others.
@@ -250,8 +253,10 @@ STREAM = Section(
 )
 
 
-def fill_octets(fill: str, count: int) -> bytes:
+@validated
+def fill_octets(fill: str, count: Annotated[int, Between(0, MAX_LENGTH)]) -> bytes:
     """Return the first octets of a fill: ``zero``, ``counting`` or ``prbs`` (ITU-T O.150, first bit in bit 7)."""
+    OneOf(tuple(FILLS)).check(fill, "fill")
     if fill == "counting":
         return bytes(number % 256 for number in range(count))
     return _prbs(count) if fill == "prbs" else bytes(count)

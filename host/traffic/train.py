@@ -13,6 +13,7 @@ from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERH
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.headers import HALFWORD, Headers
 
 COUNT_MAX = 2**32 - 1
@@ -25,9 +26,10 @@ FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
 RATE_TOLERANCE = Fraction(200, 10**6)
 
 
+@validated
 @dataclass(frozen=True)
 class TrainProgram:
-    """A program makes one port send ``repeats`` trains of ``count`` frames."""
+    """A program makes one port send ``repeats`` trains of ``count`` frames; UsageError, naming the fix, when no probe can."""
 
     length: int  # Length of a frame without FCS (octets), 60 to 9000.
     count: int  # Frames in a train, 1 to 2^32-1.
@@ -40,6 +42,9 @@ class TrainProgram:
     stream_id: int = 1  # Number that the frames carry, 0 to 65535.
     fill: str = "zero"  # Payload after the probe fields: ``zero``, ``counting`` or ``prbs``.
     headers: Headers = field(default_factory=Headers)  # Addresses, VLAN tags, TTL.
+
+    def __post_init__(self) -> None:
+        _check(self)
 
     @property
     def total(self) -> int:
@@ -82,6 +87,7 @@ class Schedule:
     notes: tuple[str, ...] = ()  # Sentences for the result.
 
 
+@validated
 def interval_ns_for_rate(length: int, rate_bps: float) -> float:
     """Return the interval (ns) at which frames of ``length`` octets fill ``rate_bps`` on the wire.
 
@@ -94,8 +100,7 @@ def interval_ns_for_rate(length: int, rate_bps: float) -> float:
     return float(Fraction(8 * 10**9 * (length + OVERHEAD)) / Fraction(rate_bps))
 
 
-def check(program: TrainProgram) -> None:
-    """Raise UsageError, naming the fix, when no probe can send ``program``."""
+def _check(program: TrainProgram) -> None:
     headers = program.headers
     _check_headers(headers)
     shortest = max(MIN_LENGTH, headers.length_min)
@@ -113,6 +118,9 @@ def check(program: TrainProgram) -> None:
         raise UsageError(f"fill '{program.fill}' is unknown: give one of {', '.join(FILLS)}")
     if program.start_time_ns is not None and not 0 <= program.start_time_ns < 2**64:
         raise UsageError(f"start time {program.start_time_ns} ns is out of range: give a time of the probe's clock")
+    for name, time_ns in (("interval", program.interval_ns), ("gap", program.gap_ns)):
+        if time_ns is not None and time_ns < 0:
+            raise UsageError(f"{name} {time_ns} ns is out of range: give 0 or more")
 
 
 def _check_headers(headers: Headers) -> None:
@@ -135,7 +143,7 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
     """
     interval, notes = _interval_ticks(program, increment)
-    gap_ticks = round(_ticks("gap", program.gap_ns or 0.0, increment))
+    gap_ticks = round(_ticks(program.gap_ns or 0.0, increment))
     interval_ticks, interval_fraction = divmod(round((interval or 0) * FRACTION_ONE), FRACTION_ONE)
     if max(interval_ticks, gap_ticks) > TICKS_MAX:
         most = float(Fraction(TICKS_MAX * increment, INCREMENT_ONE * 10**9))
@@ -160,9 +168,7 @@ def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band:
     return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns
 
 
-def _ticks(name: str, time_ns: float, increment: int) -> Fraction:
-    if not (math.isfinite(time_ns) and time_ns >= 0):
-        raise UsageError(f"{name} {time_ns} ns is out of range: give 0 or more")
+def _ticks(time_ns: float, increment: int) -> Fraction:
     return Fraction(time_ns) * INCREMENT_ONE / increment
 
 
@@ -170,7 +176,7 @@ def _interval_ticks(program: TrainProgram, increment: int) -> tuple[Fraction | N
     """Return the interval in ticks (None: back to back), and the notes about it."""
     if program.interval_ns is None:
         return None, ()
-    interval = _ticks("interval", program.interval_ns, increment)
+    interval = _ticks(program.interval_ns, increment)
     least = program.slot_ticks
     if interval >= least:
         return interval, ()

@@ -13,6 +13,7 @@ from liteprobe.host.analysis.beta import incomplete_beta
 from liteprobe.host.analysis.calibration import fit_line
 from liteprobe.host.analysis.confidence import bounded_mean_interval, mean_interval, percentile_interval, student
 from liteprobe.host.analysis.line_clock import COUNT_WRAP, TICK_NS, LineClock, _least_greatest, fit, unwrap
+from liteprobe.host.base.errors import UsageError
 
 LENGTHS = np.array([60, 64, 128, 256, 512, 1024, 1514])
 
@@ -141,7 +142,7 @@ def test_student_is_scipys(probability: float, freedom: int) -> None:
 
 @pytest.mark.parametrize(("probability", "freedom"), [(0.4, 3), (1.0, 3), (0.9, 0)])
 def test_a_quantile_that_is_not_there_is_refused(probability: float, freedom: int) -> None:
-    with pytest.raises(ValueError, match=r"give 0\.5 to 1, and 1 or more"):
+    with pytest.raises(UsageError, match=r"give (0\.5 to 1, and 1 or more|a whole number, 1 to 1000000000)"):
         student(probability, freedom)
 
 

@@ -21,9 +21,9 @@ from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.capture.write.columns import ips, macs
 from liteprobe.host.capture.write.parquet import ADDRESSES, FLAG_COLUMNS, SCHEMA, HeaderWriter
-from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate
 from liteprobe.sim.drivers.frames import stacks
-from liteprobe.sim.drivers.tools.full_disk import room_for
+from liteprobe.sim.drivers.tools.full_disk import room_for, room_of_each
 from liteprobe.sim.models.receive.monitor import flow_hash
 from liteprobe.sim.models.receive.unified import UnifiedHeader, unified_header
 from liteprobe.sim.models.traffic.trains import ProbeFrame
@@ -230,7 +230,8 @@ def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
     monkeypatch.setattr(parquet, "GROUPS", 3)
     frames = captured(list(stacks.stacks()))
     reserve = HeaderWriter._reserve
-    monkeypatch.setattr(HeaderWriter, "_reserve", lambda self, rows: (rows or not self.paths) and reserve(self, rows))
+    first = tmp_path / "h.parquet"
+    monkeypatch.setattr(HeaderWriter, "_reserve", lambda self, octets: self.path == first and reserve(self, octets))
     writer = HeaderWriter(tmp_path / "h.parquet", row_group=100)
     with pytest.raises(
         ProbeError, match=r"full: .*h.parquet holds 300 headers, whole and readable, and 100 more are lost"
@@ -240,6 +241,22 @@ def test_disk_that_is_full_when_the_next_file_begins_leaves_the_first(
     assert [path.name for path in tmp_path.iterdir()] == ["h.parquet"]
     column = pq.read_table(tmp_path / "h.parquet")["stamp"].cast("int64").to_pylist()
     assert column == [frame.stamp for frame in frames[:300]]
+
+
+@pytest.mark.parametrize("rows", [1, 100, 511, 513, 4096, 7000])
+def test_all_rows_that_fit_are_in_the_file(tmp_path: Path, rows: int) -> None:
+    """Room for what the same rows take elsewhere, for its end, and no octet more than it may take before."""
+    batch = BlockDecoder().decode(line_rate(rows, with_header=True))
+    rows = int(np.count_nonzero(batch.has_header))  # The last block is open.
+    whole = HeaderWriter(tmp_path / "whole.parquet")
+    whole.write(batch)
+    whole.close()
+    room = 3 * (tmp_path / "whole.parquet").stat().st_size // 2 + parquet.END + 2 * parquet.END_GROUP
+    with room_of_each({"h.parquet": room}):
+        writer = HeaderWriter(tmp_path / "h.parquet")
+        writer.write(batch)
+        writer.close()
+    assert pq.read_table(tmp_path / "h.parquet").num_rows == writer.written == rows
 
 
 def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
@@ -257,10 +274,9 @@ def test_full_disk_is_told_and_nothing_is_left_on_it(tmp_path: Path) -> None:
 def test_disk_that_fills_leaves_rows_that_can_be_read(tmp_path: Path, row_group: int) -> None:
     frames = captured(list(stacks.stacks()))
     batch = BlockDecoder().decode(blocks_of(frames))
-    # Room for the end of the file, and for 256 octets of each of 400 rows.
     with room_for((1 << 20) + 256 * 400):
         writer = HeaderWriter(tmp_path / "h.parquet", row_group=row_group)
-        with pytest.raises(ProbeError, match=r"disk is full: .* holds \d+ headers, whole and readable, and") as error:
+        with pytest.raises(ProbeError, match=r"disk is full: .* holds \d+ headers, whole and readable") as error:
             for _ in range(100):
                 writer.write(batch)
             writer.close()

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from liteprobe.cores.formats import UnifiedFlag
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.decode import BlockDecoder
 from liteprobe.host.capture.write.output import Output
-from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
-from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, mixed
+from liteprobe.host.capture.write.pcapng import HASH_WORD, PcapngWriter, PortInterface, Statistics
+from liteprobe.host.packets.batch import Batch
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate, mixed
 from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.drivers.frames.tshark import TRUTHS
 from liteprobe.sim.drivers.tools.full_disk import room_for
@@ -43,6 +45,38 @@ def write(
     writer.close([Statistics(received=1000 + port, accepted=900, comment=f"end {port}") for port in range(len(ports))])
     output.close()
     return writer
+
+
+def alike(random: np.random.Generator, count: int, length: int, hashed: str = "", snap: int = 65535) -> Batch:
+    """Return records of one size, whose ports, channels, lengths, stamps and hashes differ."""
+    batch = BlockDecoder().decode(line_rate(count, length, with_header=bool(hashed), snap=snap))
+    batch.heads["way"], batch.heads["length"] = (
+        random.integers(0, 256, len(batch)),
+        random.integers(80, 1515, len(batch)),
+    )
+    batch.heads["stamp"] = np.sort(random.integers(0, 2**63, len(batch)))
+    if hashed:
+        hashes = random.integers(1, 2**32, len(batch))
+        batch.rows()[:, HASH_WORD] = {"all": hashes, "some": hashes * (hashes % 2), "none": 0}[hashed]
+    return batch
+
+
+@pytest.mark.parametrize("snap", [0, 1, 60, 65535])
+def test_packets_that_are_alike_are_written_as_each_alone(snap: int, tmp_path: Path) -> None:
+    """The form of the last ones is filled in, whichever those were."""
+    random = np.random.default_rng(SEED + snap)
+    kinds = [*product((5000, 300), (61, 64), ("", "all", "some", "none"))]
+    batches = [alike(random, *kinds[k], snap) for k in random.integers(0, len(kinds), 40)]
+    files = []
+    for is_known in (True, False):
+        output = Output(tmp_path / f"{is_known}.pcapng")
+        writer = PcapngWriter(output, PORTS, shift_ns=-37 * 10**9)
+        for batch in batches:
+            writer.write(replace(batch, step=batch.step if is_known else 0))
+        writer.close()
+        output.close()
+        files.append(output.path.read_bytes())
+    assert all(batch.step for batch in batches) and files[0] == files[1]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import gc
 import importlib.util
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scapy.utils import RawPcapNgReader, RawPcapReader
 
 from liteprobe.cores.formats import BLOCK_WORDS, NO_RECORD
-from liteprobe.host.capture import session
+from liteprobe.host.capture import decode, session
 from liteprobe.host.capture.decode import BlockDecoder, Blocks, block_headers
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.resequence import Resequencer
@@ -247,6 +248,42 @@ def test_fuzz_never_crashes_and_counts_every_block() -> None:
         assert (decoder.counters.blocks, decoder.counters.records) == (3 * len(blocks), count), seed
 
 
+def step_by_step(blocks: Blocks, lengths: NDArray[np.int64]) -> tuple[Batch, BlockDecoder]:
+    """Decode blocks one record after the other, though all may be alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decode._Walks, "alike", lambda walks, words: None)
+        made = BlockDecoder()
+        parts = [made.decode(blocks[k : k + 5], lengths[k : k + 5]) for k in range(0, len(blocks), 5)]
+        return joined(parts), made
+
+
+def test_records_that_are_alike_are_those_found_step_by_step_whatever_is_damaged() -> None:
+    alike = 0
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        length, with_header = int(random.choice([60, 61, 300, 1514])), bool(random.random() < 0.5)
+        blocks = line_rate(800, length, with_header=with_header, snap=int(random.choice([0, 1, 59, 65535])))[:40].copy()
+        blocks[int(random.integers(20)) :, 0] += np.uint32(random.integers(2))  # Maybe one is lost.
+        lengths = np.full(len(blocks), 4 * BLOCK_WORDS)
+        if seed % 3 == 0:
+            blocks, lengths = damaged(blocks, random)
+        elif seed % 3 == 1:
+            where = random.integers(4, BLOCK_WORDS, 3), random.integers(0, len(blocks), 3)
+            blocks[where[1], where[0]] ^= np.uint32(1 << random.integers(32))
+            headers = blocks.view("<u2")  # And where a record begins, or that none does.
+            headers[random.integers(len(blocks)), 3] = random.choice([NO_RECORD, 0, 1, 47])
+        made = BlockDecoder()
+        parts = [made.decode(blocks[k : k + 5], lengths[k : k + 5]) for k in range(0, len(blocks), 5)]
+        alike += sum(part.step > 0 for part in parts)
+        found, (wanted, slow) = joined(parts), step_by_step(blocks, lengths)
+        assert made.counters == slow.counters, seed
+        assert found.heads.tobytes() == wanted.heads.tobytes(), seed
+        assert found.compact().words.tobytes() == wanted.compact().words.tobytes(), seed
+        for part in parts:
+            assert not part.step or (part.rows()[:, :4].tobytes() == part.heads.tobytes()), seed
+    assert 150 < alike < 450
+
+
 def test_noise_is_no_block() -> None:
     noise = np.random.default_rng(SEED).integers(0, 2**32, (20_000, BLOCK_WORDS), np.uint32)
     decoder = BlockDecoder()
@@ -285,7 +322,7 @@ def test_channels_are_merged_in_the_order_of_stamps() -> None:
     blocks = blocks_of(frames, flush_every=100)
     decoder, merger = BlockDecoder(), Merger(window_ns=10**9)
     parts = [merger.push(decoder.decode(blocks[first : first + 9])) for first in range(0, len(blocks), 9)]
-    batch = joined([*parts, merger.finish()])
+    batch = joined([*chain(*parts), *merger.finish()])
     assert batch.stamp.tolist() == [frame.stamp for frame in frames]
     assert merger.disordered == 0
 
@@ -293,7 +330,7 @@ def test_channels_are_merged_in_the_order_of_stamps() -> None:
 def test_record_beyond_the_window_is_handed_on_and_counted() -> None:
     merger = Merger(window_ns=100)
     parts = [decoded(blocks_of([Captured(stamp)]))[0] for stamp in (1000, 2000, 950)]
-    stamps = [merger.push(part).stamp.tolist() for part in parts] + [merger.finish().stamp.tolist()]
+    stamps = [joined(due).stamp.tolist() for due in (*map(merger.push, parts), merger.finish())]
     assert stamps == [[], [1000], [950], [2000]]
     assert merger.disordered == 1
 
@@ -404,9 +441,9 @@ def test_stamps_that_stand_still_hold_back_no_more_than_is_said(monkeypatch: pyt
     for first in range(0, len(blocks), 100):
         batch = decoder.decode(blocks[first : first + 100])
         batch.heads["stamp"] = FIRST_NS
-        found.append(merger.push(batch))
-        assert len(merger._held.words) <= 100_000
-    found.append(merger.finish())
+        found += merger.push(batch)
+        assert merger.held_words <= 100_000
+    found += merger.finish()
     assert sum(map(len, found)) == CHUNK and merger.disordered == 0
 
 

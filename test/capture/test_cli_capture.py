@@ -4,6 +4,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -34,6 +35,7 @@ from liteprobe.host.serve.poll import Look, Poller
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate, mixed
 from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.full_disk import room_of_each
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 from liteprobe.sim.models.receive.unified import unified_header
@@ -149,6 +151,32 @@ def test_stdout_feeds_tshark(recording: Path) -> None:
         stdin=first.stdout, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert first.wait() == 0 and len(done.stdout.splitlines()) == 906
+
+
+ROOMS = {"c.pcapng": 20_000, "h.parquet": 40_000, "b.blocks": 50_000}
+
+
+@pytest.mark.parametrize("full", [names for count in (1, 2, 3) for names in itertools.combinations(ROOMS, count)])
+def test_each_file_that_finds_the_disk_full_ends_by_itself_and_all_frames_are_accounted_for(
+    run: Run, recording: Path, tmp_path: Path, full: tuple[str, ...]
+) -> None:
+    paths = {name: tmp_path / name for name in ROOMS}
+    options = zip(("-w", "--headers", "--blocks"), map(str, paths.values()), strict=True)
+    counts_to = tmp_path / "c.json"
+    with room_of_each({name: ROOMS[name] for name in full}):
+        code, _, err = run("capture", "-r", str(recording), *sum(options, ()), "--json", str(counts_to))
+    said, *errors = err.splitlines()
+    counts = json.loads(counts_to.read_text())
+    assert code == 1 and said.startswith(f"{counts['frames']:,} frames") and len(errors) == len(full)
+    assert [name for name in ROOMS if f"{paths[name]} holds" in err] == list(full)
+    in_file = {"c.pcapng": len(stamps(paths["c.pcapng"])), "h.parquet": pq.read_table(paths["h.parquet"]).num_rows}
+    for name, held in in_file.items():
+        unwritten = counts["unwritten"].get(str(paths[name]), 0)
+        assert held + unwritten == counts["frames"] and (unwritten > 0) == (name in full) and held > 100
+        assert not unwritten or f"({unwritten:,} frames are missing in it)" in err
+    whole = recording.read_bytes()
+    raw = paths["b.blocks"].read_bytes()
+    assert whole.startswith(raw) and (len(raw) < len(whole)) == ("b.blocks" in full)
 
 
 def test_reader_that_goes_is_one_line_and_exit_code_1(tmp_path: Path) -> None:

@@ -1,14 +1,24 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks what commands write line by line."""
+"""Checks what commands write: line by line, and at their end, where each output ends by itself."""
 
+import argparse
+import errno
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from liteprobe.host.base.output import STDOUT, Lines
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import STDOUT, Lines, OutputError, outputs, write_text
+from liteprobe.host.cli import results
+from liteprobe.host.cli.main import said_of
+from liteprobe.host.cli.results import publish
+from liteprobe.host.suites.sweep import Sweep
+from liteprobe.sim.drivers.tools.full_disk import room_for
 
 DOCUMENTS = [{"a": 1}, {"b": [2.5, None]}]
 TEXTS = ['{"a": 1}\n', '{"b": [2.5, null]}\n']
@@ -35,3 +45,113 @@ def test_lines_on_stdout_leave_it_open_and_make_no_file(
     lines.close()
     assert capsys.readouterr().out == "".join(TEXTS)
     assert not sys.stdout.closed and not os.listdir(tmp_path)
+
+
+# Several outputs ----------------------------------------------------------------------------------
+
+
+class Full:
+    """A stream that takes so many octets, and then none: its disk is full, or its reader has gone; the last may fail to close."""
+
+    def __init__(self, room: int, number: int = errno.ENOSPC) -> None:
+        self.room, self.number = room, number
+
+    def write(self, text: str) -> int:
+        self.room -= len(text)
+        if self.room < 0:
+            raise OSError(self.number, os.strerror(self.number))
+        return len(text)
+
+    def flush(self) -> None:
+        self.write("")
+
+
+def published(folder: Path, json: str, report: str, cause: BaseException | None = None) -> None:
+    args = argparse.Namespace(json=Path(json), report=Path(report))
+    publish(args, "a table", {"a": 1}, lambda path, content: write_text(path, "a page"), cause)
+
+
+@pytest.mark.parametrize("is_json_full", [False, True])
+@pytest.mark.parametrize("is_report_full", [False, True])
+@pytest.mark.parametrize("fails", [None, errno.ENOSPC, errno.EPIPE, errno.EIO])
+def test_an_output_that_cant_be_written_keeps_no_other_one_from_it(
+    is_json_full: bool, is_report_full: bool, fails: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    json, report = tmp_path / "j", tmp_path / "r"
+    if fails:
+        monkeypatch.setattr(sys, "stdout", Full(2, fails))
+    wanted = ["stdout"] * (fails not in (None, errno.EPIPE)) + ["/dev/full"] * (is_json_full or is_report_full)
+    raised: BaseException | None = None
+    try:
+        published(tmp_path, "/dev/full" if is_json_full else str(json), "/dev/full" if is_report_full else str(report))
+    except (OutputError, BrokenPipeError) as error:
+        raised = error
+    assert (json.exists(), report.exists()) == (not is_json_full, not is_report_full)
+    if wanted:
+        lines = str(raised).splitlines()
+        assert isinstance(raised, OutputError) and raised.exit_code == 1 and len(lines) == len(wanted)
+        assert all(name in line or fails == errno.EIO for name, line in zip(wanted, lines, strict=True))
+    else:
+        assert isinstance(raised, BrokenPipeError) == (fails == errno.EPIPE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_results_are_written_waits_until_all_are(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupt._State, "number", 0)
+    with pytest.raises(Interrupted, match="all was measured and written") as raised, outputs() as out:
+        for name in "abc":
+            path = tmp_path / name
+            out.write(path, lambda path=path: (write_text(path, "whole"), os.kill(os.getpid(), number)))
+    assert raised.value.exit_code == 128 + number
+    assert [(tmp_path / name).read_text() for name in "abc"] == ["whole"] * 3
+
+
+def test_behind_a_signal_the_next_one_ends_the_writing_and_leaves_no_half_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupt._State, "number", 0)
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(Interrupted(signal.SIGTERM)))
+    first = Interrupted(signal.SIGINT)
+    with pytest.raises(Interrupted, match="terminated"):
+        published(tmp_path, str(tmp_path / "j"), str(tmp_path / "r"), first)
+    assert not os.listdir(tmp_path)
+
+
+def test_what_ended_a_measurement_is_said_with_what_could_not_be_written(tmp_path: Path) -> None:
+    end = Interrupted(signal.SIGTERM, "2 of 3 programs were measured")
+    published(tmp_path, "/dev/full", str(tmp_path / "r"), end)
+    assert said_of(end) == (
+        "terminated; 2 of 3 programs were measured; cannot write /dev/full (No space left on device): free space on the disk, "
+        "or name another file, and run again"
+    )
+    assert end.exit_code == 143 and (tmp_path / "r").read_text() == "a page"
+
+
+def test_a_file_that_was_there_stays_where_the_new_one_does_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text("before")
+    with room_for(100), pytest.raises(OutputError, match="cannot write .*/j \\(File too large\\)"), outputs() as out:
+        out.write(tmp_path / "j", lambda: write_text(tmp_path / "j", "x" * 1000))
+    assert (tmp_path / "j").read_text() == "before" and os.listdir(tmp_path) == ["j"]
+
+
+def test_results_that_grow_are_tried_again_at_the_end_and_shown_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The disk is full while trains are sent, and has room at the end."""
+    monkeypatch.setattr(results, "AGAIN_S", 0.0)
+    args = argparse.Namespace(json=tmp_path / "t.json", csv=tmp_path / "t.csv", report=None)
+    written = results.Results(args, 2, lambda sweeps: print("shown", len(sweeps[0].rows)), lambda *_: None)
+    rows = [{"length": 60}, {"length": 61}]
+    with written.written():
+        with room_for(50):
+            written.take([Sweep("a", "sim://a", {}, [], rows[:1])])
+        assert os.listdir(tmp_path) == ["t.csv"]
+        written.take([Sweep("a", "sim://a", {}, [], rows)])
+    assert capsys.readouterr().out == "shown 2\n" and (tmp_path / "t.csv").read_text().split() == [
+        "name,length",
+        "a,60",
+        "a,61",
+    ]
+    assert sorted(os.listdir(tmp_path)) == ["t.csv", "t.json"]

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = "import sys; sys.path[:0] = {paths!r}\n"
 SOURCES = (".c", ".h", ".cpp", ".v", ".sv", ".yaml", ".html", ".css")
 PLAIN = {"numpy", "rich", "shtab", "pyserial", "prometheus-client", "PyYAML", "pyzmq", "platformdirs"}
-EXTRAS = {"report", "parquet", "clock", "gateware", "sim", "build", "all", "test"}
+EXTRAS = {"report", "parquet", "packed", "clock", "gateware", "sim", "build", "all", "test"}
 
 
 def tracked(*patterns: str) -> set[str]:

@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """``liteprobe replay`` over a model of the probe: what it prints and writes, and how it ends when something is wrong."""
 
+import gzip
+import io
 import json
+import os
+import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -120,6 +124,72 @@ def test_files_are_looked_through_without_a_probe(run: Run, tmp_path: Path) -> N
     assert words[words.index("0") + 1 : words.index("0") + 3] == ["100", "30,000"]
 
 
+@pytest.mark.parametrize("where", [(), ("--probe", "etherbone://probe")], ids=["no probe", "a probe"])
+def test_a_check_says_in_json_and_report_what_a_run_says(
+    run: Run, fake: Fake, files: list[str], tmp_path: Path, where: tuple[str, ...]
+) -> None:
+    """Of all files, on a probe that is named or without one; and nothing is sent, nor is the probe taken."""
+    made = ("--json", str(tmp_path / "c.json"), "--report", str(tmp_path / "c.html"))
+    code, _, err = run("replay", *files, "--ports", "1,0", "--loop", "3", "--check", *made, *where)
+    assert (code, err, fake[0].frames) == (0, f"report: {tmp_path / 'c.html'}\n", [])
+    checked = json.loads((tmp_path / "c.json").read_text())
+    assert (checked["format"], checked["end"]) == ("liteprobe-replay", "checked")
+    code, out, _ = run("replay", *files, "--ports", "1,0", "--loop", "3", "--json")
+    rows = json.loads(out)["ports"]
+    assert [{name: row[name] for name in ("port", "asked", "expected_late", "planned")} for row in rows] == checked[
+        "ports"
+    ]
+    assert [row["asked"] for row in checked["ports"]] == [30, 60]
+    often = "the figures are of one turn; it is to be sent 3 times, {} frames in all"
+    assert checked["notes"] == [f"port 0: {often.format(30)}", f"port 1: {often.format(60)}"]
+    page = (tmp_path / "c.html").read_text()
+    assert "Nothing was sent" in page and "<td>20</td>" in page
+
+
+def test_what_a_check_does_not_do_is_said(run: Run, files: list[str], tmp_path: Path) -> None:
+    code, _, err = run("replay", files[0], "--check", "--capture", str(tmp_path / "seen.pcapng"))
+    assert (code, err) == (0, f"nothing is written to {tmp_path / 'seen.pcapng'}: --check sends nothing\n")
+    assert not (tmp_path / "seen.pcapng").exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "stdin"])
+def test_a_pipe_and_standard_input_are_replayed_as_a_file_is(
+    run: Run, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Packed, too, and as often as asked, though what comes from them can be read but once."""
+    path, content = tmp_path / "pipe", gzip.compress(pcap(packets()))
+    if kind == "stdin":
+        path = Path("-")
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: False))
+    else:
+        os.mkfifo(path)
+        writer = threading.Thread(target=path.write_bytes, args=(content,))
+        writer.start()
+    code, _, err = run("replay", str(path), "--loop", "2")
+    assert (code, err) == (0, "")
+    assert ticks(fake[0], 0) == [12_500 * number for number in range(40)]
+
+
+def test_a_long_gap_is_refused_until_somebody_says_what_to_make_of_it(run: Run, fake: Fake, tmp_path: Path) -> None:
+    """As replayed: at a speed that makes it short enough it is none."""
+    path = tmp_path / "gap.pcap"
+    path.write_bytes(
+        pcap([*packets(count=2), Packet(Fraction(65_536), bytes(60), 60), Packet(Fraction(65_537), bytes(60), 60)])
+    )
+    said = f"{path}: packet 3 (at octet 272) comes 18.2044 hours after the one before: give --max-gap 1s"
+    for more in ((), ("--check",)):
+        code, _, err = run("replay", str(path), *more)
+        assert code == 2 and said in err and fake[0].frames == []
+    code, out, _ = run("replay", str(path), "--max-gap", "1ms", "--json")
+    assert code == 0
+    assert ticks(fake[0], 0) == [0, 12_500, 137_500, 262_500]
+    assert json.loads(out)["notes"] == ["port 0: 2 gaps are shortened to 0.001 s, by 18.2047 hours in all"]
+    assert json.loads(out)["ports"][0]["planned"]["shortened"] == 2
+    fake[0].frames.clear()
+    assert run("replay", str(path), "--speed", "100000")[0] == 0
+    assert ticks(fake[0], 0)[2:] == [81_920_000, 81_921_250]
+
+
 def test_an_interrupt_keeps_what_was_sent(
     run: Run, fake: Fake, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +243,15 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--stamp", "probe"), "frames of a trace have no stamp in the place 'probe'"),
         (("A", "--stamp", "octet:42:12"), "a stamp of 12 bits is out of range: give 16 to 64 in steps of 8"),
         (("A", "--ports", "7"), "there is no transmit port 7: give 0 to 1"),
+        (("A", "--ports", "7", "--check"), "there is no transmit port 7: give 0 to 1"),
+        (("A", "A", "A", "--check"), "there is no transmit port 2: give 0 to 1"),
+        (("A", "--loop", "-1", "--check"), "--loop -1 is out of range: give 1 or more, or 0 for until Ctrl-C"),
+        (("A", "--check", "--probe", "x", "--ports", "7"), "there is no transmit port 7: give 0 to 1"),
+        (("-", "-"), "standard input can be replayed once: give - for one file, and names for the others"),
+        (
+            ("A", "--max-gap", "7200000"),
+            "a gap of 7200000 s at most is out of range: give more than 0, up to 3600000 s",
+        ),
         (("A", "--capture", "A"), "what is replayed and --capture are the same file"),
         (("A", "A", "--ports", "0,1", "--json", "A"), "what is replayed and --json are the same file"),
         (("A", "--margin-ppm", "-2000000"), "times can't be stretched by"),

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Delays of replayed frames, from their stamps or the trace; and frames that are found again by their octets."""
 
+import os
 import random
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from liteprobe.host.base import interrupt
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.capture import ring
 from liteprobe.host.capture import run as capture_run
 from liteprobe.host.capture.decode import BlockDecoder, no_blocks
 from liteprobe.host.capture.request import CaptureRequest, CaptureSettings
@@ -56,9 +61,11 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     """Replay a trace through a device, and capture what that passes on to port 1."""
     model, link, _ = fake
 
-    def run(trace: Trace, device: Device, request: CaptureRequest | None = None) -> ReplayResult:
+    def run(
+        trace: Trace, device: Device, request: CaptureRequest | None = None, stop: tuple[int, int] = (0, 0)
+    ) -> ReplayResult:
         class Source:
-            """Hands over what the probe has sent when it is stopped."""
+            """Hands over what the probe has sent when it is stopped; ``stop``: a signal, once so many frames were sent."""
 
             is_stopped = False
 
@@ -66,6 +73,8 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
                 assert model.frames == []
                 while not self.is_stopped:
                     model.advance(2000)
+                    if stop[0] and len(model.frames) >= stop[1]:
+                        os.kill(os.getpid(), stop[0])
                     yield no_blocks(), None
                 yield blocks_of(sorted(device(model.frames), key=lambda one: one.stamp)), None
 
@@ -76,7 +85,7 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
             model.advance(1000)
             return model.tick / 125e6
 
-        monkeypatch.setattr(capture_run, "CaptureRing", lambda registers: None)
+        monkeypatch.setattr(ring, "CaptureRing", lambda registers: None)
         ports = [PortInterface("port0"), PortInterface("port1")]
         monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Source(), ports=ports))
         monkeypatch.setattr(link, "now_s", now_s)
@@ -84,6 +93,34 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
             return probe.replay(trace, capture=request or tmp_path / "seen.pcapng")
 
     return run
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0, 1, 20, 49])
+def test_a_signal_stops_the_ports_first_and_the_capture_ends_behind_their_last_frame(
+    fake: Fake,
+    tmp_path: Path,
+    replayed: Callable[..., ReplayResult],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    after: int,
+) -> None:
+    monkeypatch.setattr(interrupt._State, "number", 0)  # Else it is a second one of the test before.
+
+    def device(frames: list[SentFrame]) -> list[Captured]:
+        return [Captured(8 * one.tick + DELAY_NS, one.octets, 1) for one in frames]
+
+    trace = Trace.cbr(Interval(pps=10_000), 100, 50)
+    with pytest.raises(Interrupted) as raised:
+        replayed(trace, device, stop=(number, after))
+    (result,) = raised.value.results
+    sent = len(fake[0].frames)
+    assert (raised.value.exit_code, result.end, result.is_complete) == (128 + number, "interrupted", False)
+    assert after <= sent < 50 and (result[0].frames, result.capture.frames) == (sent, sent)
+    assert (len(decode_file(tmp_path / "seen.pcapng")) if sent else 0) == sent
+    scheduled = result[0].scheduled
+    assert (scheduled is None) == (sent == 0)
+    assert not scheduled or (scheduled.delays.frames, scheduled.missing) == (sent, 0)
 
 
 def decode_file(path: Path) -> list[Record]:
@@ -393,7 +430,7 @@ def test_keys_differ_wherever_frames_differ() -> None:
 
 
 def test_frames_that_are_padded_or_filled_with_zeros_are_known(tmp_path: Path) -> None:
-    made = [Packet(Fraction(number, 1000), bytes([number]) * kept, 200) for number, kept in ((1, 200), (2, 20), (3, 0))]
+    made = [Packet(Fraction(number, 1000), bytes([number]) * kept, 200) for number, kept in ((1, 200), (2, 20), (3, 1))]
     made.append(Packet(Fraction(4, 1000), b"\x04" * 30, 30))
     (tmp_path / "frames.pcap").write_bytes(pcap(made))
     sent = sent_frames(Trace.from_pcap(tmp_path / "frames.pcap"), NOMINAL, 100, 4)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Streams from the first register to the result, over a model of the probe that knows the truth; and their faults."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from liteprobe.cores.formats import PRESETS, Part, RecordFlag, TransmitState
 from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.device import lease
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.figures import TrafficLook, TrafficResult
 from liteprobe.host.traffic.intervals import Burst, Interval
@@ -396,10 +398,36 @@ def test_what_was_left_running_is_stopped_and_the_result_says_so(make: MakeProbe
     probe, _, link = make()
     probe.send([ENDLESS], detach=True)
     probe.close()
-    later = Probe(link)
+    later = Probe(link, steal=True)
     few = Stream("few", 1, Fixed(64), count=3)
     said = "port 0: what was left running there was stopped"
     assert [said in later.send([few]).result().notes for _ in range(2)] == [True, False]
+
+
+def test_what_another_host_left_running_is_refused_by_its_name_and_goes_on(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after others have had the probe meanwhile, for another port."""
+    name = "a@host (pid 1) since 2026-11-26 19:00:00 UTC"
+    monkeypatch.setattr(lease, "name_of_this_process", lambda: name)
+    probe, model, link = make()
+    probe.send([ENDLESS], detach=True)
+    probe.close()
+    monkeypatch.undo()
+    few = Stream("few", 1, Fixed(64), count=3)
+    for _ in range(2):
+        with Probe(link) as later:
+            assert later.send([replace(few, port=1)]).result()["few"].sent == 3
+            with pytest.raises(BusyError) as busy:
+                later.send([few])
+        assert re.fullmatch(
+            rf"port 0 sends what was left running there, [0-9,]+ frames so far, by {re.escape(name)}: wait until it is done, "
+            "use another port, or end it with --steal \\(steal=True\\) or  liteprobe stop --port 0",
+            str(busy.value),
+        )
+    sent = len(model.frames)
+    model.advance(10**6)
+    assert len(model.frames) > sent
 
 
 def test_streams_end_with_the_lease_unless_they_are_detached(make: MakeProbe) -> None:

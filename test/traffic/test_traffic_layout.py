@@ -403,9 +403,12 @@ def test_streams_of_two_ports_are_not_of_one() -> None:
             lambda: Stream("a", 1, Fixed(60), start_ns=2**35),
             "start 34359738368ns is out of range: give a time with ns, us, ms or s, up to 34.359 s",
         ),
-        (lambda: Stream("a", 1, Fixed(60), start_ns=float("nan")), "nan can't be counted with: give a finite number"),
-        (lambda: Interval(pps=float("inf")), "inf can't be counted with: give a finite number"),
-        (lambda: Burst(2, float("nan")), "nan can't be counted with: give a finite number"),
+        (
+            lambda: Stream("a", 1, Fixed(60), start_ns=float("nan")),
+            r"start_ns is nan \(float\): give a finite number, a time with ns",
+        ),
+        (lambda: Interval(pps=float("inf")), r"pps is inf \(float\): give a finite number, frames a second"),
+        (lambda: Burst(2, float("nan")), r"inner_ns is nan \(float\): give a finite number, a time with ns"),
         (
             lambda: Stream("a", 1, Fixed(60), Interval(interval_ns=2000, burst=Burst(3, 800))),
             "a burst lasts 2272 ns, the next one begins after 2000 ns",

@@ -338,7 +338,10 @@ def test_a_wrong_file_is_refused_with_its_line(
             "line",
         ),
         (("--share", "101"), "--share 101% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
-        (("--pps", "nan"), "nan can't be counted with: give a finite number"),
+        (
+            ("--pps", "nan"),
+            "--pps is nan (float): give a finite number, frames a second, with k or M, above 0, up to 10M or None",
+        ),
         (("--transmit", "4"), "there is no transmit port 4: give 0 to 1"),
     ],
 )

@@ -118,7 +118,7 @@ static const struct lpa_item items[] = {
 	{.name = "broken", .type = LPA_FLOAT, .call = not_finite},
 };
 
-static int fail(const char *why)
+static int give_up(const char *why)
 {
 	fprintf(stderr, "%s\n", why);
 
@@ -134,7 +134,7 @@ int main(int count, char **words)
 	int result;
 
 	if (count < 2 || count > 4 + CLIENTS_MOST) {
-		return fail("usage: device ADDRESS [LIMIT_MS [SECRET_KEY_FILE CLIENT_KEY_FILE...]]");
+		return give_up("usage: device ADDRESS [LIMIT_MS [SECRET_KEY_FILE CLIENT_KEY_FILE...]]");
 	}
 	config.address = words[1];
 	if (count > 2) {
@@ -142,7 +142,7 @@ int main(int count, char **words)
 	}
 	for (int n = 3; n < count; n++) {
 		if (lpa_read_key(words[n], n == 3 ? "secret-key" : "public-key", keys[n - 3], why)) {
-			return fail(why);
+			return give_up(why);
 		}
 		if (n == 3) {
 			config.secret_key = keys[0];
@@ -152,11 +152,11 @@ int main(int count, char **words)
 	}
 	agent = lpa_open(&config, why);
 	if (!agent) {
-		return fail(why);
+		return give_up(why);
 	}
 	for (size_t n = 0; n < sizeof(items) / sizeof(items[0]); n++) {
 		if (lpa_add(agent, &items[n], why)) {
-			return fail(why);
+			return give_up(why);
 		}
 	}
 	signal(SIGTERM, stop);

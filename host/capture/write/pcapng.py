@@ -5,6 +5,7 @@
 Source: draft-ietf-opsawg-pcapng, sections 4.1 (section), 4.2 (interface), 4.3 (enhanced packet), 4.6 (statistics).
 """
 
+import os
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ NANOSECONDS = 9
 TOEPLITZ = 5  # Of the hash algorithms.
 INBOUND = 1
 PORTS = 16  # That a record can name.
+PART = 1 << 12  # Packets at once: what the caches hold of the shortest ones.
 
 #: Errors of a frame, and the bit of ``epb_flags`` that says so.
 LINK_ERRORS = {
@@ -89,10 +91,9 @@ def block(kind: int, body: bytes) -> bytes:
 
 def section(hardware: str, comment: str) -> bytes:
     """Return a section header block."""
-    import platform
-
+    system = os.uname()
     application = f"liteprobe {metadata.version('liteprobe')}"
-    options = text(1, comment) + text(2, hardware) + text(3, f"{platform.system()} {platform.release()}")
+    options = text(1, comment) + text(2, hardware) + text(3, f"{system.sysname} {system.release}")
     head = struct.pack("<IHHq", BYTE_ORDER, 1, 0, -1)
     return block(SECTION, head + options + text(4, application) + option(0, b""))
 
@@ -136,6 +137,7 @@ class PcapngWriter:
         self.dropped = np.zeros(PORTS, np.int64)
         self._pending = np.zeros(PORTS, np.int64)  # Dropped since the last packet of each channel.
         self._span = [0, 0]
+        self._form, self._form_of = np.zeros((0, 0), np.uint32), (-1, False)
         self._numbers = np.full(PORTS, -1)
         self._numbers[: len(ports)] = range(len(ports))
         output.write(section(hardware, comment) + b"".join(interface(port) for port in ports))
@@ -151,12 +153,15 @@ class PcapngWriter:
             batch = batch.select(~is_gap)
         if not len(batch):
             return
-        self._name(batch.port)
-        words, at = self._packets(batch, drops)
-        self._output.write(words, at * WORD_OCTETS)
+        of_port = np.bincount(batch.port, minlength=PORTS)
+        self._name(of_port)
+        for first in range(0, len(batch), PART):
+            part = slice(first, first + PART)
+            words, at = self._packets(batch.select(part), None if drops is None else drops[part])
+            self._output.write(words, at * WORD_OCTETS)  # Its ``parts``: packets of all ports.
         stamps = batch.heads["stamp"]
         self._span = [self._span[0] or int(stamps[0]), max(self._span[1], int(stamps[-1]))]
-        self.written += np.bincount(batch.port, minlength=PORTS)
+        self.written += of_port
 
     def close(self, statistics: Sequence[Statistics] = ()) -> None:
         """Write the statistics of each interface."""
@@ -190,9 +195,9 @@ class PcapngWriter:
         head = struct.pack("<III", int(self._numbers[port]), end >> 32, end & 0xFFFFFFFF)
         return block(STATISTICS, head + b"".join(options))
 
-    def _name(self, ports: NDArray[np.uint8]) -> None:
-        """Write an interface for every port that has none."""
-        for port in np.flatnonzero((np.bincount(ports, minlength=PORTS) > 0) & (self._numbers < 0)).tolist():
+    def _name(self, of_port: NDArray[np.int64]) -> None:
+        """Write an interface for every port that has none, by how many packets each has."""
+        for port in np.flatnonzero((of_port > 0) & (self._numbers < 0)).tolist():
             self._numbers[port] = self._numbers.max() + 1
             self._output.write(interface(PortInterface(f"port{port}")))
 
@@ -212,9 +217,13 @@ class PcapngWriter:
         return counts[~is_gap]
 
     def _packets(self, batch: Batch, drops: Index | None) -> tuple[NDArray[np.uint32], Index]:
-        """Return packet blocks, and the word that each begins at."""
+        """Return packet blocks, and the word that each begins at; they are overwritten by the next ones."""
         heads = batch.heads
         flags = heads["flags"]
+        if batch.step and drops is None and not (flags & ERRORS).any():
+            hashes = batch.rows()[:, HASH_WORD] if batch.select(slice(0, 1)).has_header.all() else None
+            if hashes is None or (has := hashes != 0).all() or not has.any():
+                return self._alike(batch, hashes if hashes is not None and hashes[0] else None)
         data_words = -(-heads["snap_length"].astype(np.int64) // WORD_OCTETS)
         has_error, has_hash = flags & ERRORS != 0, _has_hash(batch)
         has_drops = np.zeros(len(batch), bool) if drops is None else drops > 0
@@ -234,6 +243,33 @@ class PcapngWriter:
                 place += has * (items.dtype.itemsize // WORD_OCTETS)
         put(words, place, _tails(batch.channel, sizes))
         return words, at
+
+    def _alike(self, batch: Batch, hashes: NDArray[np.uint32] | None) -> tuple[NDArray[np.uint32], Index]:
+        """Return packet blocks of one form: what all have in common is there from the last ones on."""
+        heads, rows = batch.heads, batch.rows()
+        captured = int(heads["snap_length"][0])
+        end = HEAD.itemsize // WORD_OCTETS - (-captured // WORD_OCTETS)
+        if self._form_of != (form_of := (captured, hashes is not None)):
+            self._form_of = form_of
+            options = np.zeros(0, HASH) if hashes is None else _hashes_of(np.zeros(1, np.uint32))
+            size = end + (options.nbytes + TAIL.itemsize) // WORD_OCTETS
+            self._form = np.zeros((PART, size), np.uint32)
+            self._form[:, :end] = np.concatenate([(PACKET, size * WORD_OCTETS, 0, 0, 0, captured), np.zeros(end - 6)])
+            self._form[:, end:] = np.concatenate(
+                [options.view(np.uint32), _tails(np.zeros(1, np.uint8), np.array([size])).view(np.uint32)]
+            )
+        made = self._form[: len(batch)]
+        made[:, 2] = self._numbers[batch.port]
+        stamps = heads["stamp"] + self._shift
+        made[:, 3], made[:, 4] = stamps.view(np.uint32).reshape(-1, 2)[:, ::-1].T
+        made[:, 6] = heads["length"]
+        made[:, HEAD.itemsize // WORD_OCTETS : end] = rows[:, batch.step + HEAD.itemsize // WORD_OCTETS - end :]
+        if hashes is not None:
+            made[:, end : end + HASH.itemsize // WORD_OCTETS] = (
+                _hashes_of(hashes).view(np.uint32).reshape(len(batch), -1)
+            )
+        made[:, -3] = batch.channel
+        return made.reshape(-1), np.arange(0, made.size, made.shape[1])
 
     def _heads(self, batch: Batch, sizes: Index) -> NDArray[np.void]:
         stamps = batch.heads["stamp"] + self._shift
@@ -276,7 +312,10 @@ def _has_hash(batch: Batch) -> NDArray[np.bool_]:
 
 def _hashes(batch: Batch, has_hash: NDArray[np.bool_]) -> NDArray[np.void]:
     """Return the flow hashes of the frames that have one."""
-    hashes = batch.words[batch.at[has_hash] + HASH_WORD]
+    return _hashes_of(batch.words[batch.at[has_hash] + HASH_WORD])
+
+
+def _hashes_of(hashes: NDArray[np.uint32]) -> NDArray[np.void]:
     made = np.zeros(len(hashes), HASH)
     made["option"] = (3, 5)
     made["algorithm"] = TOEPLITZ

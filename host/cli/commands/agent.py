@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns
@@ -75,11 +75,16 @@ def _run(args: argparse.Namespace) -> None:
     offer(agent)
     if not agent.names:
         raise UsageError(f"{args.file} offers nothing: register settings and values in {OFFER}(agent)")
-    with contextlib.suppress(KeyboardInterrupt):
+    ended: KeyboardInterrupt | None = None
+    try:
         print(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
         agent.run()
+    except KeyboardInterrupt as end:
+        ended = end
     faults = [f"{count} {what}" for what, count in agent.counts.items() if count and what not in PLAIN]
     print(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", file=sys.stderr)
+    if ended and not is_ctrl_c(ended):
+        raise ended
 
 
 def _device(path: Path, limit_s: float) -> tuple[str, Callable[[agents.Agent], None]]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.host.base.output import STDOUT, write_text
+from liteprobe.host.base.output import STDOUT, outputs, write_text
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output_or_stdout, whole
@@ -50,15 +50,14 @@ def run(args: argparse.Namespace) -> None:
         facts = probe.info()
         checks = suite.BringUp(probe, extent, _progress).run()
     found = document(facts, checks)
-    if args.report:
-        write_text(args.report, as_markdown(found))
-    if args.json:
-        write_text(args.json, json.dumps(found, indent=2) + "\n")
-    if STDOUT not in (args.report, args.json):
-        shown = tables.table("check", "result", "what was seen", text=3)
-        for check in checks:
-            shown.add_row(check.name, check.verdict, check.seen)
-        tables.console().print(shown, markup=False)
+    shown = tables.table("check", "result", "what was seen", text=3)
+    for check in checks:
+        shown.add_row(check.name, check.verdict, check.seen)
+    with outputs() as out:
+        if STDOUT not in (args.report, args.json):
+            out.write(STDOUT, lambda: tables.console().print(shown, markup=False))
+        out.write(args.report, lambda: write_text(args.report, as_markdown(found)))
+        out.write(args.json, lambda: write_text(args.json, json.dumps(found, indent=2) + "\n"))
     failed = [check.name for check in checks if check.verdict == suite.Verdict.FAILED]
     if failed:
         raise ProbeError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")

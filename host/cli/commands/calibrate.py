@@ -8,7 +8,7 @@ import argparse
 
 from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.base.output import STDOUT, write_text
+from liteprobe.host.base.output import STDOUT, outputs, write_text
 from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
@@ -43,20 +43,22 @@ def run(args: argparse.Namespace) -> None:
     template = train.TrainProgram(length=args.length[0], count=args.count, repeats=args.repeat)
     programs = sweep.programs_for(args.length, [args.count], template)
     sweep.check_programs(programs)
-    request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive)
+    request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive, args.steal)
     rows: list[figures.Row] = []
     try:
         measure(request, lambda measured: rows.append(measured.rows[-1]))
     except (ProbeError, KeyboardInterrupt) as end:
         if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
-            _show(args, calibration.calibrate(rows, args.slope, args.intercept))
+            found = calibration.calibrate(rows, args.slope, args.intercept)
             end.args = (f"{end}; what is shown is of {len(rows)} lengths of {len(programs)}, and no file has it",)
+            with outputs(end) as out:
+                out.write(STDOUT, lambda: _show(args, found))
         raise
     found = calibration.calibrate(rows, args.slope, args.intercept)
-    if args.json != STDOUT:
-        _show(args, found)
-    if args.json:
-        write_text(args.json, found.text())
+    with outputs() as out:
+        if args.json != STDOUT:
+            out.write(STDOUT, lambda: _show(args, found))
+        out.write(args.json, lambda: write_text(args.json, found.text()))
 
 
 def _show(args: argparse.Namespace, found: calibration.Calibration) -> None:

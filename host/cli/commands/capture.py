@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from liteprobe.host.base import interrupt
 from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.output import write_text
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
@@ -152,26 +154,37 @@ def run(args: argparse.Namespace) -> None:
     def remark(line: str) -> None:
         print(line, file=sys.stderr)
 
-    with tables.frame_counter() as show:
-        if args.read:
-            found = runs.capture_recording(args.read, request, show, remark)
-        else:
-            with open_probe(args) as probe:
-                found = probe.capture(request, show, remark)
-    if args.json:
-        write_text(args.json, json.dumps(found.counts, indent=2) + "\n")
+    failed: OutputError | None = None
+    try:
+        # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
+        with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
+            if args.read:
+                found = runs.capture_recording(args.read, request, show, remark)
+            else:
+                with open_probe(args) as probe:
+                    found = probe.capture(request, show, remark)
+    except OutputError as end:
+        (found,), failed = end.results, end
     said = _report(args, found.counts, found.header_files)
-    if found.signal and not (args.count is None and args.duration is None):  # Else nothing but a signal ends it.
-        raise interrupt.Interrupted(found.signal, said)
-    print(said, file=sys.stderr)
+    ended: BaseException | None = failed
+    is_meant = args.count is None and args.duration is None and found.signal == signal.SIGINT  # Nothing else ends it.
+    if found.signal and not is_meant:
+        ended = Interrupted(found.signal, "\n".join([said, *found.failed]))
+    elif not (failed and not (args.headers or args.blocks or args.json) and str(args.write) == "-"):
+        remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
+    with outputs(ended) as out:
+        out.write(args.json, lambda: write_text(args.json, json.dumps(found.counts, indent=2) + "\n"))
+    if ended:
+        raise ended
 
 
 def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:
     """Return what was written, and all that isn't as sent, a line each."""
     files = (args.write, *header_files, args.blocks)
     names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
+    names = [name for name in names if name not in counts["unwritten"]]  # Errors tell of these.
     before_ns = requests.BEFORE_NS if args.before is None else round(args.before)
-    lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets, in {', '.join(names)}"]
+    lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets{', in ' * bool(names)}{', '.join(names)}"]
     if args.trigger and counts["trigger_stamp"] is None:
         lines.append("no frame matched the trigger: nothing was kept")
     elif args.trigger and any(counts.get("overwritten", {}).values()) and counts["before_ns"] < before_ns:

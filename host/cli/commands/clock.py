@@ -9,12 +9,14 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.host.base.output import STDOUT, Lines, named
+from liteprobe.host.base.interrupt import is_ctrl_c
+from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
@@ -130,6 +132,7 @@ def _document(status: clocks.ClockReport, now_ns: int) -> dict[str, Any]:
 
 
 def _status(args: argparse.Namespace) -> None:
+    out = Outputs()
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
@@ -141,12 +144,16 @@ def _status(args: argparse.Namespace) -> None:
             if number:
                 probe.wait(period_s / 4)
             status, now_ns = probe.timebase.clock.status(), probe.timebase.now_ns
+            took = False
             if lines:
-                lines.write(_document(status, now_ns))
+                took = out.write(args.json, partial(lines.write, _document(status, now_ns)))
             if live:
-                live.update(_table(status, now_ns), refresh=True)
+                took |= out.write(STDOUT, partial(live.update, _table(status, now_ns), refresh=True))
+            if not took:
+                break
     if live:
-        print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+        out.write(STDOUT, print)  # What was shown last ends without a line's end where nobody looks.
+    out.end()
 
 
 # Log ----------------------------------------------------------------------------------------------
@@ -214,13 +221,15 @@ def _set(args: argparse.Namespace) -> None:
 
 def _discipline(args: argparse.Namespace) -> None:
     has_begun = False
+    out = Outputs()  # A log that can't be written leaves the clock disciplined.
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         settings = servo.profile(args.receiver, args.oscillator)
         discipline = disciplines.Discipline(probe, None if args.period is None else round(args.period), **settings)
         writer = None
         if args.log:
-            stream = stack.enter_context(args.log.open("w", encoding="utf-8"))
+            stream = args.log.open("w", encoding="utf-8")
+            stack.callback(out.write, args.log, stream.close)
             writer = clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
         live = stack.enter_context(tables.live())
         try:
@@ -228,12 +237,13 @@ def _discipline(args: argparse.Namespace) -> None:
                 has_begun = True
                 status = probe.timebase.clock.status()
                 if writer and edge:
-                    writer.write(edge, status)
-                live.update(_table(status, probe.timebase.now_ns), refresh=True)
-        except KeyboardInterrupt:
-            if args.span is not None or not has_begun:
+                    out.write(args.log, partial(writer.write, edge, status))
+                out.write(STDOUT, partial(live.update, _table(status, probe.timebase.now_ns), refresh=True))
+        except KeyboardInterrupt as end:
+            if args.span is not None or not has_begun or not is_ctrl_c(end):
                 raise
-    print(flush=True)  # What was shown last ends without a line's end where nobody looks.
+    out.write(STDOUT, print)  # What was shown last ends without a line's end where nobody looks.
+    out.end()
 
 
 ACTIONS = {"status": _status, "log": _log, "plot": _plot, "set": _set, "discipline": _discipline}

@@ -7,12 +7,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
-from liteprobe.host.base.output import write_json
+from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
 from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
@@ -93,19 +94,22 @@ def run(args: argparse.Namespace) -> None:
         tasks = [bars.add_task(request.name, total=request.total) for request in asked]
         measured = sweep.run_together(asked, lambda number, sent, _: bars.update(tasks[number], completed=sent))
     seconds = time.monotonic() - started
-    for found in measured:
-        tables.compared(found.rows, f"{found.name} ({found.rows[0]['repeat']} trains of each kind)")
-    report = write(args, measured)
     frames = sum(request.total for request in asked)
-    tables.console().print(f"{frames} frames in {seconds:.0f} s. Report: {report}", soft_wrap=True)
+    with outputs() as out:
+        for found in measured:
+            title = f"{found.name} ({found.rows[0]['repeat']} trains of each kind)"
+            out.write(STDOUT, partial(tables.compared, found.rows, title))
+        report = write(args, measured, out)
+        said = f"{frames} frames in {seconds:.0f} s. Report: {report}"
+        out.write(STDOUT, lambda: tables.console().print(said, soft_wrap=True))
 
 
-def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
+def write(args: argparse.Namespace, measured: list[sweep.Sweep], out: Outputs) -> Path:
     """Write JSON, CSV and the report; return the path of the report."""
     content = files.document(measured, ["liteprobe", *sys.argv[1:]])
-    write_json(args.out / "trains.json", content)
-    with (args.out / "trains.csv").open("w", newline="", encoding="utf-8") as stream:
-        files.write_csv(stream, measured)
+    document, table = args.out / "trains.json", args.out / "trains.csv"
+    out.write(document, lambda: write_json(document, content))
+    out.write(table, lambda: write_text(table, files.as_csv(measured)))
     frames = sum(row["sent"] for found in measured[:2] for row in found.rows)
     figures = {
         "frames": f"{frames:,}",
@@ -114,7 +118,6 @@ def write(args: argparse.Namespace, measured: list[sweep.Sweep]) -> Path:
         "rate": f"{measured[2].rows[0]['theory_bps'] / 1e6:.1f}",
     }
     path: Path = args.out / "report.html"
-    page.write_report(
-        path, measured, content, page.Report(paragraphs=[page.said(text, **figures) for text in LEDE], is_paper=True)
-    )
+    lede = [page.said(text, **figures) for text in LEDE]
+    out.write(path, lambda: page.write_report(path, measured, content, page.Report(paragraphs=lede, is_paper=True)))
     return path

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
@@ -153,12 +153,13 @@ def _follow(
             result = emulation.wait(seconds, show, look_s, is_done)
     except Interrupted as end:
         _let_go(args, emulation)
-        is_meant = seconds is None and end.exit_code == Interrupted().exit_code
+        is_meant = seconds is None and is_ctrl_c(end)
+        end.args = (f"{end}; what is shown is until then",)
         for part in end.results:
-            finish(args, _ended(args, replace(part, end="stopped")) if is_meant else part, facts)
+            shown = _ended(args, replace(part, end="stopped")) if is_meant else part
+            finish(args, shown, facts, None if is_meant else end)
         if is_meant and end.results:
             return
-        end.args = (f"{end}; what is shown is until then",)
         raise
     finally:
         _let_go(args, emulation)
@@ -176,10 +177,15 @@ def _let_go(args: argparse.Namespace, emulation: runs.Emulation) -> None:
         emulation.stop()
 
 
-def finish(args: argparse.Namespace, result: runs.EmulationResult, facts: dict[str, int | float | str | bool]) -> None:
-    """Print and write a result."""
+def finish(
+    args: argparse.Namespace,
+    result: runs.EmulationResult,
+    facts: dict[str, int | float | str | bool],
+    cause: BaseException | None = None,
+) -> None:
+    """Print and write a result; ``cause``: what ended it too soon."""
     content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.document()
-    results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain))
+    results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain), cause)
 
 
 def _screen(args: argparse.Namespace, look: runs.EmulationLook) -> rich.console.RenderableType:

@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from liteprobe.host.base.output import STDOUT, Lines
+from liteprobe.host.base.interrupt import is_ctrl_c
+from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
@@ -113,7 +114,8 @@ PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look until Ctrl-C, which is the end that is meant once something was shown."""
+    """Look until Ctrl-C, which is the end that is meant once something was shown, or until nothing takes looks any more."""
+    out = Outputs()
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         looker = poll.Poller(probe, args.ports)
@@ -122,22 +124,24 @@ def run(args: argparse.Namespace) -> None:
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
         if not args.once and KEEP not in args.bins:
             looker.follow(kind for kind in kinds.values() if kind not in bins)
-        screen = Screen(args, stack)
-        take: list[Callable[[poll.Look], None]] = [screen.show]
-        if args.metrics is not None:
-            take.append(_served(args.metrics, stack))
+        screen = Screen(args, stack, out)
+        serve = _served(args.metrics, stack) if args.metrics is not None else None
         is_seen = False
         try:
             while not (args.once and is_seen):
                 look = looker.look()
                 is_seen = True  # From its first word on: Ctrl-C may come while it is written.
-                for each in take:
-                    each(look)
+                takes = screen.show(look)
+                if serve:
+                    serve(look)
+                if not (takes or serve):
+                    break
                 if not args.once and screen.waits(probe, looker, args.interval / 1e9):
-                    return
-        except KeyboardInterrupt:
-            if args.once or not is_seen:
+                    break
+        except KeyboardInterrupt as end:
+            if args.once or not is_seen or not is_ctrl_c(end):
                 raise
+    out.end()
 
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:
@@ -157,10 +161,11 @@ def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], N
 class Screen:
     """Shows looks as was asked for: live in a terminal, else below one another, or as JSON.
 
-    ``stack``: what is open for it until the end.
+    ``stack``: what is open for it until the end; ``out``: keeps what can't be written.
     """
 
-    def __init__(self, args: argparse.Namespace, stack: ExitStack) -> None:
+    def __init__(self, args: argparse.Namespace, stack: ExitStack, out: Outputs) -> None:
+        self._out, self._path = out, args.json
         self._lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
         self._is_json_alone = bool(args.json) and args.json == STDOUT
         self._console = tables.console()
@@ -176,7 +181,8 @@ class Screen:
         self._has_help = False
         self._page = 0
 
-    def show(self, look: poll.Look) -> None:
+    def show(self, look: poll.Look) -> bool:
+        """Show a look; return whether anything took it."""
         self._look = look
         self._worst.take(look)
         for port in look.ports:
@@ -184,12 +190,14 @@ class Screen:
             if rate and rate.is_whole and self._numbers.get(port.port) != rate.number:
                 self._numbers[port.port] = rate.number
                 self._history.setdefault(port.port, deque(maxlen=HISTORY)).append(rate.line_bits_per_s)
-        if self._lines:
-            self._lines.write(poll.document(look))
+        lines, written = self._lines, False
+        if lines:
+            written = self._out.write(self._path, lambda: lines.write(poll.document(look)))
         if self._live:
-            self._draw(0.0)
-        elif not self._is_json_alone:
-            self._console.print(view(look, self._history))
+            return self._out.write(STDOUT, lambda: self._draw(0.0)) or written
+        if self._is_json_alone:
+            return written
+        return self._out.write(STDOUT, lambda: self._console.print(view(look, self._history))) or written
 
     def waits(self, probe: probes.Probe, looker: poll.Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""

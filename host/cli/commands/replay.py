@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.cli.arguments import add, add_probe, add_results
+from liteprobe.host.base.output import STDOUT
+from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe, usual_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.base import units
-    from liteprobe.host.cli import streamed, tables
+    from liteprobe.host.cli import streamed
     from liteprobe.host.report import files
     from liteprobe.host.run import replay
     from liteprobe.host.run import streamed as shown
@@ -29,7 +31,13 @@ DEFAULT_PROBE = "sim://cable?preset=replay"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    add(parser, "files FILE", Path, "pcap or pcapng; two on two ports start in one tick", nargs="+")
+    add(
+        parser,
+        "files FILE",
+        Path,
+        "pcap or pcapng, packed or not, - for standard input; two on two ports start in one tick",
+        nargs="+",
+    )
     add_probe(parser, DEFAULT_PROBE)
     _add_times(parser)
     _add_frames(parser)
@@ -37,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--ports PORTS", wholes, "ports that send, one a file, like 0,1 (default: 0, 1 and so on)")
     add(group, "--loop N", whole, "send all N times; 0: until Ctrl-C (default: 1)", 1)
     add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
-    add(group, "--check", bool, "only look through the files, and say what they come to")
+    add(group, "--check", bool, "do all but send: say what the files come to, and what is wrong with them")
     add_results(parser, "write a report")
 
 
@@ -55,6 +63,12 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         0.0,
     )
     add(group, "--sort", bool, "bring packets into order whose times go back")
+    add(
+        group,
+        "--max-gap TIME",
+        duration_ns,
+        "shorten longer times between frames to this, like 1s (default: longer ones than an hour are refused)",
+    )
 
 
 def _add_frames(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +83,12 @@ def _add_frames(parser: argparse.ArgumentParser) -> None:
     )
     add(group, "--stamp-tick N", whole, "a unit of the stamp is 16^N ns (default: 0)", 0)
     add(group, "--repair", bool, "replay a file that is cut or corrupt up to there")
+    add(
+        group,
+        "--damaged",
+        bool,
+        "send frames that the file calls damaged, too, with a right FCS: a replay sends no wrong one",
+    )
 
 
 def _stamp(text: str) -> tuple[str, int | None, int | None]:
@@ -87,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
     """Replay, show, print and write."""
     asked = traces_of(args)
     if args.check:
-        tables.console().print(streamed.asked({port: trace.summary() for port, trace in asked.items()}))
+        _check(args, asked)
         return
 
     def send(probe: probes.Probe, show: shown.Show) -> replay.ReplayResult:
@@ -97,6 +117,18 @@ def run(args: argparse.Namespace) -> None:
     streamed.run(args, send, files.REPLAY)
 
 
+def _check(args: argparse.Namespace, asked: dict[int, traces.Trace]) -> None:
+    """Do all but send: on a probe where one is named, else without one."""
+    options = replay.ReplayOptions(loops=args.loop or None)
+    if args.probe == usual_probe(DEFAULT_PROBE):
+        streamed.publish_check(args, replay.check(asked, options), files.REPLAY, {})
+    else:
+        with open_probe(args) as probe:
+            streamed.publish_check(args, replay.check(asked, options, probe), files.REPLAY, probe.info())
+    if args.capture:
+        print(f"nothing is written to {args.capture}: --check sends nothing", file=sys.stderr)
+
+
 def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
     """Return the traces that are asked for, by port; raises UsageError when they can't be."""
     ports = list(range(len(args.files))) if args.ports is None else args.ports
@@ -104,13 +136,15 @@ def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
         raise UsageError(
             f"{len(args.files)} files can't be sent from ports {','.join(map(str, ports))}: give as many ports as files, each once"
         )
+    if args.files.count(STDOUT) > 1:
+        raise UsageError("standard input can be replayed once: give - for one file, and names for the others")
     if args.loop < 0:
         raise UsageError(f"--loop {args.loop} is out of range: give 1 or more, or 0 for until Ctrl-C")
     return {port: _trace(args, path) for port, path in zip(ports, args.files, strict=True)}
 
 
 def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
-    trace = traces.Trace.from_pcap(path, args.sort, args.repair)
+    trace = traces.Trace.from_pcap(path, args.sort, args.repair, args.damaged)
     if args.speed is not None:
         if args.speed <= 0:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
@@ -119,6 +153,8 @@ def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
         trace = trace.at_rate(args.rate)
     elif args.top:
         trace = trace.at_top()
+    if args.max_gap is not None:
+        trace = trace.limited(units.exact(args.max_gap) / 10**9)
     if args.margin_ppm:
         trace = trace.with_margin(args.margin_ppm)
     if args.stamp:

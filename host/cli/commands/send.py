@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> None:
         with _published(args, traffic, facts):
             with tables.watched(args.json != STDOUT, partial(_screen, args), REFRESH_S) as show:
                 traffic.follow(show)
-            finish(args, traffic.result(), facts)
+            result = traffic.result()
+        finish(args, result, facts)
 
 
 # What is sent -------------------------------------------------------------------------------------
@@ -218,26 +219,31 @@ def _published(
         yield
     except Interrupted as end:
         for result in end.results:
-            finish(args, result, facts)
             end.args = (f"{end}; what was measured until then is incomplete",)
+            finish(args, result, facts, end)
         raise
     except LeaseLostError:
         raise  # Another host's figures, perhaps.
-    except ProbeError:
+    except ProbeError as end:
         with suppress(ProbeError):
             traffic.stop()
-            finish(args, traffic.result(), facts)
+            finish(args, traffic.result(), facts, end)
         raise
 
 
-def finish(args: argparse.Namespace, result: figures.TrafficResult, facts: dict[str, int | float | str | bool]) -> None:
-    """Print and write a result."""
+def finish(
+    args: argparse.Namespace,
+    result: figures.TrafficResult,
+    facts: dict[str, int | float | str | bool],
+    cause: BaseException | None = None,
+) -> None:
+    """Print and write a result; ``cause``: what ended it too soon."""
     content = {
         **files.of_run(files.TRAFFIC_FORMAT, args.probe, facts, results.typed()),
         "document": document.write_document([row.stream for row in result.rows]),
         **result.document(),
     }
-    results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain))
+    results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain), cause)
 
 
 def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console.RenderableType:

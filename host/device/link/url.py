@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote_to_bytes
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import TIMES, split
+from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
@@ -79,6 +80,7 @@ def parse(url: str) -> ProbeURL:
     return ProbeURL(scheme, target, options)
 
 
+@validated
 def sim_url(wire: str, **options: str | Path) -> str:
     """Return the URL of a simulated probe with this wire and these options; paths may hold any character.
 
@@ -91,6 +93,7 @@ def sim_url(wire: str, **options: str | Path) -> str:
     return f"sim://{wire}{'&' if '?' in wire else '?'}{joined}" if joined else f"sim://{wire}"
 
 
+@validated
 def open_link(url: str) -> Link:
     """Open the link to the probe at ``url``.
 

@@ -27,6 +27,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import rate_text, share_text, time_text
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network import network as parts
 from liteprobe.host.traffic.network.network import (
     CHANGES_MAX,
@@ -94,6 +95,7 @@ NETWORK = Section(
 )
 
 
+@validated
 def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -> Network:
     """Return the network of a YAML document.
 
@@ -118,6 +120,7 @@ def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -
     return made
 
 
+@validated
 def write_network(network: Network) -> str:
     """Return a network as a YAML document, which reads as the same network."""
     return dumped(network_document(network))

@@ -14,6 +14,7 @@ from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import WAIT_MAX
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, WHOLE, Factors, Number, split
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network.network import (
     OVERHEAD_MAX,
     SEED_MAX,
@@ -116,6 +117,7 @@ STATE_NAMES = ("p13", "p31", "p32", "p23", "p14")
 GE_NAMES = ("p", "r", "1-h", "1-k")
 
 
+@validated
 def from_netem(there: str, back: str | None = None, expected_bps: Number | None = None) -> tuple[Network, list[str]]:
     """Return the network that netem's words stand for, and what differs from netem, a sentence each.
 

@@ -42,6 +42,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
+from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.filter.expression import Expression, parse
 
 DIRECTIONS = ("there", "back")
@@ -93,6 +94,7 @@ PARETO_MEAN, PARETO_SCALE = 1.5, 4 / 3
 SPREADS_MOST = 32767 / 8192  # Where netem's tables end.
 
 
+@validated
 @dataclass(frozen=True)
 class Jitter:
     """Jitter makes the delays of the frames of a class differ. Frames of a class keep their order all the same.
@@ -158,6 +160,7 @@ def spreads_of(kind: str, share: Fraction) -> Fraction:
     return Fraction(value)
 
 
+@validated
 @dataclass(frozen=True)
 class Reorder:
     """Frames that are held back, so that later ones overtake them.
@@ -183,6 +186,7 @@ REORDER = part(Reorder, "reorder")
 PATTERN_BITS = 32
 
 
+@validated
 @dataclass(frozen=True)
 class Bernoulli:
     """Each frame is lost by itself: ``share``, from 0 to 1, of the frames."""
@@ -193,6 +197,7 @@ class Bernoulli:
         SHARE.check(self.share, "loss")
 
 
+@validated
 @dataclass(frozen=True)
 class GilbertElliott:
     """Losses come in bursts: the path is in a good or in a bad state, and goes over with each frame.
@@ -216,6 +221,7 @@ class GilbertElliott:
             raise UsageError("with 'r' of 0 % the bad state never ends: give more, or 'loss' as one share")
 
 
+@validated
 @dataclass(frozen=True)
 class LossPattern:
     """Frames are lost as ``bits`` say (1: lost): the first is the first frame of the class; after the last the pattern repeats."""
@@ -241,6 +247,7 @@ class LossPattern:
         return tuple(int(part[::-1], 2) for part in parts)
 
 
+@validated
 @dataclass(frozen=True)
 class LossList:
     """These frames of the class are lost, once: their numbers ascend from 0."""
@@ -312,6 +319,7 @@ ENTRY = Made(
 )
 
 
+@validated
 @dataclass(frozen=True)
 class Background:
     """Frames of the background of a class.
@@ -409,6 +417,7 @@ TICKS_MAX = 2**32 - 1
 OPPORTUNITY_MAX = 2**32 - 1
 
 
+@validated
 @dataclass(frozen=True)
 class BandwidthTrace:
     """Opportunities to deliver octets, as Mahimahi has them; what isn't used of one is lost, and it repeats after its last."""
@@ -500,6 +509,7 @@ class BandwidthTrace:
         return words
 
 
+@validated
 @dataclass(frozen=True)
 class Red:
     """Random early detection: frames are dropped before the queue is full, the more, the longer it was of late.
@@ -524,6 +534,7 @@ class Red:
 RED = part(Red, "RED")
 
 
+@validated
 @dataclass(frozen=True)
 class Queue:
     """A queue holds the frames that wait for the link."""
@@ -544,6 +555,7 @@ QUEUES = ByShape(
 )
 
 
+@validated
 @dataclass(frozen=True)
 class Bucket:
     """A token bucket: the rate of a class beside that of the link. A frame longer than 1514 octets overdraws it."""
@@ -560,6 +572,7 @@ class Bucket:
 BUCKET = part(Bucket, "bucket")
 
 
+@validated
 @dataclass(frozen=True)
 class TrafficClass:
     """Frames that are treated alike. Classes have priority in their order, and a frame is of the first one that matches.
@@ -646,6 +659,7 @@ class TrafficClass:
         return None if expression is None else expression.text
 
 
+@validated
 @dataclass(frozen=True)
 class Direction:
     """From one port to the other: a link with a rate (b/s) or a bandwidth trace, and up to 7 classes that match, and one without.
@@ -692,6 +706,7 @@ class Direction:
         return self.rate_bps is not None or self.trace is not None
 
 
+@validated
 @dataclass(frozen=True)
 class Change:
     """A change holds from a time on (``at_ns``, ns since the start); frames that are in the network keep their place.
@@ -707,6 +722,7 @@ class Change:
         check_fields(self, " of a change")
 
 
+@validated
 @dataclass(frozen=True)
 class Network:
     """A network between port 0 and port 1: ``there``, from port 0 to port 1, and ``back``; changes by their times."""
@@ -733,6 +749,7 @@ class Network:
 
     def states(self, way: str) -> list[Direction]:
         """Return a direction at the start and from each change on."""
+        OneOf(tuple(DIRECTIONS)).check(way, "direction")
         found: list[Direction] = [getattr(self, way)]
         for change in self.changes:
             found.append(getattr(change, way) or found[-1])
@@ -740,6 +757,7 @@ class Network:
 
     def at(self, state: int) -> "Network":
         """Return the network as it is from a change on, 0 being the start, without its changes."""
+        Whole(0, len(self.changes)).check(state, "state")
         return replace(self, there=self.states("there")[state], back=self.states("back")[state], changes=())
 
 

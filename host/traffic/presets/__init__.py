@@ -5,6 +5,7 @@
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.network.network import Network
 
@@ -12,6 +13,7 @@ FOLDER = Path(__file__).parent
 PRESETS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
+@validated
 def preset(name: str) -> Network:
     """Return a network by name; UsageError when there is none of that name."""
     if name not in PRESETS:

@@ -5,15 +5,14 @@
 Source: cores/formats/replay.py ("Trace").
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
     LINE_RATE_BPS,
-    MIN_LENGTH,
     OVERHEAD,
     TICK_NS,
     TRACE_FLAGS_BIT,
@@ -130,7 +129,6 @@ def _pairs(octets: NDArray[np.uint8], at: Index, kept: Index, offsets: Index) ->
 
 
 TICKS_MOST = 2**32 - 1  # Of a record; a longer time takes records that wait.
-WAITS_MOST = 4096  # In a row: 39 hours.
 HEAD = np.dtype([("ticks", "<u4"), ("shape", "<u4")])
 
 Words = NDArray[np.uint32]
@@ -140,7 +138,7 @@ def records(chunks: Iterator[tuple[Frames, Index]], stamp: Stamp | None, first_t
     """Yield the words of all records.
 
     ``chunks``: frames, and the tick at which each is due, from the first one on; ``first_ticks``: from the start of the
-    program to the first frame. Raises UsageError when a time between two frames is longer than can be waited for.
+    program to the first frame.
     """
     before = -first_ticks
     held: Words | None = None
@@ -172,7 +170,6 @@ def _words(frames: Frames, gaps: Index, stamp: Stamp | None) -> tuple[Words, int
     waits = None
     if int(gaps.max()) > TICKS_MOST:
         waits = gaps // TICKS_MOST
-        _check_waits(frames, waits)
         at, total = (
             starts(sizes + TRACE_HEADER_WORDS * waits) + TRACE_HEADER_WORDS * waits,
             total + TRACE_HEADER_WORDS * int(waits.sum()),
@@ -196,16 +193,6 @@ def _words(frames: Frames, gaps: Index, stamp: Stamp | None) -> tuple[Words, int
     cut = frames.kept % WORD_OCTETS != 0
     words[(octets_at + counts - 1)[cut]] &= MASKS[frames.kept[cut] % WORD_OCTETS]
     return words, int(at[-1]) + 1
-
-
-def _check_waits(frames: Frames, waits: Index) -> None:
-    if int(waits.max()) > WAITS_MOST:
-        first = int(np.argmax(waits > WAITS_MOST))
-        hours = int(waits[first]) * TICKS_MOST * 8 / 3.6e12
-        raise UsageError(
-            f"packet {frames.number + first} comes {hours:,.0f} hours after the one before: cut the file there with editcap, "
-            "or set the times aside with --rate or --top"
-        )
 
 
 def _put_waits(words: Words, at: Index, waits: Index) -> None:
@@ -232,6 +219,9 @@ class Summary:
     cut: int = 0  # Frames of which the file, or the snap length, has not all octets.
     stamped: int | None = None  # Frames that have a place for the stamp; None: none is asked for.
     notes: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(
+        default_factory=dict
+    )  # Packets that are not sent as they stand in the file, by kind.
 
     @property
     def duration_s(self) -> float:
@@ -287,7 +277,7 @@ def summarize(chunks: Iterator[tuple[Frames, Index]], stamp: Stamp | None) -> Su
         offsets = stamp_offsets(stamp, chunk.octets, chunk.at, chunk.kept) if stamp else None
         stamped += int(np.count_nonzero(offsets != NOWHERE)) if offsets is not None else 0
         late += int(np.count_nonzero(is_late))
-        cut += int(np.count_nonzero((chunk.kept < chunk.length) & (chunk.length > MIN_LENGTH)))
+        cut += int(np.count_nonzero(chunk.kept < chunk.own))
         frames, octets, kept = frames + len(chunk), octets + int(chunk.length.sum()), kept + int(chunk.kept.sum())
         words += int(record_words(chunk, offsets).sum())
         line += int(slots.sum())

@@ -11,11 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS
+from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS, TICKS_PER_SECOND
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.validate import Increment, validated
 from liteprobe.host.packets.files import FileSource
-from liteprobe.host.packets.frames import SLACK, Frames, Index, joined
+from liteprobe.host.packets.frames import PARTS, SLACK, Frames, Index, joined, normal
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.intervals import NOMINAL, Interval, head_ticks
 from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, RandomLength
@@ -32,76 +33,164 @@ def fitting(ratio: Fraction) -> Fraction:
     return ratio.limit_denominator(max(min(int(OVER_MAX / 2 / ratio), UNDER_MAX - 1), 1))
 
 
-def scaled(times: Index, ratio: Fraction) -> Index:
-    """Return ``times * ratio``, each rounded to the nearest whole number; halves upwards.
+def scaled(times: Index, ratio: Fraction, rest: Index | None = None) -> Index:
+    """Return ``(times + rest / PARTS) * ratio``, each rounded to the nearest whole number; halves upwards.
 
     Parameters
     ----------
     times : array of int64, 0 or more
     ratio : Fraction
         As ``fitting`` returns it.
+    rest : array of int64 or None
+        From -`PARTS` to `PARTS`; None: nothing.
     """
     over, under = ratio.numerator, ratio.denominator
-    if under == 1:
-        return times * over
+    whole, left = (times * over, 0 * times) if under == 1 else _product(times, over, under)
+    if rest is None or not rest.any():
+        return np.asarray(whole + (2 * left + under) // (2 * under))
+    if under == 1 and PARTS % (2 * over) == 0:
+        part = PARTS // over
+        return np.asarray(whole + (rest + part // 2) // part)
+    more, least = _product(rest, over, PARTS)
+    return np.asarray(whole + (2 * (left + more) + under + 2 * least // PARTS) // (2 * under))
+
+
+def _product(times: Index, over: int, under: int) -> tuple[Index, Index]:
+    """Return ``times * over / under`` rounded down, and what is left of it, in 1/``under``."""
     whole, rest = np.divmod(times, under)
     # The quotient is off by one at most; what is left of the product, modulo 2^64, says by how much.
     near = (rest.astype(np.float64) * over / under).astype(np.int64)
     left = rest * over - near * under
-    return np.asarray(whole * over + near + (2 * left + under) // (2 * under))
+    carry = left // under
+    return whole * over + near + carry, left - carry * under
 
 
 SORTED_FRAMES = 4096  # A frame may be so many places from where it belongs.
+GAP_MOST_S = 3600  # Longer ones are a mistake more often than not: who wants them says so.
+GAP_RANGE_S = 3_600_000  # Of what can be asked for.
 
 
-def checked(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
+def checked(chunks: Iterator[Frames], source: "TraceSource") -> Iterator[Frames]:
     """Yield what comes, sure that no time goes back; UsageError when one does."""
-    last: int | None = None
+    last: Frames | None = None
     for chunk in chunks:
-        before = np.concatenate([chunk.time[:1] if last is None else [last], chunk.time[:-1]])
-        if (back := chunk.time < before).any():
+        time, rest = _since(chunk, last)
+        if (back := (time < 0) | ((time == 0) & (rest < 0))).any():
             first = int(np.argmax(back))
-            raise _went_back(chunk, first, int(before[first]), ticks_per_unit, "sort them with --sort, or leave it out")
-        last = int(chunk.time[-1])
+            raise _went_back(source, chunk, first, (time, rest), "sort them with --sort, or leave it out")
+        last = chunk
         yield chunk
 
 
-def in_order(chunks: Iterator[Frames], ticks_per_unit: Fraction) -> Iterator[Frames]:
+def _since(chunk: Frames, last: Frames | None) -> tuple[Index, Index]:
+    """Return the times between frames and those before them, whole units and 1/`PARTS`; ``last``: has the one before them all."""
+    before = chunk if last is None else last
+    at = 0 if last is None else -1
+    return np.diff(chunk.time, prepend=before.time[at]), np.diff(chunk.rest, prepend=before.rest[at])
+
+
+def in_order(chunks: Iterator[Frames], source: "TraceSource") -> Iterator[Frames]:
     """Yield frames in the order of their times; those of equal time in the order in which they came.
 
     Raises UsageError when one comes more than ``SORTED_FRAMES`` frames after its place.
     """
     held: Frames | None = None
-    last: int | None = None
+    last: tuple[int, int] | None = None
     for chunk in chunks:
-        if last is not None and (back := chunk.time < last).any():
-            first = int(np.argmax(back))
-            advice = f"it belongs more than {SORTED_FRAMES} packets before: sort the file with reordercap"
-            raise _went_back(chunk, first, last, ticks_per_unit, advice)
+        if last is not None:
+            time, rest = chunk.time - last[0], chunk.rest - last[1]
+            if (back := (time < 0) | ((time == 0) & (rest < 0))).any():
+                first = int(np.argmax(back))
+                advice = f"it belongs more than {SORTED_FRAMES} packets before: sort the file with reordercap"
+                raise _went_back(source, chunk, first, (time, rest), advice)
         both = chunk if held is None else joined(held, chunk)
-        both = both.select(np.argsort(both.time, kind="stable"))
+        both = both.select(np.lexsort((both.rest, both.time)))
         done = max(len(both) - SORTED_FRAMES, 0)
         held = both.select(slice(done, None)).compact()
         if done:
-            last = int(both.time[done - 1])
+            last = int(both.time[done - 1]), int(both.rest[done - 1])
             yield both.select(slice(0, done))
     if held is not None and len(held):
         yield held
 
 
-def _went_back(chunk: Frames, first: int, before: int, ticks_per_unit: Fraction, advice: str) -> UsageError:
-    back_ns = (before - int(chunk.time[first])) * ticks_per_unit * TICK_NS
+def _went_back(source: "TraceSource", chunk: Frames, first: int, since: tuple[Index, Index], advice: str) -> UsageError:
+    back_ns = -(since[0][first] + since[1][first] / PARTS) * float(source.ticks_per_unit * TICK_NS)
     return UsageError(
-        f"the time of packet {chunk.number + first} (at octet {chunk.base + int(chunk.at[first])}) is {float(back_ns):,.0f} ns "
-        f"before that of the one before it: {advice}"
+        f"{source.name}: the time of packet {chunk.number[first]} (at octet {chunk.place[first]}) is {back_ns:,.0f} ns before that "
+        f"of the one before it: {advice}"
     )
 
 
+class Gaps:
+    """Limits the times between frames: a longer one is an error, or is shortened and counted.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the trace.
+    most_s : Number or None
+        Longest time (s), as it is replayed: longer ones are shortened; None: longer ones than ``GAP_MOST_S`` are an error.
+    units_per_second : Fraction
+        Units of the frames' times in a second of the replay.
+    """
+
+    def __init__(self, name: str, most_s: Number | None, units_per_second: Fraction) -> None:
+        self._name, self._per_second, self._shortens = name, units_per_second, most_s is not None
+        self._most_s = exact(GAP_MOST_S if most_s is None else most_s)
+        self.shortened = 0  # Times, and by how much in all (s).
+        self.saved_s = Fraction(0)
+
+    @property
+    def notes(self) -> list[str]:
+        """Note of the times that were shortened."""
+        if not self.shortened:
+            return []
+        return [
+            f"{self.shortened} gaps are shortened to {_in_words(self._most_s)}, by {_in_words(self.saved_s)} in all"
+        ]
+
+    def limited(self, chunks: Iterator[Frames]) -> Iterator[Frames]:
+        """Yield what comes, with no time between frames that is too long; UsageError where one is and they are not shortened."""
+        self.shortened = saved = 0
+        most = int(self._most_s * self._per_second * PARTS)
+        most_time, most_rest = divmod(most, PARTS)
+        last: Frames | None = None
+        for chunk in chunks:
+            time, rest = normal(*_since(chunk, last))
+            last = chunk
+            too_long = (time > most_time) | ((time == most_time) & (rest > most_rest))
+            if too_long.any() and not self._shortens:
+                first = int(np.argmax(too_long))
+                gap_s = (int(time[first]) + Fraction(int(rest[first]), PARTS)) / self._per_second
+                raise UsageError(
+                    f"{self._name}: packet {chunk.number[first]} (at octet {chunk.place[first]}) comes {_in_words(gap_s)} after "
+                    "the one before: give --max-gap 1s, or another time, to shorten longer gaps to it, or --rate or --top"
+                )
+            if too_long.any() or saved:
+                steps = [saved]
+                for at in np.flatnonzero(too_long).tolist():
+                    steps.append(steps[-1] + int(time[at]) * PARTS + int(rest[at]) - most)
+                whole, part = np.array([divmod(one, PARTS) for one in steps], np.int64).T[:, np.cumsum(too_long)]
+                time, rest = normal(chunk.time - whole, chunk.rest - part)
+                chunk, saved = replace(chunk, time=time, rest=rest), steps[-1]
+                self.shortened += int(np.count_nonzero(too_long))
+                self.saved_s = Fraction(saved, PARTS) / self._per_second
+            yield chunk
+
+
+def _in_words(seconds: Fraction) -> str:
+    """Return a time as a person has it."""
+    name, size = next((one for one in (("days", 86400), ("hours", 3600), ("s", 1)) if seconds >= 3 * one[1]), ("s", 1))
+    return f"{float(seconds / size):,.6g} {name}"
+
+
 CHUNK = 1 << 14  # Frames at once.
-PARTS = 1 << 10  # Of a tick, that exponential intervals are drawn in.
+DRAWN = 1 << 10  # Parts of a tick that exponential intervals are drawn in.
 SEQUENCE_OCTETS = 4
 
 
+@validated
 @dataclass(frozen=True)
 class MadeSource:
     """Probe frames whose sequence numbers count from 0; a monitor tells by them what was lost.
@@ -118,6 +207,7 @@ class MadeSource:
     ticks_per_unit: Fraction = field(init=False)  # Of the times of its frames, by a clock without an error.
     follows_line: bool = field(init=False)  # Its times are shares of the line, whatever the probe's clock does.
     notes: list[str] = field(default_factory=list, init=False, compare=False)
+    counts: dict[str, int] = field(default_factory=dict, init=False, compare=False)  # There is nothing to count.
 
     def __post_init__(self) -> None:
         interval = self.interval
@@ -131,19 +221,21 @@ class MadeSource:
             raise UsageError("a trace is made with IPv4 headers alone: send IPv6 as a stream, or write it to a pcap")
         is_line = interval.is_back_to_back or interval.share is not None
         if interval.is_back_to_back or interval.exponential:
-            unit = Fraction(1, PARTS) if interval.exponential else Fraction(1)
+            unit = Fraction(1, DRAWN) if interval.exponential else Fraction(1)
         else:
             unit = head_ticks(interval, self.length, NOMINAL)
         object.__setattr__(self, "ticks_per_unit", unit)
         object.__setattr__(self, "follows_line", is_line)
         self._templates()
 
+    name = "the trace"
+
     @property
     def is_endless(self) -> bool:
         """Whether it has no last frame."""
         return self.count is None
 
-    def frames(self) -> Iterator[Frames]:
+    def frames(self, with_times: bool = True) -> Iterator[Frames]:
         """Yield all frames, some at once; the same ones each time."""
         chance = np.random.default_rng(self.seed)
         templates = self._templates()
@@ -159,7 +251,8 @@ class MadeSource:
             time = int(times[-1])
             width = rows.shape[1]
             kept = np.minimum(width, length)
-            yield Frames(octets, width * np.arange(count), kept, length, times[:-1], first + 1)
+            at, none = width * np.arange(count), np.zeros(count, np.int64)
+            yield Frames(octets, at, kept, length, length, times[:-1], none, first + 1 + np.arange(count), at)
             first += count
 
     # # #
@@ -192,7 +285,7 @@ class MadeSource:
         if self.interval.is_back_to_back:
             gaps = length + OVERHEAD
         elif self.interval.exponential:
-            mean = float(head_ticks(self.interval, self.length, NOMINAL) * PARTS)
+            mean = float(head_ticks(self.interval, self.length, NOMINAL) * DRAWN)
             gaps = np.rint(chance.exponential(mean, len(length))).astype(np.int64)
         else:
             return first + np.arange(len(length) + 1)
@@ -213,6 +306,10 @@ class TraceSource(Protocol):
     """Gives the frames of a trace, the same ones each time."""
 
     @property
+    def name(self) -> str:
+        """Name of it in messages."""
+
+    @property
     def ticks_per_unit(self) -> Fraction:
         """Ticks of a unit of the frames' times, by a clock without an error."""
 
@@ -226,12 +323,17 @@ class TraceSource(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Notes of packets that were left out."""
+        """Notes of packets that are not sent as they stand in the file."""
 
-    def frames(self) -> Iterator[Frames]:
-        """Yield all frames, some at once."""
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count of these, by kind."""
+
+    def frames(self, with_times: bool = True) -> Iterator[Frames]:
+        """Yield all frames, some at once; ``with_times``: UsageError where one has no time."""
 
 
+@validated
 @dataclass(frozen=True)
 class Trace:
     """Frames to be replayed, and when: ``from_pcap``, ``cbr``, ``poisson``, ``imix`` make one; others change it.
@@ -249,26 +351,35 @@ class Trace:
     snap_length: int = MAX_LENGTH  # Octets that are sent of each frame at most; the rest is zero.
     stamp: Stamp | None = None  # Where frames get the time of their start.
     is_sorted: bool = False  # Frames whose times go back are brought into order; else that is an error.
+    #: Longest time between frames (s), as it is replayed: longer ones are shortened; None: longer ones than an hour are an error.
+    max_gap_s: Number | None = None
 
     # Made from -------------------------------------------------------------------------------
 
     @classmethod
-    def from_pcap(cls, path: str | Path, sort: bool = False, repair: bool = False) -> "Trace":
-        """Return the frames of a pcap or pcapng file, at its times.
+    def from_pcap(
+        cls, path: str | Path, sort: bool = False, repair: bool = False, with_damaged: bool = False
+    ) -> "Trace":
+        """Return the frames of a pcap or pcapng file, packed or not, at its times.
 
         Parameters
         ----------
+        path : str or Path
+            ``-``: standard input. That, a pipe, and a packed file (gzip, bzip2, xz, zstd, lz4) are copied to a temporary file
+            first, which lasts as long as the trace.
         sort : bool
             Bring packets into order whose times go back, over 4096 packets at most; else that is an error.
         repair : bool
             Let a file that is cut or corrupt end before that; else it is an error.
+        with_damaged : bool
+            Send frames that the file calls damaged, with a right FCS; else they are left out.
 
         Raises
         ------
         UsageError
             Here when the file can't be read or is of another kind; later, when it is read, for what is wrong in it.
         """
-        return cls(FileSource(Path(path), repair), is_sorted=sort)
+        return cls(FileSource(Path(path), repair, with_damaged), is_sorted=sort)
 
     @classmethod
     def cbr(
@@ -344,6 +455,12 @@ class Trace:
             raise UsageError(f"a trace can't be sent {repeats} times: give 1 or more, or None for one without an end")
         return replace(self, repeats=repeats)
 
+    def limited(self, max_gap_s: Number) -> "Trace":
+        """Return it with times between frames of ``max_gap_s`` (s, as it is replayed) at most: longer ones are shortened."""
+        if not 0 < exact(max_gap_s) <= GAP_RANGE_S:
+            raise UsageError(f"a gap of {max_gap_s} s at most is out of range: give more than 0, up to {GAP_RANGE_S} s")
+        return replace(self, max_gap_s=max_gap_s)
+
     def snapped(self, snap_length: int) -> "Trace":
         """Return it with ``snap_length`` octets of each frame; the rest is zero."""
         if not 0 <= snap_length <= MAX_LENGTH:
@@ -358,13 +475,15 @@ class Trace:
 
     # What a probe gets -----------------------------------------------------------------------
 
-    def due(self, increment: int = NOMINAL) -> Iterator[tuple[Frames, Index]]:
+    def due(self, increment: Increment = NOMINAL, gaps: Gaps | None = None) -> Iterator[tuple[Frames, Index]]:
         """Yield frames, and the tick at which each is due, from the first one on (tick 0).
 
         Parameters
         ----------
         increment : int
             Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+        gaps : Gaps or None
+            Limits and counts times between frames; None: as of ``gaps``.
 
         Raises
         ------
@@ -372,23 +491,25 @@ class Trace:
             When a packet can't be replayed, or there is none.
         """
         ratio = self._ratio(increment)
-        turn, shift, count = 0, 0, 0
+        turn, shift = 0, 0  # Of the times of a turn, in parts.
         while self.repeats is None or turn < self.repeats:
-            first: int | None = None
-            before = count = slots = 0
-            for chunk in self._frames():
-                time, slots = self._times(chunk, slots)
-                first = int(time[0]) if first is None else first
-                time = time - first
-                before, count = int(time[-1]), count + len(chunk)
-                yield chunk, scaled(time + shift, ratio)
+            first: tuple[int, int] | None = None
+            span = count = slots = 0
+            for chunk in self._frames(gaps or self.gaps()):
+                time, rest, slots = self._times(chunk, slots)
+                first = first or (int(time[0]), int(rest[0]))
+                time, rest = time - first[0], rest - first[1]
+                span, count = int(time[-1]) * PARTS + int(rest[-1]), count + len(chunk)
+                units, parts = divmod(shift, PARTS)
+                time, rest = normal(time + units, rest + parts)
+                yield chunk, scaled(time, ratio, rest)
             if first is None:
                 why = "; ".join(["the trace has no frame", *self.source.notes])
                 raise UsageError(f"{why}: nothing would be sent")
-            shift += before + self._pause(before, count, slots, ratio)
+            shift += span + self._pause(span, count, slots, ratio)
             turn += 1
 
-    def records(self, increment: int = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
+    def records(self, increment: Increment = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
         """Yield the words of its records, some at once; the last one ends the program. Else as ``due``.
 
         Parameters
@@ -400,14 +521,14 @@ class Trace:
         """
         return records(self.due(increment), self.stamp, first_ticks)
 
-    def starts(self, increment: int = NOMINAL) -> Iterator[Index]:
+    def starts(self, increment: Increment = NOMINAL) -> Iterator[Index]:
         """Yield the tick at which each frame starts, max(due, line free), from the first one on; some at once. Else as ``due``."""
         free = 0
         for frames, due in self.due(increment):
             start, free = starts_of(due, frames.length + OVERHEAD, free)
             yield start
 
-    def summary(self, increment: int = NOMINAL) -> Summary:
+    def summary(self, increment: Increment = NOMINAL) -> Summary:
         """Read all of it once, and return what it comes to, and how many frames can't start when they are due.
 
         Of one without an end, this is one turn.
@@ -420,12 +541,19 @@ class Trace:
         if self.source.is_endless:
             raise UsageError("a trace without an end has no summary: give it a count")
         once = self if self.repeats is not None else replace(self, repeats=1)
-        return replace(summarize(once.due(increment), self.stamp), notes=tuple(self.source.notes))
+        gaps = self.gaps()
+        found = summarize(once.due(increment, gaps), self.stamp)
+        counts = {**self.source.counts, "shortened": gaps.shortened}
+        return replace(found, notes=(*self.source.notes, *gaps.notes), counts=counts)
 
-    def turn_ticks(self, increment: int = NOMINAL) -> int:
+    def gaps(self) -> Gaps:
+        """Return what limits the times between its frames."""
+        return Gaps(self.source.name, self.max_gap_s, TICKS_PER_SECOND / (self.source.ticks_per_unit * self.factor))
+
+    def turn_ticks(self, increment: Increment = NOMINAL) -> int:
         """Return the ticks from the last frame of a turn to the first one of the next."""
         twice, last = replace(self, repeats=2).due(increment), 0
-        size = sum(len(chunk) for chunk in self._frames())
+        size = sum(len(chunk) for chunk in self._frames(self.gaps()))
         seen = 0
         for chunk, due in twice:
             if seen >= size:
@@ -445,11 +573,10 @@ class Trace:
         ratio = self.source.ticks_per_unit * self.factor
         return fitting(ratio if self.source.follows_line else ratio * by_clock)
 
-    def _frames(self) -> Iterator[Frames]:
-        chunks = self.source.frames()
+    def _frames(self, gaps: Gaps) -> Iterator[Frames]:
+        chunks = self.source.frames(with_times=not self._is_paced)
         if not self._is_paced:
-            unit = self.source.ticks_per_unit
-            chunks = in_order(chunks, unit) if self.is_sorted else checked(chunks, unit)
+            chunks = gaps.limited((in_order if self.is_sorted else checked)(chunks, self.source))
         for chunk in chunks:
             kept = np.minimum(chunk.kept, self.snap_length) if self.snap_length < MAX_LENGTH else chunk.kept
             yield replace(chunk, kept=kept)
@@ -458,19 +585,20 @@ class Trace:
     def _is_paced(self) -> bool:
         return self.is_top or self.rate_bps is not None
 
-    def _times(self, chunk: Frames, slots: int) -> tuple[Index, int]:
-        """Return when frames are due, in units, and the octets of the line up to the end of the last one."""
+    def _times(self, chunk: Frames, slots: int) -> tuple[Index, Index, int]:
+        """Return when frames are due, in units and parts, and the octets of the line up to the end of the last one."""
         ends = slots + np.cumsum(chunk.length + OVERHEAD)
-        time = ends - (chunk.length + OVERHEAD) if self._is_paced else chunk.time
-        return time, int(ends[-1])
+        if self._is_paced:
+            return ends - (chunk.length + OVERHEAD), np.zeros_like(ends), int(ends[-1])
+        return chunk.time, chunk.rest, int(ends[-1])
 
     def _pause(self, span: int, count: int, slots: int, ratio: Fraction) -> int:
-        """Return the units from the last frame of a turn to the first one of the next: the mean interval."""
+        """Return the parts of a unit from the last frame of a turn to the first one of the next: the mean interval."""
         if self._is_paced:
-            return slots - span
+            return slots * PARTS - span
         if span:
-            return max(round(Fraction(span, count - 1)), 1)
-        return -int(-slots // ratio)
+            return -(-span // (count - 1))
+        return -int(-slots * PARTS // ratio)
 
 
 @dataclass(frozen=True)
@@ -478,7 +606,7 @@ class TraceWords:
     """The words of a trace, as they go along to the process that prepares them."""
 
     trace: Trace
-    increment: int = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    increment: Increment = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
     first_ticks: int = 0  # From the start of the program to the first frame.
 
     def chunks(self) -> Iterator[Words]:

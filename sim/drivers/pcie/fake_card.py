@@ -31,7 +31,7 @@ CLOSE_STEPS = 20  # From the end of a capture to its last block, and as many mor
 POISON = 0xA5  # What a slot holds that was given back.
 WRITER_IDLE = 2
 PORT = [f"monitor_{name}" for name in ("snap_length", "sample", "sample_seed", "channel_table", "clear", "keep")]
-PORT += ["rx_passed"]
+PORT += ["rx_sampled"]
 OF_HASH = ("monitor_sample_seed", "monitor_channel_table")
 
 
@@ -54,9 +54,9 @@ class CardProbe(MonitorProbe):
         for number, name in enumerate(names):
             registers[name] = {"addr": first + 4 * number, "size": 1, "type": "rw"}
             self._words[first + 4 * number] = (name, 0)
-        for port in range(2):  # Its snapshot has ``rx_passed``, too.
-            snapshot, passed = self.map["memories"][f"port{port}_snapshot"], registers[f"port{port}_rx_passed"]
-            snapshot["size"] = passed["addr"] + 4 - snapshot["base"]
+        for port in range(2):  # Its snapshot has ``rx_sampled``, too.
+            snapshot, last = self.map["memories"][f"port{port}_snapshot"], registers[f"port{port}_rx_sampled"]
+            snapshot["size"] = last["addr"] + 4 - snapshot["base"]
         self.map["memories"] |= {
             "capture_channels": {"base": TABLE, "size": 4 * CHANNEL_WORDS * CHANNELS, "type": "io"},
             "filter": {"base": FILTER, "size": 4096, "type": "io"},

@@ -94,3 +94,10 @@ def pcapng(
         options = struct.pack(order + "HH", 1, len(comment)) + comment + bytes(-len(comment) % 4) + bytes(4) if comment else b""
         parts.append(block(6, head + one.octets + bytes(-len(one.octets) % 4) + options, order))
     return b"".join(parts)
+
+
+def epb(time: int, octets: bytes, flags: int | None = None, interface: int = 0) -> bytes:
+    """Return an Enhanced Packet Block; ``time``: in units of its interface."""
+    head = struct.pack("<IIIII", interface, time >> 32, time & 0xFFFFFFFF, len(octets), len(octets))
+    options = b"" if flags is None else struct.pack("<HHIHH", 2, 4, flags, 0, 0)
+    return block(6, head + octets + bytes(-len(octets) % 4) + options)

@@ -56,7 +56,7 @@ private:
     void introduce(unsigned probe, unsigned client);
     bool read_commands();  // False when it is time to end.
     bool obey(const std::string &line);
-    std::string answer(unsigned probe, const std::string &command, std::istringstream &words);
+    std::string execute(unsigned probe, const std::string &command, std::istringstream &words);
     void inject(Node &node, unsigned port, const std::string &hex);
     size_t play(Node &node, const std::string &port, const std::string &start, const std::string &repeats, const std::string &path);
     std::string seen(const Node &node, uint64_t port) const;
@@ -268,7 +268,7 @@ bool Session::obey(const std::string &line) {
     }
     std::string reply;
     try {
-        reply = answer(probe, command, words);
+        reply = execute(probe, command, words);
     } catch (const UsageError &error) {
         reply = std::string("error ") + error.what();
     }
@@ -277,7 +277,7 @@ bool Session::obey(const std::string &line) {
     return true;
 }
 
-std::string Session::answer(unsigned probe, const std::string &command, std::istringstream &words) {
+std::string Session::execute(unsigned probe, const std::string &command, std::istringstream &words) {
     Node &node = simulator_->node(probe);
     std::string first, second, third;
     words >> first >> second >> third;

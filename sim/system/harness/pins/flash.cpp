@@ -65,7 +65,7 @@ void Flash::finish() {
     data_.clear();
 }
 
-void Flash::take(uint8_t mosi) {
+void Flash::shift_in(uint8_t mosi) {
     if (bits_ < COMMAND_BITS)
         taken_ = taken_ << 1 | mosi;
     octet_ = octet_ << 1 | mosi;
@@ -90,7 +90,7 @@ void Flash::change(uint8_t cs_n, uint8_t clk, uint8_t mosi) {
         bits_ = 0;
         miso_ = 1;
     } else if (clk && !was_clk_) {
-        take(mosi);
+        shift_in(mosi);
     } else if (!clk && was_clk_ && bits_ >= 8 && command_ == STATUS) {
         uint8_t status = (busy_looks_ > 0) | may_write_ << 1;
         miso_ = status >> (7 - bits_ % 8) & 1;

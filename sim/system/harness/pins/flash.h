@@ -26,7 +26,7 @@ public:
 private:
     void change(uint8_t cs_n, uint8_t clk, uint8_t mosi);
     uint8_t at(uint32_t address) const;
-    void take(uint8_t mosi);
+    void shift_in(uint8_t mosi);
     void finish();  // Deselected: what was asked for is done.
     void write(uint32_t address, uint8_t octet);
     void erase(uint32_t address);

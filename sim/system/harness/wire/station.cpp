@@ -21,7 +21,7 @@ namespace {
 constexpr size_t FRAME_MOST = 1514;
 constexpr size_t PROGRESS_WORDS = 6;  // stations/client.h
 
-template <class Call> void find(void *handle, const char *name, Call &call) {
+template <class Call> void look_up(void *handle, const char *name, Call &call) {
     call = reinterpret_cast<Call>(dlsym(handle, name));
     if (!call)
         throw UsageError(std::string("the stack of a station has no ") + name + ": build it anew");
@@ -59,12 +59,12 @@ Stack::Stack(const std::string &library) {
     unlink(name);
     if (!handle_)
         throw UsageError("the stack of a station can't be loaded from " + library + ": " + why);
-    find(handle_, "station_start", start);
-    find(handle_, "station_take_in", take_in);
-    find(handle_, "station_run_timers", run_timers);
-    find(handle_, "station_next_timer", next_timer);
-    find(handle_, "station_take_out", take_out);
-    find(handle_, "station_read_progress", read_progress);
+    look_up(handle_, "station_start", start);
+    look_up(handle_, "station_take_in", take_in);
+    look_up(handle_, "station_run_timers", run_timers);
+    look_up(handle_, "station_next_timer", next_timer);
+    look_up(handle_, "station_take_out", take_out);
+    look_up(handle_, "station_read_progress", read_progress);
 }
 
 Stack::~Stack() {
