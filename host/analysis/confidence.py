@@ -20,6 +20,7 @@ PRECISION = 1e-14
 TAIL = 1.5  # Part of one value of the sample, and one more, that a tail goes on for,
 FEW = 25  # And more of fewer values.
 SKEW_MOST = 10
+FEWEST = 5  # Values that show how they scatter.
 OTHERS_LEAST = 8  # Values that are not as most: so many show what such values are,
 OTHERS_MOST = 20  # And so many, how many they are.
 
@@ -122,7 +123,7 @@ def bounded_mean_interval(
     low, high = low - reach * below * max(1.0, 1 / skew), high + reach * above * max(1.0, skew)
     alike = np.searchsorted(ordered, ordered * (1 + same), side="right") - np.arange(count)
     others = count - int(alike.max())
-    if alike.max() > 1 and (others < OTHERS_LEAST or (2 * others < count and others < OTHERS_MOST)):
+    if (alike.max() > 1 or count < FEWEST) and (others < OTHERS_LEAST or (2 * others < count and others < OTHERS_MOST)):
         usual = float(ordered[alike.argmax() + alike.max() // 2])
         low = min(low, usual - _credible_mean(usual - ordered, usual - least))
         high = max(high, usual + _credible_mean(ordered - usual, most - usual))
