@@ -81,7 +81,9 @@ def _plain(value: Scalar | None) -> int | float | bool | str | None:
 
 CONNECT_S = 5.0
 MARGIN_S = 2.0  # For the way, over the time limit of the device.
+RESUME_S = 0.05  # An agent that is there again answers within it.
 SETTING, VALUE, WATCHED = 1, 2, 3
+GAP = "the agent was restarted, or the connection to it was lost: what was pushed meanwhile is missing"
 
 
 class AgentError(ProbeError):
@@ -146,6 +148,7 @@ class AgentClient:
         self.events: list[Event] = []
         self._session = _new_session()
         self._number = 0
+        self._watched: set[str] = set()
         self._pushed: dict[str, tuple[int, int]] = {}  # Of each value: the agent's session, and the last number.
         self._connection = Connection(address, keys, key)
         try:
@@ -184,26 +187,43 @@ class AgentClient:
             if name not in self.device.watchable:
                 known = ", ".join(sorted(self.device.watchable)) or "none"
                 raise UsageError(f"'{name}' can't be watched: '{self.device.name}' pushes {known}")
-            self._connection.watch(_topic(name), self.device.values_port)
+            self._connection.watch([_topic(name)], self.device.values_port)
+            self._watched.add(name)
 
     def unwatch(self, *names: str) -> None:
         """Have values pushed no more."""
         for name in names:
             self._connection.unwatch(_topic(name))
+            self._watched.discard(name)
 
     def pushed(self, seconds: Seconds = 0.0) -> list[Event]:
         """Return what was pushed since the last call and within ``seconds`` from now; an `Event` says what is missing.
+
+        When the agent was restarted, or the connection lost, values are watched again as soon as it answers, and an event of
+        status TIMEOUT says for each that what was pushed meanwhile is missing.
 
         Raises
         ------
         MessageError
             When something else than an agent of this version pushes.
+        AgentUnreachableError
+            When the connection was lost for more than 5 s.
+        AgentError
+            When the agent that is there again doesn't push a value that was watched.
         """
         end_s = time.monotonic() + seconds
-        found = []
-        while frames := self._connection.pushed(max(end_s - time.monotonic(), 0)):
-            found.append(self._push(frames))
-            self.events.append(found[-1])
+        found: list[Event] = []
+        while True:
+            frames = self._connection.pushed(max(end_s - time.monotonic(), 0))
+            if frames:
+                found += self._push(frames)
+            elif self._connection.lost_s is None:
+                break
+            elif resumed := self._resume(self._connection.lost_s, end_s):
+                found += resumed
+            elif time.monotonic() >= end_s:
+                break
+        self.events += found
         return found
 
     def close(self) -> None:
@@ -249,17 +269,44 @@ class AgentClient:
             raise AgentError(f"{self.device.name}: {why}", answer.status)
         return value
 
-    def _push(self, frames: list[bytes]) -> Event:
+    def _resume(self, lost_s: float, end_s: float) -> list[Event]:
+        """Watch values again once the agent answers, and return the events that say so; nothing: it doesn't answer yet."""
+        try:
+            self.device = _description(self._ask(MessageKind.HELLO, limit_s=max(end_s - time.monotonic(), RESUME_S)))
+        except AgentUnreachableError as error:
+            if time.monotonic() - lost_s > CONNECT_S:
+                raise AgentUnreachableError(f"the connection for watched values was lost, and {error}") from None
+            return []
+        self._connection.forget_values()
+        names = sorted(self._watched)
+        for name in names:
+            if name not in self.device.watchable:
+                self._watched.discard(name)
+                raise AgentError(
+                    f"{self.device.name} was restarted, and '{name}' can't be watched any more", AgentStatus.UNKNOWN
+                )
+        self._connection.watch(map(_topic, names), self.device.values_port)
+        return [self._gap(name) for name in names]
+
+    def _gap(self, name: str) -> Event:
+        """Return the event that says that pushes of a value are missing."""
+        self._pushed.pop(name, None)
+        times = Times(time.monotonic_ns(), time.time_ns())
+        return Event("push", name, None, None, AgentStatus.TIMEOUT, GAP, times, None, None, 0)
+
+    def _push(self, frames: list[bytes]) -> list[Event]:
         answer = message.answer_of(frames[1:])
         if answer.kind != MessageKind.PUSH:
             raise MessageError(f"what was pushed is of kind {answer.kind}, not {int(MessageKind.PUSH)}")
         name = frames[0].removesuffix(message.TOPIC_END).decode("ascii", "replace")
-        session, last = self._pushed.get(name, (0, 0))
-        missed = max(answer.number - last - 1, 0) if session == answer.session else 0
+        session, last = self._pushed.get(name, (answer.session, answer.number - 1))
+        gap = [] if session == answer.session else [self._gap(name)]
+        missed = 0 if gap else max(answer.number - last - 1, 0)
         self._pushed[name] = answer.session, answer.number
         is_good = answer.status == AgentStatus.OK
         value, why = (answer.value, "") if is_good else (None, answer.why)
-        return Event("push", name, None, value, answer.status, why, answer.times, None, None, answer.number, missed)
+        event = Event("push", name, None, value, answer.status, why, answer.times, None, None, answer.number, missed)
+        return [*gap, event]
 
 
 def _new_session() -> int:

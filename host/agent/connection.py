@@ -4,6 +4,7 @@
 
 import socket
 import time
+from collections.abc import Iterable
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -41,6 +42,10 @@ def mechanism_at(host: str, port: int) -> str | None:
 FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
 POLL_MOST_S = 10**6  # More milliseconds than ZeroMQ can count, nearly.
 PUSHES_KEPT = 100_000  # Not yet taken by the script.
+HEARTBEAT_MS, SILENCE_MS = (
+    1000,
+    3000,
+)  # Of a connection for values: asked so often; without an answer for so long it is lost.
 
 
 class AgentUnreachableError(ProbeError):
@@ -71,6 +76,10 @@ class Connection:
         self._was_connected = False
         self._failures = 0
         self._values: zmq.Socket[bytes] | None = None
+        self._values_port = 0
+        self.lost_s: float | None = (
+            None  # When (monotonic) the connection for values was found to be lost; None: it is not.
+        )
         self._socket.connect(address)
 
     def ask(self, request: AgentRequest, limit_s: float) -> AgentAnswer:
@@ -95,13 +104,20 @@ class Connection:
                 self._send(frames)
         raise AgentUnreachableError(self._why(limit_s))
 
-    def watch(self, topic: bytes, port: int) -> None:
-        """Have values of a topic pushed."""
-        if self._values is None:
-            self._values = self._connector(zmq.SUB)
+    def watch(self, topics: Iterable[bytes], port: int) -> None:
+        """Have values of topics pushed, from this port from now on."""
+        if port != self._values_port:
+            self._drop_values()
+            self._values, self._values_port = self._connector(zmq.SUB), port
             self._values.setsockopt(zmq.RCVHWM, PUSHES_KEPT)
+            # A device whose power was cut says no goodbye.
+            self._values.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+            self._values.setsockopt(zmq.HEARTBEAT_TIMEOUT, SILENCE_MS)
+            self._values_news = self._values.get_monitor_socket()
             self._values.connect(f"tcp://{self.host}:{port}")
-        self._values.setsockopt(zmq.SUBSCRIBE, topic)
+        assert self._values
+        for topic in topics:
+            self._values.setsockopt(zmq.SUBSCRIBE, topic)
 
     def unwatch(self, topic: bytes) -> None:
         """Have them pushed no more."""
@@ -109,17 +125,41 @@ class Connection:
             self._values.setsockopt(zmq.UNSUBSCRIBE, topic)
 
     def pushed(self, wait_s: float) -> list[bytes] | None:
-        """Return the next message that was pushed; None when none comes in time."""
-        if self._values is None or not self._values.poll(round(min(wait_s, POLL_MOST_S) * 1e3)):
+        """Return the next message that was pushed; None when none comes in time, or the connection is lost (``lost_s``)."""
+        if self._values is None:
             return None
-        return self._values.recv_multipart()
+        end_s = time.monotonic() + wait_s
+        poller = zmq.Poller()
+        poller.register(self._values, zmq.POLLIN)
+        poller.register(self._values_news, zmq.POLLIN)
+        while True:
+            ready = dict(poller.poll(max(0, round((end_s - time.monotonic()) * 1e3))))
+            if self._values in ready:
+                return self._values.recv_multipart()
+            if self._values_news not in ready:
+                return None
+            if recv_monitor_message(self._values_news)["event"] == zmq.EVENT_DISCONNECTED:
+                self.lost_s = time.monotonic()
+                return None
+
+    def forget_values(self) -> None:
+        """Let go of a connection for values that was lost: the next `watch` makes it anew."""
+        self.lost_s = None
+        self._drop_values()
 
     def close(self) -> None:
         """Close it."""
+        self._drop_values()
         self._socket.disable_monitor()
         self._context.destroy(linger=0)
 
     # # #
+
+    def _drop_values(self) -> None:
+        if self._values is not None:
+            self._values.disable_monitor()
+            self._values.close()
+            self._values, self._values_port = None, 0
 
     def _connector(self, kind: int) -> "zmq.Socket[bytes]":
         socket: zmq.Socket[bytes] = self._context.socket(kind)

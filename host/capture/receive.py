@@ -3,12 +3,11 @@
 """Receives the UDP blocks of a capture in a process of its own, so that receiving never waits for the disk."""
 
 import contextlib
-import ctypes
-import errno
 import multiprocessing
 import os
 import select
 import socket
+import sys
 import time
 from collections.abc import Sequence
 
@@ -21,75 +20,13 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.shared_memory import SharedMemory
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks
 
-
-class _Place(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
-
-
-class _Message(ctypes.Structure):
-    """struct mmsghdr, and in it struct msghdr."""
-
-    _fields_ = (
-        ("name", ctypes.c_void_p),
-        ("name_size", ctypes.c_uint),
-        ("places", ctypes.POINTER(_Place)),
-        ("place_count", ctypes.c_size_t),
-        ("control", ctypes.c_void_p),
-        ("control_size", ctypes.c_size_t),
-        ("flags", ctypes.c_int),
-        # Aligned as what is around it: msghdr is a struct of its own.
-        ("_pad", ctypes.c_char * (ctypes.sizeof(ctypes.c_void_p) - ctypes.sizeof(ctypes.c_int))),
-        ("length", ctypes.c_uint),
-    )
-
-
-class ManyReader:
-    """Reads datagrams into slots that follow one another in memory.
-
-    ``address``: of the first slot; ``size``: octets of a slot: what is longer is cut.
-    """
-
-    def __init__(self, address: int, slots: int, size: int) -> None:
-        self._places = (_Place * slots)()
-        self._messages = (_Message * slots)()
-        for slot, (place, message) in enumerate(zip(self._places, self._messages, strict=True)):
-            place.base, place.size = address + slot * size, size
-            message.places, message.place_count = ctypes.pointer(place), 1
-        stride = ctypes.sizeof(_Message)
-        #: Shape (slots,). Octets that came last into each slot.
-        self.lengths: NDArray[np.uint32] = np.ndarray(
-            (slots,), np.uint32, memoryview(self._messages).cast("B"), _Message.length.offset, (stride,)
-        )
-        self._call = ctypes.CDLL(None, use_errno=True).recvmmsg
-
-    def read(self, number: int, slot: int, most: int) -> int:
-        """Read what waits at socket ``number``, at most ``most`` datagrams, into slots from ``slot`` on; return how many.
-
-        Raises OSError when the kernel refuses.
-        """
-        first = ctypes.byref(self._messages, slot * ctypes.sizeof(_Message))
-        count = int(self._call(number, first, most, _DONT_WAIT, None))
-        if count >= 0:
-            return count
-        error = ctypes.get_errno()
-        if error in (errno.EAGAIN, errno.EINTR):
-            return 0
-        raise OSError(error, os.strerror(error))
-
-
-# # #
-
-_DONT_WAIT = 0x40  # MSG_DONTWAIT of Linux.
-
-
 SLOTS = 1 << 15  # Blocks: 48 MB, 0.4 s of a full gigabit.
 SOCKET_OCTETS = 32 << 20  # Asked of the kernel, which gives net.core.rmem_max at the most, but all to root.
-SO_RCVBUFFORCE = 33  # Of Linux; Python has no name for it.
+SO_RCVBUFFORCE, UDP_GRO = 33, 104  # Of Linux; Python has no names for them.
 WAIT_S = 0.05
 PORT_TRIES = 20
-SHARE = 64  # Blocks of a channel at once.
+MOST_OCTETS = 1 << 16  # Of the datagrams that the kernel joins.
+CONTROL_OCTETS = socket.CMSG_SPACE(4)  # That say how long each is.
 CONTROL_WORDS = 8
 WRITTEN, READ, STOP, STALLS, READY = range(5)  # Words of 64 bits that both processes see.
 LENGTHS_AT = 8 * CONTROL_WORDS
@@ -237,6 +174,45 @@ class Receiver:
             self._memory.close()
 
 
+class Datagrams:
+    """Takes what waits at a socket: one datagram, or many of one size that the kernel has joined (UDP_GRO, Linux 5.0).
+
+    ``octets``: all of them, one after the other, as they came last; ``size``: of each, the last one may be shorter.
+    """
+
+    def __init__(self) -> None:
+        self._place = memoryview(bytearray(MOST_OCTETS))
+        self.octets, self.size, self.is_there = self._place[:0], 1, False
+
+    def read(self, sock: socket.socket, places: memoryview | None = None) -> int:
+        """Read from a socket that doesn't block, and return how many datagrams have come; 0: none waits.
+
+        ``places``: MOST_OCTETS that will be their places; blocks are then there at once.
+        """
+        place = self._place if places is None else places
+        try:
+            count, extra, _, _ = sock.recvmsg_into([place], CONTROL_OCTETS)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        self.octets = place[:count]
+        self.size = int.from_bytes(extra[0][2], sys.byteorder) if extra else max(count, 1)
+        number = max(-(-count // self.size), 1)
+        self.is_there = places is not None and (self.size == BLOCK_OCTETS or number == 1)
+        if places is not None and not self.is_there:
+            self._place[:count] = self.octets
+            self.octets = self._place[:count]
+        return number
+
+    def put(self, first: int, lengths: NDArray[np.uint32], places: memoryview) -> None:
+        """Put datagrams from number ``first`` on into as many places as there are ``lengths``; what is longer is cut."""
+        octets = self.octets[first * self.size : (first + len(lengths)) * self.size]
+        for number in range(0 if self.is_there else len(lengths)):
+            some = octets[number * self.size : (number + 1) * self.size][:BLOCK_OCTETS]
+            places[number * BLOCK_OCTETS :][: len(some)] = some
+        lengths[:] = min(self.size, BLOCK_OCTETS)
+        lengths[-1] = min(len(octets) - (len(lengths) - 1) * self.size, BLOCK_OCTETS)
+
+
 def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, parent: int) -> None:
     """Receive blocks into shared memory until asked to stop, or until the parent has gone: the other process."""
     interrupt.be_worker()  # Ctrl-C is the parent's: it wants what has come.
@@ -244,13 +220,14 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
     control = shared[: 8 * CONTROL_WORDS].cast("Q")
     lengths = np.frombuffer(shared, np.uint32, slots, LENGTHS_AT)
     places = shared[LENGTHS_AT + 4 * slots : LENGTHS_AT + slots * (4 + BLOCK_OCTETS)]
-    first = np.frombuffer(places, np.uint8)
-    reader = ManyReader(first.ctypes.data, slots, BLOCK_OCTETS)
-    del first
+    datagrams = Datagrams()
     ready = select.poll()
     for sock in sockets:
         sock.setblocking(False)
+        with contextlib.suppress(OSError):  # An older kernel: each comes alone.
+            sock.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
         ready.register(sock, select.POLLIN)
+    of_number = {sock.fileno(): sock for sock in sockets}
     control[READY] = 1
     written = 0
     while not control[STOP]:
@@ -258,20 +235,24 @@ def receive(sockets: list[socket.socket], memory: SharedMemory, slots: int, pare
         if not events and os.getppid() != parent:
             break
         for number, _ in events:
-            free = slots - (written - control[READ])
-            if not free:
+            at, free = written % slots * BLOCK_OCTETS, slots - (written - control[READ])
+            is_room = min(len(places) - at, free * BLOCK_OCTETS) >= MOST_OCTETS
+            done, count = 0, datagrams.read(of_number[number], places[at : at + MOST_OCTETS] if is_room else None)
+            while done < count and not control[STOP]:
+                slot = written % slots
+                some = min(count - done, slots - (written - control[READ]), slots - slot)
+                if some:
+                    datagrams.put(done, lengths[slot : slot + some], places[slot * BLOCK_OCTETS :])
+                    done, written = done + some, written + some
+                    control[WRITTEN] = written
+                    continue
                 control[STALLS] += 1
                 time.sleep(0.001)
-                continue
-            # As many as wait, but no more than a share: the other channels wait, too.
-            slot = written % slots
-            count = reader.read(number, slot, min(SHARE, free, slots - slot))
-            lengths[slot : slot + count] = reader.lengths[slot : slot + count]
-            written += count
-            control[WRITTEN] = written
+                if os.getppid() != parent:
+                    return
     for sock in sockets:
         sock.close()
-    del lengths
+    del lengths, datagrams  # And what they see of the memory.
     for view in (control, places, shared):
         view.release()
     memory.close()

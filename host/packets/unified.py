@@ -5,6 +5,7 @@
 Source: docs/design/unified-header.md; RFC 791, 8200, 2474, 3168 (IP), 9293 (TCP).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from liteprobe.cores.formats import (
 from liteprobe.host.base.errors import ProbeError
 
 FRAGMENT_HEADER = EXTENSION | 44
+_FOLD = 64
 
 
 def unified_headers(octets: bytes) -> NDArray[np.void]:
@@ -38,27 +40,51 @@ def unified_headers(octets: bytes) -> NDArray[np.void]:
     return np.frombuffer(octets, UNIFIED_DTYPE)
 
 
-def layer3(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+#: Headers, or what stands for them: arrays by the name of a field, in which what all headers share may be there once.
+Fields = NDArray[np.void] | Mapping[str, NDArray[Any]]
+
+
+def shared(headers: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+    """Return the fields of headers that lie one after the other by name; of words that all share, the first alone.
+
+    Whatever is worked out of them, value by value, broadcasts. ``ip`` becomes ``ip0`` to ``ip2``.
+    """
+    words = headers.view(np.uint32).reshape(len(headers), -1)
+    differs = words ^ words[0]
+    whole = len(words) // _FOLD * _FOLD  # Folded, so that long rows are compared.
+    found = np.bitwise_or.reduce(differs[:whole].reshape(_FOLD, -1), axis=0).reshape(-1, words.shape[1])
+    is_same = (np.bitwise_or.reduce(found, axis=0) | np.bitwise_or.reduce(differs[whole:], axis=0)) == 0
+    fields = {}
+    for name, (kind, place, *_) in (headers.dtype.fields or {}).items():
+        parts = {name: headers[name]} if name != "ip" else {f"ip{k}": headers[name][:, k] for k in range(3)}
+        size = kind.itemsize // len(parts)
+        for number, (part, values) in enumerate(parts.items()):
+            at = place + number * size
+            fields[part] = values[: 1 if is_same[at // 4 : -(-(at + size) // 4)].all() else None]
+    return fields
+
+
+def layer3(headers: Fields) -> NDArray[np.uint8]:
     """Return the `Layer3` of each header."""
     return np.asarray(headers["layers"] & 3)
 
 
-def tag_count(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+def tag_count(headers: Fields) -> NDArray[np.uint8]:
     """Return how many VLAN tags each frame has (of those taken)."""
     return np.asarray(headers["layers"] >> 2 & 7)
 
 
-def label_count(headers: NDArray[np.void]) -> NDArray[np.uint8]:
+def label_count(headers: Fields) -> NDArray[np.uint8]:
     """Return how many MPLS labels each frame has (of those taken)."""
     return np.asarray(headers["layers"] >> 5)
 
 
-def has(headers: NDArray[np.void], flag: UnifiedFlag) -> NDArray[np.bool_]:
+def has(headers: Fields, flag: UnifiedFlag) -> NDArray[np.bool_]:
     """Return which headers have ``flag``."""
     return np.asarray(headers["flags"] & int(flag) != 0)
 
 
-def ip_fields(headers: NDArray[np.void]) -> dict[str, NDArray[np.uint32]]:
+def ip_fields(headers: Fields) -> dict[str, NDArray[np.uint32]]:
     """Return what both versions of IP say, and what only one does, by name; 0 where a frame has none of it.
 
     Returns
@@ -68,21 +94,21 @@ def ip_fields(headers: NDArray[np.void]) -> dict[str, NDArray[np.uint32]]:
         the packet says), ``ip_id``, ``flow_label``, ``fragment_offset`` (octets), ``more_fragments``,
         ``dont_fragment``, ``ip_checksum``, ``arp_operation``.
     """
-    words = headers["ip"].astype(np.uint32)
-    first, second, third = words[:, 0], words[:, 1], words[:, 2]
+    words = headers["ip"].T if isinstance(headers, np.ndarray) else [headers[f"ip{k}"] for k in range(3)]
+    first, second, third = (word.astype(np.uint32) for word in words)
     kind = layer3(headers)
     is_arp, is_ipv4, is_ipv6 = (kind == value for value in (Layer3.ARP, Layer3.IPV4, Layer3.IPV6))
     # IPv6 has no third word: there, it is the first of the fragment header.
     is_fragment_header = is_ipv6 & (headers["extensions"] == FRAGMENT_HEADER).any(axis=1)
-    traffic_class = np.where(is_ipv4, first >> 16, first >> 20) & 0xFF & -(is_ipv4 | is_ipv6).astype(np.int64)
 
     def pick(ipv4: NDArray[Any] | int, ipv6: NDArray[Any] | int) -> NDArray[np.uint32]:
         """Return the field of either version."""
-        return np.where(is_ipv4, ipv4, np.where(is_ipv6, ipv6, 0)).astype(np.uint32)
+        return np.where(is_ipv4, ipv4, np.where(is_ipv6, ipv6, np.uint32(0))).astype(np.uint32, copy=False)
 
+    traffic_class = pick(first >> 16 & 0xFF, first >> 20 & 0xFF)
     return {
-        "dscp": (traffic_class >> 2).astype(np.uint32),
-        "ecn": (traffic_class & 3).astype(np.uint32),
+        "dscp": traffic_class >> np.uint32(2),
+        "ecn": traffic_class & np.uint32(3),
         "ttl": pick(third >> 24, second & 0xFF),
         "ip_length": pick(first & 0xFFFF, (second >> 16) + 40),
         "ip_id": pick(second >> 16, 0),

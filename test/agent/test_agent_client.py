@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.host.agent import Agent, AgentClient, AgentError, AgentUnreachableError
+from liteprobe.host.agent.client import Event
 from liteprobe.host.agent.message import AgentStatus, MessageError, Scalar, Type
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_json
@@ -190,6 +191,45 @@ def test_a_value_that_fails_is_pushed_as_an_error() -> None:
         client.watch("level")
         event = client.pushed(0.1)[0]
     assert (event.value, event.status) == (None, AgentStatus.REFUSED) and "OSError: the sensor is gone" in event.why
+
+
+def test_a_watched_value_goes_on_after_the_agent_was_restarted_and_the_gap_is_said(agent_peer: str) -> None:
+    """Its values come from another port then."""
+    with processes.device(agent_peer) as first, AgentClient(first.address) as client:
+        client.watch("reads")
+        before = client.pushed(0.2)
+        assert before and all(one.status == AgentStatus.OK for one in before)
+        first.process.terminate()
+        first.process.wait()
+        assert all(one.status == AgentStatus.OK for one in client.pushed(0.1))
+        with processes.device(agent_peer, address=first.address):
+            after: list[Event] = []
+            ends = time.monotonic() + 10
+            while len(after) < 6 and time.monotonic() < ends:
+                after += client.pushed(0.1)
+        gaps = [one for one in after if one.status != AgentStatus.OK]
+        assert [(one.name, one.value, one.status, "meanwhile is missing" in one.why) for one in gaps] == [
+            ("reads", None, AgentStatus.TIMEOUT, True)
+        ]
+        values = after[after.index(gaps[0]) + 1 :]
+        assert len(values) > 3 and [one.number for one in values] == list(
+            range(values[0].number, values[-1].number + 1)
+        )
+
+
+def test_a_watched_value_of_an_agent_that_stays_away_ends_with_an_error(
+    agent_peer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.agent.client.CONNECT_S", 0.2)
+    with processes.device(agent_peer) as device, AgentClient(device.address) as client:
+        client.watch("reads")
+        assert client.pushed(0.1)
+        device.process.terminate()
+        with pytest.raises(
+            AgentUnreachableError, match="the connection for watched values was lost, and the agent at "
+        ):
+            for _ in range(20):
+                client.pushed(0.1)
 
 
 # An agent that goes -------------------------------------------------------------------------------

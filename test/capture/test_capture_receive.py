@@ -3,7 +3,6 @@
 """Blocks over a network that loses, repeats and swaps them: what can be had again is, what can't is counted; buffers."""
 
 import os
-import select
 import signal
 import socket
 import time
@@ -16,10 +15,12 @@ import pytest
 
 from liteprobe.cores.formats import BLOCK_MAGIC, BLOCK_VERSION, BLOCK_WORDS
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.host.capture.decode import Blocks, block_headers, no_blocks
+from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks, block_headers, no_blocks
 from liteprobe.host.capture.receive import (
+    MOST_OCTETS,
     SO_RCVBUFFORCE,
-    ManyReader,
+    UDP_GRO,
+    Datagrams,
     Receiver,
     buffer_remark,
     open_socket,
@@ -37,6 +38,7 @@ from liteprobe.sim.drivers.system.fake_link import MemoryLink
 from liteprobe.sim.drivers.tools.refusals import refusal
 
 SEED = 20261122
+UDP_SEGMENT = 103  # Of Linux; Python has no name for it.
 PATIENCE = ResendPolicy(wait_s=0.01, tries=5)
 UNHURRIED = ResendPolicy(wait_s=20.0)  # So long does no busy machine keep a datagram.
 
@@ -421,20 +423,28 @@ def test_buffer_is_as_large_as_this_system_gives() -> None:
     assert granted == (32 << 20 if may_force else min(most, 32 << 20))
 
 
-def test_many_datagrams_come_by_one_call_with_their_lengths() -> None:
-    """Slots of 100 octets: what is longer is cut, what is shorter leaves the rest of its slot as it was."""
-    sizes, memory = [1, 100, 0, 250, 99], np.full((8, 100), 7, np.uint8)
-    reader = ManyReader(memory.ctypes.data, 8, 100)
-    with open_socket("127.0.0.1") as made, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        assert reader.read(made.fileno(), 0, 8) == 0
-        for number, size in enumerate(sizes):
-            sender.sendto(bytes([number] * size), made.getsockname())
-        assert select.select([made], [], [], 5)[0]
-        assert (reader.read(made.fileno(), 2, 4), reader.read(made.fileno(), 6, 2)) == (4, 1)
-        closed = made.fileno()
-    assert reader.lengths[2:7].tolist() == [min(size, 100) for size in sizes]
-    for number, size in enumerate(sizes):
-        row = memory[2 + number]
-        assert row.tolist() == [number] * min(size, 100) + [7] * (100 - min(size, 100))
-    assert (memory[[0, 1, 7]] == 7).all()
-    assert "Bad file descriptor" in refusal(reader.read, closed, 0, 8, error=OSError)
+@pytest.mark.parametrize("has_room", [False, True])
+@pytest.mark.parametrize("size", [BLOCK_OCTETS, 100, 1, BLOCK_OCTETS + 8])
+def test_datagrams_that_the_kernel_joins_are_each_at_its_place_with_its_length(size: int, has_room: bool) -> None:
+    """Ten come by one call, the last one shorter, and are taken in two parts; one alone, and an empty one."""
+    room = np.zeros(MOST_OCTETS + BLOCK_OCTETS, np.uint8)
+    data = np.random.default_rng(size).integers(0, 256, 9 * size + (size + 1) // 2, np.uint8).tobytes()
+    with open_socket("127.0.0.1") as to, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        to.setblocking(False)
+        to.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+        sender.connect(to.getsockname())
+        sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
+        for octets in (data, data[:size], b""):
+            sender.send(octets)
+            wanted = [octets[k : k + size] for k in range(0, len(octets), size)] or [b""]
+            found, parts = [], Datagrams()
+            while len(found) < len(wanted):
+                count = parts.read(to, memoryview(room.data)[:MOST_OCTETS] if has_room else None)
+                assert count, "nothing waits"
+                for first, end in [(0, 4), (4, count)] if count > 4 else [(0, count)]:
+                    lengths, places = np.zeros(end - first, np.uint32), room[first * BLOCK_OCTETS : end * BLOCK_OCTETS]
+                    parts.put(first, lengths, memoryview(places.data))
+                    places = places.reshape(-1, BLOCK_OCTETS)
+                    found += [bytes(row[:length]) for row, length in zip(places, lengths.tolist(), strict=True)]
+            assert found == [each[:BLOCK_OCTETS] for each in wanted]
+        assert Datagrams().read(to) == 0

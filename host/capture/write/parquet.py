@@ -32,7 +32,7 @@ with extras.named():
 with extras.named():
     import pyarrow as pa
 
-CHUNK = 1 << 12  # Headers at once: half a megabyte.
+CHUNK = 1 << 14  # Headers at once: 2 MB.
 SAMPLE = 1 << 15  # Rows of the first group that say whether addresses repeat.
 
 #: Columns that stand for a bit of ``flags``.
@@ -47,9 +47,23 @@ FLAG_COLUMNS = {
     "fragment": UnifiedFlag.FRAGMENT,
     "probe": UnifiedFlag.PROBE,
 }
+#: Columns that every frame has.
+THERE = (
+    "stamp",
+    "length",
+    "port",
+    "channel",
+    "source_mac",
+    "destination_mac",
+    "tags",
+    "labels",
+    "ethertype",
+    *FLAG_COLUMNS,
+)
 #: Type of each column, in the order of the file.
 SCHEMA = pa.schema(
-    [
+    pa.field(name, kind, nullable=name not in THERE)
+    for name, kind in [
         ("stamp", pa.timestamp("ns")),
         ("length", pa.uint16()),
         ("port", pa.uint8()),
@@ -93,7 +107,46 @@ REPEATED = [name for name in SCHEMA.names if name not in ("stamp", "ip_id", "tcp
 #: Columns of addresses: a dictionary of them pays only where they repeat.
 ADDRESSES = [name for name in SCHEMA.names if SCHEMA.field(name).type == TEXT]
 
+#: Columns that have no dictionary where most of their values differ in the first group.
+VARIED = [*ADDRESSES, "source_port", "destination_port"]
+
+_COLUMNS = ThreadPoolExecutor(2)  # Make columns: Arrow and NumPy let others run meanwhile.
+_NONE = np.zeros(1, bool)  # No row is null.
+
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
+
+
+class _Lane:
+    """Holds values of a row group; while all rows share one, that alone."""
+
+    def __init__(self, size: int, kind: np.dtype[Any]) -> None:
+        self._size, self._kind = size, kind
+        self._rows: NDArray[Any] | None = None  # Used again by the next group.
+        self._shared: NDArray[Any] | None = None
+        self._octets = b""  # Of what is shared, as it came.
+
+    def put(self, first: int, count: int, values: NDArray[Any]) -> None:
+        """Take ``count`` rows from row ``first`` on; ``values`` has one where they share it."""
+        if first == 0:
+            self._shared = values.astype(self._kind) if len(values) == 1 else None
+            self._octets = values[:1].tobytes()
+        elif self._shared is not None and not (len(values) == 1 and values.tobytes() == self._octets):
+            self._made(values)[:first] = self._shared
+            self._shared = None
+        if self._shared is None:
+            self._made(values)[first : first + count] = values
+
+    def get(self, count: int) -> NDArray[Any]:
+        """Return the first ``count`` rows; one, where all share it."""
+        if self._shared is not None:
+            return self._shared
+        assert self._rows is not None
+        return self._rows[:count]
+
+    def _made(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self._rows is None:
+            self._rows = np.empty((self._size, *values.shape[1:]), self._kind)
+        return self._rows
 
 
 class RowGroup:
@@ -102,8 +155,8 @@ class RowGroup:
     def __init__(self, size: int) -> None:
         self.rows = 0  # Rows that are in it.
         self._size = size
-        self._values: dict[str, NDArray[Any]] = {}
-        self._masks: dict[str, NDArray[np.bool_]] = {}
+        self._values: dict[str, _Lane] = {}
+        self._masks: dict[str, _Lane] = {}
 
     @property
     def is_full(self) -> bool:
@@ -113,42 +166,44 @@ class RowGroup:
     def add(self, headers: NDArray[np.void], shift_ns: int) -> int:
         """Take headers, as many as fit, and return how many."""
         headers = headers[: self._size - self.rows]
-        rows = slice(self.rows, self.rows + len(headers))
-        for name, (values, is_there) in _columns(headers, shift_ns).items():
+        for name, (values, is_there) in _columns(unified.shared(headers), shift_ns).items():
             if name not in self._values:
-                self._values[name] = np.empty((self._size, *values.shape[1:]), _storage(name))
-                if is_there is not None:
-                    self._masks[name] = np.empty(self._size, bool)
-            self._values[name][rows] = values
-            if is_there is not None:
-                np.logical_not(is_there, out=self._masks[name][rows])
+                self._values[name] = _Lane(self._size, _storage(name))
+                self._masks[name] = _Lane(self._size, np.dtype(bool))
+            self._values[name].put(self.rows, len(headers), values)
+            self._masks[name].put(self.rows, len(headers), _NONE if is_there is None else ~is_there)
         self.rows += len(headers)
         return len(headers)
 
     def varied(self) -> list[str]:
-        """Return the columns of addresses of which most differ, by rows from all over the group."""
+        """Return the columns of which most values differ, by rows from all over the group."""
         found = []
-        for name in ADDRESSES:
-            mask = self._masks.get(name)
-            rows = np.arange(self.rows) if mask is None else np.flatnonzero(~mask[: self.rows])
-            sample = self._values[name][rows[:: -(-len(rows) // SAMPLE) or 1]]
-            if 2 * len(binary(sample).unique()) > len(sample):
+        for name in VARIED:
+            values, mask = (lanes[name].get(self.rows) for lanes in (self._values, self._masks))
+            if len(values) == 1:
+                continue
+            rows = np.flatnonzero(~np.broadcast_to(mask, self.rows))
+            sample = values[rows[:: -(-len(rows) // SAMPLE) or 1]]
+            distinct = len(binary(sample).unique()) if sample.ndim > 1 else len(pa.array(sample).unique())
+            if 2 * distinct > len(sample):
                 found.append(name)
         return found
 
-    def table(self, schema: pa.Schema = SCHEMA, keep: bool = False) -> pa.Table:
-        """Return the rows, of ``schema``, and begin anew, unless they are to be kept."""
-        rows = slice(0, self.rows)
+    def table(self, schema: pa.Schema = SCHEMA) -> pa.Table:
+        """Return the rows, of ``schema``; they stay until ``rows`` is 0 again."""
+        count = self.rows
 
-        def column(field: pa.Field) -> pa.Array:
-            values, mask = self._values[field.name][rows], self._masks.get(field.name)
-            mask = None if mask is None or not mask[rows].any() else mask[rows]
-            return array(values, mask, field.type)
+        def column(field: pa.Field) -> pa.Array | pa.ChunkedArray:
+            values, mask = self._values[field.name].get(count), self._masks[field.name].get(count)
+            if len(mask) == 1 and mask[0]:
+                return pa.nulls(count, field.type)
+            is_there = not mask.any()
+            if len(values) == 1 and field.type == TEXT and is_there:
+                return pa.repeat(array(values, None, TEXT)[0], count)
+            values = values if len(values) == count else np.repeat(values, count, axis=0)
+            return array(values, None if is_there else mask, field.type)
 
-        with ThreadPoolExecutor(2) as columns:  # Arrow and NumPy let others run meanwhile.
-            arrays = list(columns.map(column, schema))
-        if not keep:
-            self.rows = 0
+        arrays = list(_COLUMNS.map(column, schema))
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -170,22 +225,29 @@ def _storage(name: str) -> np.dtype[Any]:
     return np.dtype("int64" if pa.types.is_timestamp(kind) else str(kind))  # Both call their numbers alike.
 
 
-def _columns(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
-    """Return all columns: values, and where they are there (None: everywhere)."""
+def _columns(headers: unified.Fields, shift_ns: int) -> dict[str, Column]:
+    """Return all columns: values, and where they are there (None: everywhere); of one row where all rows share it."""
     kind = unified.layer3(headers)
     columns = _numbers(headers, shift_ns)
     for name in ("source_mac", "destination_mac"):
         columns[name] = (headers[name], None)
     for name in ("source", "destination"):
         # The kind is a part of the address: 0.0.0.0 is not ::.
-        columns[name] = (np.column_stack([kind, headers[name]]), kind != Layer3.NONE)
+        columns[name] = (_beside(kind, headers[name]), kind != Layer3.NONE)
     tags, labels = headers["tags"]["tci"], headers["labels"].astype(np.uint32) >> 12
-    columns["tags"] = (np.column_stack([unified.tag_count(headers), tags]), None)
-    columns["labels"] = (np.column_stack([unified.label_count(headers), labels]), None)
+    columns["tags"] = (_beside(unified.tag_count(headers), tags), None)
+    columns["labels"] = (_beside(unified.label_count(headers), labels), None)
     return columns
 
 
-def _numbers(headers: NDArray[np.void], shift_ns: int) -> dict[str, Column]:
+def _beside(first: NDArray[Any], rest: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of one value and of those that come after it."""
+    made = np.empty((max(len(first), len(rest)), 1 + rest.shape[1]), rest.dtype.type)
+    made[:, 0], made[:, 1:] = first, rest
+    return made
+
+
+def _numbers(headers: unified.Fields, shift_ns: int) -> dict[str, Column]:
     """Return the columns of numbers: values, and where they are there (None: everywhere)."""
     kind = unified.layer3(headers)
     is_ipv4, is_ip, is_arp = kind == Layer3.IPV4, kind >= Layer3.IPV4, kind == Layer3.ARP
@@ -267,9 +329,9 @@ class HeaderWriter:
         self.paths: list[Path] = []  # All files.
         self.written = 0  # Rows in all of them.
         self._shift_ns = shift_ns
-        # One group is written while the next one fills: writing needs no Python.
+        # One group is written while the next one fills and is made a table: both need little of Python.
         self._group, self._other = RowGroup(row_group), RowGroup(row_group)
-        self._writing = ThreadPoolExecutor(1)
+        self._writing = ThreadPoolExecutor(2)
         self._job: Future[int] | None = None
         self._metadata = metadata or {}
         self._is_closed = False
@@ -359,22 +421,26 @@ class HeaderWriter:
             self._write_group(is_last=True)
 
     def _waiting(self) -> pa.Table:
-        return self._group.table(self._schema_of(self._group), keep=True)
+        return self._group.table(self._schema_of(self._group))
 
     def _write_group(self, is_last: bool = False) -> None:
         """Have the group written, once the one before is; ``is_last``: the disk is full."""
-        self._finish_group()
         if self._groups >= GROUPS and self.path.is_file():
+            self._finish_group()
             self._next()
-        rows = self._group.rows
+        group, rows = self._group, self._group.rows
+        self._open_for(group)
+        table = self._writing.submit(group.table, self._schema)  # Made while the group before is written.
+        self._finish_group()
         count, self._under_way = (rows, ROOM_ROWS * rows) if self._reserve(ROOM_ROWS * rows) else self._fitting(rows)
         self._groups += 1
-        self._job = self._writing.submit(self._write_table, self._group, count)
+        self._job = self._writing.submit(self._write_table, table, count)
         if count < rows or is_last:
             self._finish_group()
-            self._group.rows = 0
+            group.rows = 0
             raise self._full(rows - count)
-        self._group, self._other = self._other, self._group
+        self._group, self._other = self._other, group
+        self._group.rows = 0
         self._roomy = 0
 
     def _fitting(self, rows: int) -> tuple[int, int]:
@@ -419,30 +485,44 @@ class HeaderWriter:
             return error.errno not in FULL  # A device, or a file system that takes no room in advance.
         return True
 
-    def _write_table(self, group: "RowGroup", rows: int) -> int:
-        if not self._writer:
-            self._schema = self._schema_of(group)
-            self._writer = self._opened(self._file, self._schema)
+    def _write_table(self, table: "Future[pa.Table]", rows: int) -> int:
+        assert self._writer
         if rows:
-            self._writer.write_table(group.table(self._schema)[:rows], row_group_size=rows)
+            self._writer.write_table(table.result()[:rows], row_group_size=rows)
         return rows
 
+    def _open_for(self, group: "RowGroup") -> None:
+        """Open what writes the file, whose first group this is."""
+        if not self._writer:
+            self._schema = self._schema_of(group)
+            try:
+                self._writer = self._opened(self._file, self._schema)
+            except OSError as error:
+                raise self._failed(error) from None
+
     def _schema_of(self, group: "RowGroup") -> pa.Schema:
-        """Return the schema of the file; of one that ``group`` begins, columns of addresses that differ are plain text."""
+        """Return the schema of the file; of one that ``group`` begins, columns of which most values differ are marked as plain."""
         if self._writer:
             return self._schema
         schema = SCHEMA
         for name in group.varied():
-            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+            kind = pa.string() if name in ADDRESSES else schema.field(name).type
+            field = schema.field(name).with_type(kind).with_metadata({"plain": "yes"})
+            schema = schema.set(schema.get_field_index(name), field)
         return schema
 
     def _opened(self, file: pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
         """Return what writes a file."""
+        plain = [field for field in schema if field.metadata or field.name == "stamp"]
         # Types are those of Parquet itself: the schema of Arrow beside it would make text categories in pandas.
         writer = pq.ParquetWriter(
             file,
             schema,
-            use_dictionary=[name for name in REPEATED if schema.field(name).type != pa.string()],
+            use_dictionary=[name for name in REPEATED if not schema.field(name).metadata],
+            column_encoding={
+                field.name: "DELTA_LENGTH_BYTE_ARRAY" if field.type == pa.string() else "DELTA_BINARY_PACKED"
+                for field in plain
+            },
             compression="zstd",
             compression_level=1,
             write_statistics=["stamp"],
