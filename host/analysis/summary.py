@@ -131,7 +131,7 @@ def _of_records(result: TrainResult, arrived: ArrivedPackets) -> rows.MeasuredFi
         "jitter_ns": _last(delay.interarrival_jitter(arrived.owd_ns)),
         "sent": result.sent,
         "received": len(arrived.sequence),
-        "lost": result.sent - len(arrived.sequence),
+        "lost": max(result.sent - len(arrived.sequence), 0),
         "duplicated": arrived.duplicated,
         "reordered": len(order.positions),
         "reordering_extent_max": int(order.extents.max()) if len(order.extents) else 0,
@@ -245,7 +245,7 @@ def _counts(program: _Program) -> rows.Counts:
     return {
         "sent": sent,
         "received": received,
-        "lost": None if received is None else sent - received,
+        "lost": None if received is None else max(sent - received, 0),
         "duplicated": counters["duplicated"] if program.is_tracked else None,
         "reordered": reordered,
         "reordering_extent_max": 0 if reordered == 0 else None,

@@ -13,6 +13,7 @@ from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
@@ -29,6 +30,7 @@ EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (
   liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s
 """
 FAILED, USAGE = 1, 2
+LINE_MOST = 4000  # Characters of an error: what is wrong may be as long as the input.
 NEEDS = {"report": "report", "headers": "parquet"}  # What an option needs, beside what its command does.
 
 
@@ -41,7 +43,7 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib import metadata
 
-        print(f"liteprobe {metadata.version('liteprobe')}")
+        say(f"liteprobe {metadata.version('liteprobe')}")
         parser.exit()
 
 
@@ -120,7 +122,8 @@ def said_of(error: BaseException) -> str:
 
 def _say(line: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"liteprobe: {line}", file=sys.stderr, flush=True)
+        line = line if len(line) <= LINE_MOST else f"{line[:LINE_MOST]}..."
+        say(f"liteprobe: {line}", stream=sys.stderr, flush=True)
     return code
 
 

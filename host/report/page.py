@@ -14,6 +14,7 @@ from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of,
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import named
 from liteprobe.host.base.output import write_text
+from liteprobe.host.base.text import safe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
@@ -22,7 +23,16 @@ with named():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 FOLDER = Path(__file__).parent / "templates"
-TEMPLATES = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+def _shown(value: Any) -> Any:
+    """Return what stands in a page: text of others without what sets the direction of writing, or can't be seen."""
+    return safe(value) if type(value) is str else value
+
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(FOLDER), autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True
+)
 FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")  # Of one probe.
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 

@@ -191,7 +191,7 @@ USAGE = [
     (("train", "--transmit", "2"), "there is no transmit port 2: give 0 to 1"),
     (("train", "--receive", "-1"), "there is no receive port -1"),
     (("train", "--json", "/nowhere/at/all.json"), "make the folder /nowhere/at first, or name another one"),
-    (("train", "--calibration", "/nowhere.json"), "is not a calibration"),
+    (("train", "--calibration", "/nowhere.json"), "name a calibration"),
     (("train", "--what"), "there is no option '--what'; see: liteprobe train --help"),
     (("train", "--lenght", "60"), "there is no option '--lenght': did you mean --length?"),
     (("train", "--fill", "prsb"), "there is no --fill 'prsb': did you mean prbs?"),

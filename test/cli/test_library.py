@@ -317,7 +317,7 @@ EXCLUDED = {
         "run.emulate.Emulation.begin", "traffic.network.network.Background.ticks_between", "report.agent_files.document",
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
         "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
-        "suites.owd.OneWay.seen",
+        "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin",
     ),
     "opens what is named: a probe, a device, a file; `bench truth documents` has its texts": (
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
