@@ -3,8 +3,9 @@
 """Turns the streams of a port into the words of its memories: schedule, modifiers, lists and headers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 
 from liteprobe.cores.formats import (
     HEADER_WORDS_OF_STREAM,
@@ -22,6 +23,8 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
+from liteprobe.host.traffic.due import WORD, DueTicks, Timing, UnknownDueError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
 from liteprobe.host.traffic.intervals import (
     NOMINAL,
@@ -46,7 +49,6 @@ from liteprobe.host.traffic.modifiers import Field, Increment, Modifier, Random,
 from liteprobe.host.traffic.stream import Stream
 
 FRACTION_ONE = 2**32
-WORD = 2**32
 
 LENGTH_SEED, INTERVAL_SEED, MODIFIER_SEED = 0, 1, 2  # What a random state is for; one of modifier k: MODIFIER_SEED + k.
 
@@ -61,17 +63,9 @@ class PortWords:
     headers: tuple[int, ...]  # Of ``port<n>_header``.
     mask: int  # Of the streams: register ``streams_mask``.
     notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Times of a stream in ticks, as the memories take them."""
-
-    interval: int  # From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
-    fraction: int  # 2^-32 ticks more; 0 of exponential intervals.
-    burst: int  # Frames of a burst; 0: none.
-    inner: int  # From start to start within a burst (ticks); 0: back to back.
-    phase: int  # From the start of the program to the first frame (ticks).
+    dues: tuple[DueTicks, ...] = ()  # When the frames of each stream are due.
+    ends: tuple[int | None, ...] = ()  # Frames that each sends; None: without an end.
+    is_timed: bool = False  # All end by themselves when their duration is over, or before.
 
 
 def words_of(
@@ -88,8 +82,9 @@ def words_of(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{names.count(name)} streams have the name '{name}': give each a name of its own")
-    numbers = sorted({stream.port for stream in streams})
-    return {number: port_words([one for one in streams if one.port == number], increment) for number in numbers}
+    duration_ns = None if seconds is None else exact(seconds) * 10**9
+    own = {number: [one for one in streams if one.port == number] for number in sorted({one.port for one in streams})}
+    return {number: port_words(those, increment, duration_ns) for number, those in own.items()}
 
 
 def receivers_of(
@@ -124,7 +119,7 @@ def check_all(
     """
     is_loop = url.startswith("sim://loopback")
     receivers = receivers_of(streams, receive, lambda port: port if is_loop else port ^ 1, USUAL_PORTS)
-    words_of(streams, seconds, is_detached)
+    words = words_of(streams, seconds, is_detached)
     for port in set(receivers.values()):
         coming = [stream for stream in streams if receivers[stream.port] == port]
         receiver_settings(coming, base_of(coming, STREAM_SLOTS_MAX))
@@ -133,16 +128,16 @@ def check_all(
         and "link=shared" in url
         and (own := [stream for stream in streams if stream.port == 0])
     ):
-        check_quiet(is_line_full(own), streams, seconds)
+        check_quiet(is_line_full(own), streams, seconds, all(one.is_timed for one in words.values()))
     return f"Checked as of a probe with {USUAL_PORTS} ports that each measure {STREAM_SLOTS_MAX - 1} ids in a row."
 
 
-def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords:
+def port_words(streams: Sequence[Stream], increment: int = NOMINAL, duration_ns: Fraction | None = None) -> PortWords:
     """Return the words that make a port send ``streams``; the first one is stream 0.
 
     ``streams``: up to 16, of one port; ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point:
-    times and rates are those of disciplined time. Raises UsageError as ``check_port``, or when a time is longer than a
-    probe can count.
+    times and rates are those of disciplined time; ``duration_ns``: from the start of the program, no frame is due then or
+    later. Raises UsageError as ``check_port``, or when a time is longer than a probe can count.
     """
     check_port(streams)
     factor = slowdown(streams, increment)
@@ -160,13 +155,39 @@ def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords
     schedule: list[int] = []
     modifiers: list[int] = []
     headers: list[int] = []
-    for stream in streams:
-        schedule += stream_words(stream, timing(stream, increment, factor), bases)
+    dues = tuple(due_ticks(stream, timing(stream, increment, factor)) for stream in streams)
+    ends, is_timed = _ends(streams, dues, duration_ns, increment)
+    for stream, due, end in zip(streams, dues, ends, strict=True):
+        cut = stream if end == stream.count or not end else replace(stream, count=end)
+        schedule += stream_words(cut, due.times, bases)
         modifiers += modifier_words(stream, bases)
         template = header_words(stream.template(stream.length.least))
         headers += template + [0] * (HEADER_WORDS_OF_STREAM - len(template))
-    mask = (1 << len(streams)) - 1
-    return PortWords(tuple(schedule), tuple(modifiers), tuple(entries), tuple(headers), mask, notes)
+    mask = sum(1 << number for number, end in enumerate(ends) if end != 0)
+    memories = (tuple(schedule), tuple(modifiers), tuple(entries), tuple(headers))
+    return PortWords(*memories, mask, notes, dues, ends, is_timed)
+
+
+def due_ticks(stream: Stream, times: Timing) -> DueTicks:
+    """Return when the frames of a stream are due."""
+    states = [random_state(stream, purpose) for purpose in (INTERVAL_SEED, LENGTH_SEED)]
+    return DueTicks(times, stream.length, stream.interval.exponential, *states)
+
+
+def _ends(
+    streams: Sequence[Stream], dues: Sequence[DueTicks], duration_ns: Fraction | None, increment: int
+) -> tuple[tuple[int | None, ...], bool]:
+    """Return how many frames each stream sends (None: without an end), and whether that is as the duration wants it."""
+    counts = tuple(stream.count for stream in streams)
+    if duration_ns is None:
+        return counts, False
+    limit = ceil(ticks_of(duration_ns, increment))
+    try:
+        frames = [due.before(limit) for due in dues]
+    except UnknownDueError:
+        return counts, False
+    cut = tuple(most if count is None else min(count, most) for count, most in zip(counts, frames, strict=True))
+    return (cut, True) if max(cut) < WORD else (counts, False)
 
 
 def timing(stream: Stream, increment: int, factor: Fraction = Fraction(1)) -> Timing:

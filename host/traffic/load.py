@@ -151,12 +151,15 @@ def is_line_full(streams: Sequence[Stream]) -> bool:
     return 1 - sum(share_of(one) for one in streams) < FREE_NS * frames_per_ns
 
 
-def check_quiet(is_quiet: bool, streams: Sequence[Stream], seconds: float | None) -> None:
-    """Raise UsageError where streams leave no space for answers on the line that the host shares, and don't end by themselves."""
-    if is_quiet and (seconds is not None or any(one.count is None for one in streams)):
+def check_quiet(is_quiet: bool, streams: Sequence[Stream], seconds: float | None, is_timed: bool) -> None:
+    """Raise UsageError where streams leave no space for answers on the line that the host shares, and don't end by themselves.
+
+    ``is_timed``: the probe itself ends them when the seconds are over.
+    """
+    if is_quiet and not is_timed and (seconds is not None or any(one.count is None for one in streams)):
         raise UsageError(
             "these streams leave no room for answers on port 0, whose line the host shares, so nobody could stop them: "
-            "give each a count and no seconds, or a lower rate"
+            "give each a count, or all a time, or a lower rate"
         )
 
 

@@ -307,7 +307,7 @@ def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> 
     """Return streams in one table, or in two where that is too wide: of these only one, by ``turn``, where both are too high."""
     name = figures.STREAMS.of("name")
     counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
-    delays = columns.in_unit(figures.DELAYS.of("least mean p50 p99 p99_9 most"), *unit_of(rows))
+    delays = columns.in_unit(figures.delay_columns(rows, "least mean p50 p99 p99_9 most"), *unit_of(rows))
 
     def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
         return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
@@ -319,7 +319,7 @@ def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> 
 
 def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:
     """Return the unit in which the greatest delay has few digits, its length (ns), and the digits after the point."""
-    most = max((abs(row.latency.most_ns) for row in rows if row.latency), default=0)
+    most = max((row.latency.longest_ns for row in rows if row.latency), default=0)
     if most < 10**6:
         return "ns", 1.0, 0
     return ("µs", 1e3, int(most < 10**7)) if most < 10**9 else ("ms", 1e6, int(most < 10**10))
