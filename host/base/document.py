@@ -82,19 +82,18 @@ def _limit_depth(loader: "yaml.SafeLoader") -> None:
     """Have a loader refuse what is nested deeper than any document, before Python does."""
     import yaml
 
-    compose, depth = loader.compose_node, 0
+    def limited(act: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any) -> Any:
+            if loader.flow_level + len(loader.indents) > DEPTH_MOST:
+                problem = f"it is nested more than {DEPTH_MOST} deep"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=loader.get_mark())
+            return act(*args)
 
-    def compose_node(parent: Any, index: Any) -> Any:
-        nonlocal depth
-        depth += 1
-        if depth > DEPTH_MOST:
-            mark = loader.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem=f"it is nested more than {DEPTH_MOST} deep", problem_mark=mark)
-        found = compose(parent, index)
-        depth -= 1
-        return found
+        return checked
 
-    loader.compose_node = compose_node
+    # Where it scans, which takes the square of the depth.
+    loader.fetch_flow_collection_start = limited(loader.fetch_flow_collection_start)
+    loader.add_indent = limited(loader.add_indent)
 
 
 def line_of(node: "yaml.Node") -> int:

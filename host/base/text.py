@@ -61,7 +61,7 @@ def json_of(path: Path, what: str) -> Any:
         return json.loads(read_text(path, what))
     except (ValueError, RecursionError) as error:  # Of thousands of brackets, and of digits.
         why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)[:200]
-        raise UsageError(f"can't read {path} ({why}): name {what}") from None
+        raise UsageError(f"{path} is not {what} ({why}): name one that is") from None
 
 
 def _octets(path: Path) -> bytes:

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from liteprobe.host.analysis.columns import Column
-from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, incomplete, worst_bound_ns
+from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, capacity_doubt, count_of, incomplete, worst_bound_ns
 from liteprobe.host.base.text import safe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
@@ -247,12 +247,12 @@ def _remarks(rows: Sequence[Row]) -> None:
     out = console()
     for row in rows:
         damage = ", ".join(f"{found} {name.replace('_', ' ')}" for name in _DAMAGE if (found := count_of(row, name)))
-        doubt = row["capacity"]["reason"] if row["count"] > 1 else ""
+        doubt = capacity_doubt(row) if row["count"] > 1 else ""
         where = f"length {row['length']}, count {row['count']}"
         if said := list(filter(None, [incomplete(row), damage, *row["notes"]])):
             out.print(f"{where}: {'; '.join(said)}", soft_wrap=True, markup=False)
         if doubt:
-            out.print(f"{where}: no capacity: {doubt}", markup=False)
+            out.print(f"{where}: {doubt}", markup=False)
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")

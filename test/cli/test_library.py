@@ -93,6 +93,8 @@ PURE: dict[str, dict[str, Any]] = {
     "analysis.clock_stability.allan_deviation": {"phase_ns": FLOATS, "period_ns": 1e9},
     "analysis.clock_stability.longest_run": {"index": NUMBERS, "states": ["locked"] * 5},
     "analysis.clock_stability.wander": {"phase_ns": FLOATS, "period_ns": 1e9},
+    "analysis.capacity.together": {"found": []},
+    "analysis.confidence.bounded_mean_interval": {"values": FLOATS, "least": 0.0, "most": 1e3, "same": 0.0},
     "analysis.confidence.mean_interval": {"values": FLOATS, "confidence": 0.95},
     "analysis.confidence.percentile_interval": {"values": FLOATS, "percent": 50.0, "confidence": 0.95},
     "analysis.confidence.student": {"probability": 0.9, "freedom": 4},
@@ -323,7 +325,7 @@ EXCLUDED = {
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
         "agent.keys.Keys.read", "agent.keys.Keys.__init__", "agent.keys.make_keys", "agent.keys.public_key",
         "analysis.calibration.load", "analysis.truth.read", "clock.log.read", "device.registers.load_map",
-        "traffic.network.network.BandwidthTrace.from_file", "capture.run.capture_recording",
+        "traffic.network.network.BandwidthTrace.from_file", "packets.filter.expression.parse", "capture.run.capture_recording",
     ),
     "waits, or calls back, while something runs": (
         "agent.client.AgentClient.pushed",

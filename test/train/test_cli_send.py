@@ -142,13 +142,13 @@ def test_check_refuses_what_send_refuses(size: Size, run: Run, model: TrafficPro
     for number in range(calls):
         pick = chance.choice
         text = STREAM_CASES.format(
-            pick((64, 1514, "[64, 1500]")), pick(("share: 99.99%", "share: 100%", "rate: 1G", "pps: 1000", "interval: 672")),
-            pick((0, 1, 2, 15)), pick("ab"), pick((1, 2, 31, 32, 40, 65535)), pick((0, 1, 3)),
+            pick((64, 64, "[64, 1500]")), pick(("share: 50%", "share: 99.99%", "rate: 1G", "pps: 1000", "interval: 1us")),
+            pick((0, 0, 0, 1, 15)), pick("abbbb"), pick((2, 3, 9, 31, 32, 65535)), pick((0, 1, 1, 1, 3)),
         )  # fmt: skip
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
-        options = [*pick(([], ["--receive", "1"], ["--receive", "2"])), *pick(([], ["--duration", "1us"]))]
-        options += pick(([], ["--detach"], ["--latency-range", "0,1us"]))
+        options = [*pick(([], [], [], ["--receive", "1"], ["--receive", "2"])), *pick(([], ["--duration", "1us"]))]
+        options += pick(([], [], [], ["--detach"], ["--latency-range", "0,1us"]))
         sent = run("send", str(path), "--duration", "1us", "--probe", "sim://cable", *options)
         checked = run("send", str(path), "--duration", "1us", "--probe", "sim://cable", *options, "--check")
         refused += checked[0] == 2
@@ -157,6 +157,7 @@ def test_check_refuses_what_send_refuses(size: Size, run: Run, model: TrafficPro
             note(text, options, sent, checked)
     yield Figure("send_check_differs", wrong, f"of {calls} calls", 0)
     yield Figure("send_check_refused", refused, "calls", 5, is_least=True)
+    yield Figure("send_check_taken", calls - refused, "calls", 2, is_least=True)
 
 
 def test_check_knows_where_the_host_shares_the_line_and_writes_no_report(run: Run, file: str, tmp_path: Path) -> None:
