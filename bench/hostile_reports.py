@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lindley import BITS, LENGTH, passed, sent, stamps
+from lindley import Hop, slot_ns, stamps, through
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, ClockError, ClockState
@@ -33,6 +33,7 @@ from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 Row = dict[str, Any]
 
 SEEDS = tuple(range(1, 21))  # Pages of the first alone.
+LENGTH = 1514  # Octets without FCS.
 SHARES = (0.0, 0.01, 0.5, 0.99)
 #: What became of frames: part lost, part doubled, part kept back, T_max (ns), count, repeats.
 CASES: dict[str, tuple[float, float, float, int | None, int, int]] = {
@@ -52,9 +53,9 @@ def result_of(case: str, seed: int) -> TrainResult:
     """Return what a probe says of trains through a hop with other traffic at 30 %: all records, all accumulators."""
     loss, copies, kept_back, _, count, repeats = CASES[case]
     random = np.random.default_rng(seed)
-    departures = sent(repeats, count, random)
-    departures += 1e6 - departures[0, 0]
-    times = passed(departures, (1e9, 0.3), random) + 3000
+    departures, times = through([Hop(load=0.3)], repeats, count, LENGTH, random)
+    shift = 1e9 * np.arange(1, repeats + 1)[:, None] - departures[:, :1]
+    departures, times = departures + shift, times + shift + 3000
     times += 300_000 * (random.uniform(size=times.shape) < kept_back)
     numbers = np.arange(times.size)
     numbers = numbers[random.uniform(size=times.size) >= loss]
@@ -117,7 +118,7 @@ def reference(result: TrainResult, waiting_ns: int | None) -> Row:
     count, rates = result.program.count, []
     for train in range(result.program.repeats):
         times = [rx for n, (_, rx) in packets.items() if n // count == train]
-        rates.append((len(times) - 1) * BITS * 1e9 / (max(times) - min(times)))
+        rates.append((len(times) - 1) * slot_ns(LENGTH) * 1e9 / (max(times) - min(times)))
     return {
         "received": len(packets), "lost": result.sent - len(packets), "duplicated": copies, "reordered": reordered,
         "expired": len(first) - len(packets), "dispersion_rate_bps.mean": np.mean(rates),

@@ -13,6 +13,7 @@ import zmq
 import zmq.auth
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import validated
 
 ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
@@ -103,9 +104,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _certificate(path: Path) -> tuple[bytes, bytes | None]:
+    read_text(path, f"a file of keys: {HOW}")
     try:
         public, secret = zmq.auth.load_certificate(path)
-    except (OSError, ValueError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, IndexError) as error:
         raise UsageError(f"{path} is not a file of keys ({error}): {HOW}") from None
     for key in (public, secret):
         if key is not None and len(key) != 40:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from liteprobe.host.analysis.confidence import student
 from liteprobe.host.analysis.rows import Row, shifted
 from liteprobe.host.base.errors import DataError, UsageError
+from liteprobe.host.base.text import json_of
 from liteprobe.host.base.validate import validated
 
 
@@ -100,9 +101,9 @@ class Calibration:
 def load(path: Path) -> Calibration:
     """Return a calibration from a file; raises UsageError when it can't be read, or is none."""
     try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
+        loaded = json_of(path, "a calibration")
         return Calibration(FittedLine(**loaded["line"]), float(loaded["slope"]), float(loaded["intercept"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise UsageError(
             f"{path} is not a calibration ({error}): make one with 'liteprobe calibrate --json {path}'"
         ) from None

@@ -106,8 +106,11 @@ class Columns(Mapping[str, Column]):
         return {key: self._columns[key].plain(row) for key in keys or self}
 
 
-def delays(of: Callable[[Any], Mapping[str, Any] | None]) -> Columns:
-    """Return the columns of a sample of delays (ns); ``of``: what a row has of these, by key, None where it has none."""
+def delays(of: Callable[[Any], Mapping[str, Any] | None], modulo: bool = False) -> Columns:
+    """Return the columns of a sample of delays (ns); ``of``: what a row has of these, by key, None where it has none.
+
+    ``modulo``: they may be known modulo the range of a stamp alone.
+    """
 
     def column(key: str, head: str, title: str, digits: int = 0) -> Column:
         return Column(key, head, title, digits, of=lambda row: None if (found := of(row)) is None else found[key])
@@ -120,6 +123,7 @@ def delays(of: Callable[[Any], Mapping[str, Any] | None]) -> Columns:
         column("p99", "P99", "p99"),
         column("p99_9", "P99.9", "p99.9"),
         column("most", "most", "Greatest"),
+        *([column("modulo", "modulo", "Modulo")] if modulo else []),
     )
 
 

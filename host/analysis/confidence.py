@@ -17,6 +17,12 @@ from liteprobe.host.base.validate import Between, Percent, Share, validated
 
 NEWTON_STEPS = 100
 PRECISION = 1e-14
+TAIL = 1.5  # Part of one value of the sample, and one more, that a tail goes on for,
+FEW = 25  # And more of fewer values.
+SKEW_MOST = 10
+FEWEST = 5  # Values that show how they scatter.
+OTHERS_LEAST = 8  # Values that are not as most: so many show what such values are,
+OTHERS_MOST = 20  # And so many, how many they are.
 
 
 @validated
@@ -68,6 +74,67 @@ def mean_interval(values: NDArray[np.floating], confidence: Share = 0.95) -> tup
         shift = third / (6 * deviation**2 * count)
     reach = student((1 + confidence) / 2, count - 1) * deviation / float(np.sqrt(count))
     return mean + shift - reach, mean + shift + reach
+
+
+@cache
+def _greatest_share(found: int, count: int, confidence: float = 0.95) -> float:
+    """Return the greatest share of all that is credible where ``found`` of ``count`` are such (0 to 1).
+
+    Source: Clopper and Pearson, Biometrika 26 (1934); of none it is 1 - (1 - confidence)^(1 / count), some 3 / count.
+    """
+    low, high = found / count, 1.0
+    while found < count and high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (low, middle) if incomplete_beta(middle, found + 1, count - found) >= confidence else (middle, high)
+    return high
+
+
+@validated
+def bounded_mean_interval(
+    values: NDArray[np.floating], least: float, most: float, same: float = 0.0
+) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of values that have bounds; NaN for fewer than two.
+
+    Values that are all alike, or nearly all, prove nothing of others that are rare. So where most are alike, or fewer
+    than 8 are not, the interval holds what a share of others that is credible could do, those unseen at the bounds.
+    Elsewhere it is `mean_interval`, longer on each side by part of what the sample reaches there, as tails go on.
+
+    Limits: coverage by measurement, not by proof: docs/accuracy.md. Where rare values are most of it, it is above 99 %.
+
+    Source: K. W. Stringer, "Practical aspects of statistical sampling in auditing", 1963 (bound of a mean, most of whose
+    parts are 0); the length of tails from 20,000 samples of queues.
+
+    Parameters
+    ----------
+    values : array, shape (values,)
+    least, most : float
+        Bounds of a value.
+    same : float
+        Values are alike that differ by up to this part of them, as by a tick of a clock.
+    """
+    ordered = np.sort(values)
+    count = len(ordered)
+    low, high = mean_interval(ordered)
+    if count < 2:
+        return low, high
+    reach = TAIL / (count + 1) * max(1.0, FEW / count)
+    below, above = float(np.median(ordered) - ordered[0]), float(ordered[-1] - np.median(ordered))
+    skew = min(max(above / below, 1 / SKEW_MOST), SKEW_MOST) if below > 0 and above > 0 else 1.0
+    low, high = low - reach * below * max(1.0, 1 / skew), high + reach * above * max(1.0, skew)
+    alike = np.searchsorted(ordered, ordered * (1 + same), side="right") - np.arange(count)
+    others = count - int(alike.max())
+    if (alike.max() > 1 or count < FEWEST) and (others < OTHERS_LEAST or (2 * others < count and others < OTHERS_MOST)):
+        usual = float(ordered[alike.argmax() + alike.max() // 2])
+        low = min(low, usual - _credible_mean(usual - ordered, usual - least))
+        high = max(high, usual + _credible_mean(ordered - usual, most - usual))
+    return max(low, least), min(high, most)
+
+
+def _credible_mean(parts: NDArray[np.floating], most: float) -> float:
+    """Return the greatest credible mean of parts that are 0, or less, but for some, and ``most`` at the most."""
+    count, some = len(parts), np.sort(parts[parts > 0])[::-1]
+    shares = [_greatest_share(found, count) for found in range(len(some) + 1)]
+    return shares[0] * max(most, 0.0) + float(np.dot(np.diff(shares), some))
 
 
 @validated

@@ -43,6 +43,10 @@ class CapacityFigures(TypedDict):
     pairs: int
     near: int
     reason: str
+    at_least_bps: float | None
+    near_ns: float | None
+    near_off_ns: float | None
+    length: int | None
 
 
 class Dispersion(TypedDict):
@@ -202,9 +206,9 @@ def shifted(delays: Sample, by_ns: float) -> Sample:
 
 
 def half_width(row: Row) -> float | None:
-    """Return half the width of the 95 % interval of the mean dispersion rate (b/s)."""
-    interval = interval_of(row)
-    return None if interval is None else (interval[1] - interval[0]) / 2
+    """Return how far the 95 % interval of the mean dispersion rate reaches from it, on the longer side (b/s)."""
+    interval, mean = interval_of(row), row["dispersion_rate_bps"]["mean"]
+    return None if interval is None or mean is None else max(interval[1] - mean, mean - interval[0])
 
 
 def interval_of(row: Row) -> tuple[float, float] | None:
@@ -276,6 +280,22 @@ def _counts(row: Row) -> str:
     return " · ".join(shown(count_of(row, name)) for name in COUNTS)
 
 
+def _capacity(row: Row) -> float | str | None:
+    """Return the capacity (b/s), or, in words, what it is at the least (Mb/s)."""
+    found = row["capacity"]
+    least = found["at_least_bps"] if found["bps"] is None else None
+    return found["bps"] if least is None else f"at least {shown(least, 3, MEGA)}"
+
+
+def capacity_doubt(row: Row) -> str:
+    """Return what is to be said of a capacity that is not known, or that frames of another length found; else nothing."""
+    found = row["capacity"]
+    if found["bps"] is None:
+        return f"{'no capacity' if found['at_least_bps'] is None else 'capacity not known'}: {found['reason']}"
+    by = found["length"]
+    return "" if by in (None, row["length"]) else f"capacity by the frames of {by} octets"
+
+
 #: Of a program of trains, and of its delays; the wire's and the pins' are known in simulation alone.
 TRAINS = Columns(
     Column("length", "length", "Length", of=lambda row: str(row["length"])),
@@ -289,7 +309,7 @@ TRAINS = Columns(
     Column("theory", "sent at", "Theory", 3, MEGA, of=_at("theory_bps")),
     Column("pins_rate", "", "At the pins", 3, MEGA, of=_at("pins", "dispersion_rate_bps")),
     Column("tick", "", "One tick, ppm", 2, of=_at("resolution_ppm")),
-    Column("capacity", "capacity", "Capacity", 3, MEGA, of=_at("capacity", "bps")),
+    Column("capacity", "capacity", "Capacity", 3, MEGA, of=_capacity),
     Column("wire_capacity", "", "Of the wire", 3, MEGA, of=_at("wire", "capacity_bps")),
     Column("pairs", "", "Pairs near", of=lambda row: f"{row['capacity']['near']} of {row['capacity']['pairs']}"),
     Column("theory_delay", "theory", "Theory", 1, of=_at("theory_owd_ns")),

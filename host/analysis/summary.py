@@ -39,12 +39,15 @@ def sample(values: NDArray[np.number]) -> rows.Sample:
     }
 
 
-def rates(values: NDArray[np.floating]) -> rows.Rates:
-    """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any."""
+def rates(values: NDArray[np.floating], tick_error: float = 0.0) -> rows.Rates:
+    """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any.
+
+    ``tick_error``: what a tick makes of a rate, as a part of it (`theory.tick_error`).
+    """
     known = values[np.isfinite(values)]
     if not len(known):
         return NO_RATES.copy()
-    low, high = confidence.mean_interval(known)
+    low, high = confidence.bounded_mean_interval(known, 0.0, LINE_RATE_BPS, 2 * tick_error)
     return {
         "mean": float(np.mean(known)),
         "std": float(np.std(known, ddof=1)) if len(known) > 1 else 0.0,
@@ -123,7 +126,7 @@ def _of_records(result: TrainResult, arrived: ArrivedPackets) -> rows.MeasuredFi
     rate = np.array([capacity.dispersion_rate(arrived.rx_stamp[train], program.length) for train in per_train])
     order = sequence.reordering(arrived.sequence)
     return {
-        "dispersion_rate_bps": rates(rate),
+        "dispersion_rate_bps": rates(rate, theory.tick_error(program.length, program.count)),
         "capacity": capacity_of(program, arrived),
         "owd_ns": sample(arrived.owd_ns),
         "ipdv_ns": sample(_ipdv(arrived, program)),
@@ -131,7 +134,7 @@ def _of_records(result: TrainResult, arrived: ArrivedPackets) -> rows.MeasuredFi
         "jitter_ns": _last(delay.interarrival_jitter(arrived.owd_ns)),
         "sent": result.sent,
         "received": len(arrived.sequence),
-        "lost": result.sent - len(arrived.sequence),
+        "lost": max(result.sent - len(arrived.sequence), 0),
         "duplicated": arrived.duplicated,
         "reordered": len(order.positions),
         "reordering_extent_max": int(order.extents.max()) if len(order.extents) else 0,
@@ -227,7 +230,7 @@ def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_
     owd = _delays(program)
     trains = _trains(program, owd["mean"])
     return {
-        "dispersion_rate_bps": _rates(trains),
+        "dispersion_rate_bps": _rates(trains, theory.tick_error(result.program.length, result.program.count)),
         "capacity": _capacity(program),
         "owd_ns": owd,
         "ipdv_ns": NO_SAMPLE.copy(),
@@ -245,7 +248,7 @@ def _counts(program: _Program) -> rows.Counts:
     return {
         "sent": sent,
         "received": received,
-        "lost": None if received is None else sent - received,
+        "lost": None if received is None else max(sent - received, 0),
         "duplicated": counters["duplicated"] if program.is_tracked else None,
         "reordered": reordered,
         "reordering_extent_max": 0 if reordered == 0 else None,
@@ -285,10 +288,10 @@ def _capacity(program: _Program) -> rows.CapacityFigures:
     return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
 
 
-def _rates(trains: list[rows.TrainFigures]) -> rows.Rates:
+def _rates(trains: list[rows.TrainFigures], tick_error: float) -> rows.Rates:
     """Return the dispersion rates of all trains, or none: those of some would be another sample."""
     known = [train["dispersion_rate_bps"] for train in trains]
-    return rates(np.array([] if None in known else known, dtype=np.float64))
+    return rates(np.array([] if None in known else known, dtype=np.float64), tick_error)
 
 
 def _trains(program: _Program, owd_mean_ns: float | None) -> list[rows.TrainFigures]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 WORD_MAX = 2**32 - 1
+DEPTH_MOST = 32  # Of mappings and lists in one another: those of a network are 8 deep.
 WRITTEN_DIGITS = 18  # After the point, of a number that isn't a finite decimal.
 SCHEMA_URN = "urn:liteprobe:schema"
 
@@ -61,7 +62,12 @@ class DocumentName:
         import yaml  # Not before a document is read.
 
         try:
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            loader = yaml.SafeLoader(text)
+            _limit_depth(loader)
+            node = loader.get_single_node()
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise self.error(line, f"this is not YAML: character {text[error.position]!a} can't stand in it") from None
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise self.error(line, f"this is not YAML: {error.problem}") from None
@@ -70,6 +76,24 @@ class DocumentName:
         if node is None:
             raise self.error(1, f"the document is empty: give {what}")
         return node
+
+
+def _limit_depth(loader: "yaml.SafeLoader") -> None:
+    """Have a loader refuse what is nested deeper than any document, before Python does."""
+    import yaml
+
+    def limited(act: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any) -> Any:
+            if loader.flow_level + len(loader.indents) > DEPTH_MOST:
+                problem = f"it is nested more than {DEPTH_MOST} deep"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=loader.get_mark())
+            return act(*args)
+
+        return checked
+
+    # Where it scans, which takes the square of the depth.
+    loader.fetch_flow_collection_start = limited(loader.fetch_flow_collection_start)
+    loader.add_indent = limited(loader.add_indent)
 
 
 def line_of(node: "yaml.Node") -> int:

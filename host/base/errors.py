@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Defines the errors of the host library: what went wrong, what to do next, and the exit code of a command that meets it."""
 
-import difflib
 from collections.abc import Sequence
 
 
@@ -50,10 +49,16 @@ class DataError(UsageError, ValueError):
 
 def is_near(word: str, words: Sequence[str]) -> bool:
     """Return whether a word looks like one of ``words``."""
-    return bool(difflib.get_close_matches(word, words, n=1))
+    return bool(_near(word, words))
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
     """Return the advice for a word that isn't one of ``words``."""
-    close = difflib.get_close_matches(word, words, n=1)
+    close = _near(word, words)
     return f"did you mean '{close[0]}'?" if close else f"give one of {', '.join(words)}"
+
+
+def _near(word: str, words: Sequence[str]) -> list[str]:
+    import difflib  # Needed by who mistypes.
+
+    return difflib.get_close_matches(word, words, n=1)

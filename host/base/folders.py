@@ -4,7 +4,6 @@
 
 import os
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +46,8 @@ def check_here() -> None:
 
 def why_not(folder: Path) -> str:
     """Return why nothing can be written to ``folder``, which is made where it can be; "": it can."""
+    import tempfile
+
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -66,6 +67,8 @@ def products() -> Path:
 
 @cache
 def _cache() -> Path:
+    import tempfile
+
     import platformdirs  # Not needed in a clone.
 
     folder = platformdirs.user_cache_path(NAME, appauthor=False)

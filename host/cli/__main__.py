@@ -6,6 +6,7 @@ import os
 import sys
 
 from liteprobe.host.base import interrupt
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.streams import let_go, open_standard_streams
 
 
@@ -34,7 +35,7 @@ def program() -> int:
 def end(stop: interrupt.Interrupted) -> int:
     """Say why the program ends, and return its exit code."""
     interrupt.ignore()
-    print(f"liteprobe: {stop}", file=sys.stderr)
+    say(f"liteprobe: {stop}", stream=sys.stderr)
     return stop.exit_code
 
 

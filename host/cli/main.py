@@ -13,6 +13,7 @@ from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
@@ -21,6 +22,7 @@ COMMANDS = (
     "train", "send", "replay", "sets", "emulate", "owd", "capture", "monitor", "calibrate", "stop", "clock", "info", "phy",
     "bring-up", "regs", "agent", "build", "firmware", "demo", "doctor", "discover", "completion",
 )  # fmt: skip
+OF_ALL = ("completion",)  # Commands that ask about all the others.
 EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
 
   liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
@@ -28,6 +30,7 @@ EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (
   liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s
 """
 FAILED, USAGE = 1, 2
+LINE_MOST = 4000  # Characters of an error: what is wrong may be as long as the input.
 NEEDS = {"report": "report", "headers": "parquet"}  # What an option needs, beside what its command does.
 
 
@@ -40,7 +43,7 @@ class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib import metadata
 
-        print(f"liteprobe {metadata.version('liteprobe')}")
+        say(f"liteprobe {metadata.version('liteprobe')}")
         parser.exit()
 
 
@@ -49,8 +52,8 @@ def module_of(command: str) -> ModuleType:
     return importlib.import_module(f"liteprobe.host.cli.commands.{command.replace('-', '_')}")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def make_parser(command: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a command that needs no other, which is there sooner, or of all commands."""
     parser = Parser(
         prog="liteprobe",
         description="An open network tester: packet trains on the exact tick, stamped and measured.",
@@ -60,10 +63,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version, help="show the version, and end")
     parser.add_argument("--verbose", action="store_true", help="say on stderr what is being done")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name in COMMANDS:
-        command = module_of(name)
-        sub = commands.add_parser(name, help=command.HELP, description=command.HELP + ".")
-        command.add_arguments(sub)
+    for name in [command] if command in COMMANDS and command not in OF_ALL else COMMANDS:
+        module = module_of(name)
+        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".")
+        module.add_arguments(sub)
     return parser
 
 
@@ -89,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        parser = make_parser()
+        given = sys.argv[1:] if arguments is None else arguments
+        parser = make_parser(next((word for word in given if not word.startswith("-")), ""))
         args = parser.parse_args(arguments, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
@@ -118,7 +122,8 @@ def said_of(error: BaseException) -> str:
 
 def _say(line: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"liteprobe: {line}", file=sys.stderr, flush=True)
+        line = line if len(line) <= LINE_MOST else f"{line[:LINE_MOST]}..."
+        say(f"liteprobe: {line}", stream=sys.stderr, flush=True)
     return code
 
 

@@ -14,6 +14,7 @@ from rich.console import RenderableType
 
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
+from liteprobe.host.base.text import say
 from liteprobe.host.cli import tables
 from liteprobe.host.report import files
 from liteprobe.host.suites.sweep import Sweep
@@ -76,7 +77,7 @@ class Results:
             self._write(out, content, is_end=True)
             report = self._args.report
             if out.write(report, lambda: self._report(report, self._sweeps, content)) and cause is None:
-                print(f"report: {report}", file=sys.stderr)
+                say(f"report: {report}", stream=sys.stderr)
 
     def _document(self, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, typed())
@@ -111,7 +112,7 @@ def publish(
             out.write(STDOUT, lambda: tables.console().print(table))
         out.write(args.json, lambda: write_json(args.json, content))
         if write_page and out.write(args.report, lambda: write_page(args.report, content)):
-            print(f"report: {args.report}", file=sys.stderr)
+            say(f"report: {args.report}", stream=sys.stderr)
 
 
 def _can_be_written_anew(path: Path) -> bool:

@@ -16,6 +16,7 @@ from rich.text import Text
 from liteprobe.host.analysis.columns import ended, in_unit
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError
+from liteprobe.host.base.text import say
 from liteprobe.host.cli import results, tables
 from liteprobe.host.cli.arguments import open_probe
 from liteprobe.host.clock.timebase import delay_words
@@ -47,7 +48,7 @@ def run(
 
 def remark(line: str) -> None:
     """Print what a person should see meanwhile."""
-    print(line, file=sys.stderr)
+    say(line, stream=sys.stderr)
 
 
 def publish_check(

@@ -13,11 +13,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from liteprobe.host.analysis.columns import Column
-from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, incomplete, worst_bound_ns
+from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, capacity_doubt, count_of, incomplete, worst_bound_ns
+from liteprobe.host.base.text import safe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
@@ -29,11 +31,30 @@ PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing 
 
 
 class PipedConsole(Console):
-    """Raises BrokenPipeError where the reader has gone; a usual one ends the program, whatever else there is to write."""
+    """Raises BrokenPipeError where the reader has gone; a usual one ends the program, whatever else there is to write.
+
+    What others have named is shown without what steers a terminal, wherever it stands.
+    """
 
     def on_broken_pipe(self) -> None:
         """Go on raising."""
         raise
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments of something, each safe."""
+        for one in super().render(renderable, options):
+            yield one if one.control else Segment(safe(one.text), one.style)
+
+
+class SafeTable(Table):
+    """Makes its cells safe when they are added, so that columns are as wide as what is shown."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row."""
+        for one in cells:
+            if isinstance(one, Text):
+                one.plain = safe(one.plain)
+        super().add_row(*(safe(one) if isinstance(one, str) else one for one in cells), **options)
 
 
 def console() -> Console:
@@ -44,7 +65,7 @@ def console() -> Console:
 
 def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool = False) -> Table:
     """Return an empty table: the first ``text`` columns are words, the others numbers."""
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    made = SafeTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     if is_tight:
         made.padding = (0, 1, 0, 0)
     for number, column in enumerate(columns):
@@ -120,7 +141,9 @@ class Either:
 
 def _compact(heads: Sequence[str], title: str | None = None) -> Table:
     """Return an empty table of numbers that wastes no column, for a terminal of 80."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold")
+    made = SafeTable(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold"
+    )
     for head in heads:
         made.add_column(head, justify="right", no_wrap=True)
     return made
@@ -128,7 +151,7 @@ def _compact(heads: Sequence[str], title: str | None = None) -> Table:
 
 def fact_table(found: Iterable[tuple[str, object]]) -> Table:
     """Return names and values as a table."""
-    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown = SafeTable(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="cyan", no_wrap=True)
     shown.add_column(overflow="fold")
     for name, value in found:
@@ -224,12 +247,12 @@ def _remarks(rows: Sequence[Row]) -> None:
     out = console()
     for row in rows:
         damage = ", ".join(f"{found} {name.replace('_', ' ')}" for name in _DAMAGE if (found := count_of(row, name)))
-        doubt = row["capacity"]["reason"] if row["count"] > 1 else ""
+        doubt = capacity_doubt(row) if row["count"] > 1 else ""
         where = f"length {row['length']}, count {row['count']}"
         if said := list(filter(None, [incomplete(row), damage, *row["notes"]])):
             out.print(f"{where}: {'; '.join(said)}", soft_wrap=True, markup=False)
         if doubt:
-            out.print(f"{where}: no capacity: {doubt}", markup=False)
+            out.print(f"{where}: {doubt}", markup=False)
 
 
 _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expired")
@@ -261,7 +284,7 @@ def watched(
 @contextmanager
 def frame_counter() -> Iterator[Callable[[int], None] | None]:
     """Show on stderr how many frames have come, as the caller says, and how many a second; None where nobody looks."""
-    errors = Console(stderr=True)
+    errors = PipedConsole(stderr=True)
     if not errors.is_terminal:
         yield None
         return
@@ -275,7 +298,7 @@ def frame_counter() -> Iterator[Callable[[int], None] | None]:
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
     """Show progress on stderr while the body runs; nothing where stderr is not a terminal."""
-    errors = Console(stderr=True)
+    errors = PipedConsole(stderr=True)
     bars = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -6,7 +6,6 @@ import argparse
 import os
 from pathlib import Path
 
-from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
@@ -79,14 +78,3 @@ def output(text: str) -> Path:
 def output_or_stdout(text: str) -> Path:
     """Return the path of a file to write; ``-`` is stdout."""
     return STDOUT if text == str(STDOUT) else output(text)
-
-
-def read_text(path: Path, what: str) -> str:
-    """Return the text of a file that is read; ``what``: what to name in its place, for the message.
-
-    Raises UsageError when it can't be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {path} ({error}): name {what}") from None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS, TICK_PS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import ClockReport, Edge
 
@@ -88,10 +89,7 @@ def read(path: Path) -> ClockLog:
 
     Raises UsageError when it can't be read, is not a log, is damaged, or holds fewer than three edges.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"can't read {path} ({error}): make it by 'liteprobe clock log --out FILE'") from None
+    text = read_text(path, "one that 'liteprobe clock log --out FILE' has made")
     lines = text.splitlines()
     heading = HEADING_FORM.fullmatch(lines[0]) if lines else None
     if heading is None:

@@ -3,7 +3,6 @@
 """Reads and writes registers and memories of a probe by name, from the map that its build wrote (``csr.json``)."""
 
 import difflib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.base.errors import MapError, ProbeError, UsageError
 from liteprobe.host.base.folders import ROOT
+from liteprobe.host.base.text import json_of
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.base import Link, Words
 
@@ -221,10 +221,7 @@ class Registers:
 @validated
 def load_map(path: Path) -> dict[str, Any]:
     """Return a register map from a file; raises UsageError when the file can't be read, or is not a map."""
-    try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"can't read the register map {path} ({error}): give --map build/BOARD/csr.json") from None
+    loaded = json_of(path, "a register map, like build/BOARD/csr.json")
     if not isinstance(loaded, dict):
         raise UsageError(f"{path} is not a register map: give --map build/BOARD/csr.json")
     return loaded

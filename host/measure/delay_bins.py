@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Chooses bins of histograms from what came, and moves those of delays while frames come; no value is lost by that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import BIN_SHIFT_MAX, BIN_SLOT_WORDS, BINS, BinKind
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.measure.monitor import ORIGINS, BinSetting, Histogram, PortMeasurement
+from liteprobe.host.measure.monitor import ORIGINS, BinSetting, Histogram, PortMeasurement, bins_at
 from liteprobe.host.measure.percentiles import LEAST, MOST, Cells
 
 PLACE = BINS[BinKind.DELAY]
@@ -64,7 +64,15 @@ class DelayBins:
         self._registers.write_many({self._prefix + name: value for name, value in values.items()})
 
     def look(self) -> None:
+        """Read the bins, before a snapshot of what they must agree with: `settle`."""
         self._counts = self._read()
+
+    def settle(self, values: Mapping[int, int]) -> None:
+        """Make the bins those of a snapshot that was taken since ``look``, at which each slot had so many values."""
+        if all(int(self._counts[slot].sum()) == total for slot, total in values.items()):
+            return
+        after = self._read()
+        self._counts |= {slot: bins_at(self._counts[slot], after[slot], total) for slot, total in values.items()}
 
     def cells(self, slot: int, least_ns: int, most_ns: int) -> Cells:
         """Return the delays of a slot at the last look, none of which is outside of ``least_ns`` to ``most_ns``."""

@@ -100,8 +100,8 @@ class PortMeasurement:
     counters: dict[str, int]
     rate: Rate | None  # Of the last interval that ended; None before the first, and on a probe that counts no rates.
     streams: list[received.ReceivedStream]  # By slot, from 0.
-    #: By slot: slot 0 is of all frames (delays: of all good probe frames). Read while frames come, they are a few frames
-    #: younger than the rest, and each bin is of its own moment; without traffic all agree.
+    #: By slot: slot 0 is of all frames (delays: of all good probe frames). As many values as the rest counts at its instant; of
+    #: frames that came while bins were read, which bin each is in is a guess among those that grew.
     histograms: list[dict[formats.BinKind, Histogram]]
     is_saturated: bool  # A bin was full and has missed values.
     has_rates: bool = True  # The probe counts rates.
@@ -144,19 +144,29 @@ class Monitor:
         """Registers that take the snapshots of this port: write 1 to each (`latch_all`)."""
         return [*self._latches, self._prefix + "latch"]
 
-    def read(self, with_histograms: bool = True, is_latched: bool = False) -> PortMeasurement:
-        """Return what the port has measured; ``histograms`` is empty unless asked for; ``is_latched``: as of that instant."""
-        accumulators = received.read_accumulators(self._registers, self.port) if is_latched else self.accumulators()
+    def read(self, with_histograms: bool = True, bins_before: NDArray[np.int64] | None = None) -> PortMeasurement:
+        """Return what the port has measured; ``histograms`` is empty unless asked for.
+
+        ``bins_before``: `read_bins` of before the snapshot that was taken; None: this takes one.
+        """
+        if bins_before is None:
+            bins_before = self.read_bins() if with_histograms else None
+            self._registers.write(self._prefix + "latch", 1)
+        accumulators = received.read_accumulators(self._registers, self.port)
         base, checked = self.stream_base, self.prbs_slots
         streams = [
             received.stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])
         ]
+        counters = accumulators[0]
+        histograms = []
+        if with_histograms and bins_before is not None:
+            histograms = self._histograms(bins_before, values_of(counters["frames"], [one.frames for one in streams]))
         return PortMeasurement(
             port=self.port,
-            counters=accumulators[0] | {"other_streams": streams[0].frames},
+            counters=counters | {"other_streams": streams[0].frames},
             rate=self.rate(),
             streams=streams,
-            histograms=self.histograms() if with_histograms else [],
+            histograms=histograms,
             is_saturated=bool(self._registers.read(self._prefix + "saturated")),
             has_rates=self.has_rates,
         )
@@ -298,11 +308,31 @@ class Monitor:
         self._registers.write_many(values)
         self.clear()
 
-    def histograms(self) -> list[dict[formats.BinKind, Histogram]]:
-        """Return the histograms of each slot, as they are now."""
-        settings = self.bins()
+    def read_bins(self) -> NDArray[np.int64]:
+        """Return the words of the histograms as they are now, ``BIN_SLOT_WORDS`` of each slot."""
         words = self._registers.read_memory(self._bins, 0, self._registers.memory(self._bins).words)
-        return [histograms_of(slot, settings) for slot in words.reshape(-1, formats.BIN_SLOT_WORDS)]
+        return words.astype(np.int64)
+
+    def _histograms(
+        self, before: NDArray[np.int64], values: Sequence[Mapping[formats.BinKind, int]]
+    ) -> list[dict[formats.BinKind, Histogram]]:
+        """Return the histograms of each slot at the snapshot, at which they had so many values."""
+        settings, places = self.bins(), formats.BINS.items()
+        before = before.reshape(-1, formats.BIN_SLOT_WORDS)
+        after = before
+        for slot, counts in enumerate(values):
+            if any(int(before[slot][at.first : at.first + at.words].sum()) != counts[kind] for kind, at in places):
+                after = self.read_bins().reshape(before.shape)
+                break
+        found = []
+        for early, late, counts in zip(before, after, values, strict=True):
+            histograms: dict[formats.BinKind, Histogram] = {}
+            for kind, place in places:
+                part = slice(place.first, place.first + place.words)
+                bins = bins_at(early[part], late[part], counts[kind])
+                histograms[kind] = Histogram(kind, settings[kind], int(bins[0]), int(bins[-1]), bins[1:-1])
+            found.append(histograms)
+        return found
 
     # Accumulators -----------------------------------------------------------------------------
 
@@ -312,21 +342,31 @@ class Monitor:
         return received.read_accumulators(self._registers, self.port)
 
 
+def values_of(frames: int, of_streams: Sequence[int]) -> list[dict[formats.BinKind, int]]:
+    """Return how many values the histograms of each slot have, by the frames of the port and those of each slot's stream."""
+    counts = [(frames, sum(of_streams)), *((count, count) for count in of_streams[1:])]
+    kinds = formats.BinKind
+    return [{kinds.LENGTH: count, kinds.ARRIVAL: max(count - 1, 0), kinds.DELAY: delays} for count, delays in counts]
+
+
+def bins_at(before: NDArray[np.int64], after: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """Return bins of an instant between two reads, at which they held ``total`` values.
+
+    No bin is less than at the first read or more than at the second: so what is returned never falls from one instant to the
+    next. Where ``total`` is not between (somebody cleared, a bin is full), they are those of the later read.
+    """
+    grown = after - before
+    missing, came = total - int(before.sum()), int(grown.sum())
+    if not 0 <= missing <= came or (grown < 0).any():
+        return after
+    shares = np.append(0, np.cumsum(grown)) * missing // max(came, 1)
+    return before + np.diff(shares)
+
+
 def latch_all(registers: Registers, latches: Sequence[str]) -> None:
     """Take snapshots as close to one another as the link can: in one batch of writes."""
     registers.own()
     registers.link.write_scattered({registers.register(latch).address: 1 for latch in latches})
-
-
-def histograms_of(
-    words: NDArray[np.uint32], settings: Mapping[formats.BinKind, BinSetting]
-) -> dict[formats.BinKind, Histogram]:
-    """Return the histograms that ``words`` of a slot hold."""
-    found = {}
-    for kind, bins in formats.BINS.items():
-        counts = words[bins.first : bins.first + bins.words].astype(np.int64)
-        found[kind] = Histogram(kind, settings[kind], int(counts[0]), int(counts[-1]), counts[1:-1])
-    return found
 
 
 OCTETS_MAX, SHIFT_MAX = 8, 15

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, TICKS_PER_SECOND
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import say
 from liteprobe.host.packets.frames import PARTS, Frames, Index
 from liteprobe.host.packets.pcap import ETHERNET, MAGICS, Packets, PcapReader
 from liteprobe.host.packets.pcapng import SECTION, PcapngReader
@@ -224,8 +225,9 @@ def as_pcap(path: Path) -> Iterator[Path]:
         made = Path(folder) / f"{path.stem}.pcap"
         write_pcap(source, made)
         if left := source.counts["empty"] + source.counts["damaged"]:
-            print(
-                f"liteprobe: {left} packets of {source.name} are left out: without octets, or damaged", file=sys.stderr
+            say(
+                f"liteprobe: {left} packets of {source.name} are left out: without octets, or damaged",
+                stream=sys.stderr,
             )
         yield made
 

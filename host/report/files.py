@@ -88,7 +88,10 @@ def as_csv(sweeps: Sequence[Sweep]) -> str:
     lines = [{"name": sweep.name, **flat(row)} for sweep in sweeps for row in sweep.rows]
     names = list(dict.fromkeys(name for line in lines for name in line))
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, restval="")
+    # A spreadsheet takes text that begins so for a formula: then all text is quoted, and as it is.
+    is_formula = any(isinstance(one, str) and one[:1] in tuple("=+-@\t\r") for line in lines for one in line.values())
+    quoted = {"quoting": csv.QUOTE_NONNUMERIC} if is_formula else {}
+    writer = csv.DictWriter(text, names, restval="", **quoted)  # type: ignore[arg-type]
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()

@@ -10,10 +10,21 @@ from typing import Any
 
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.columns import NONE, Column, shown
-from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, count_of, ends_of, interval_of, remarks, worst_bound_ns
+from liteprobe.host.analysis.rows import (
+    DELAYS,
+    TRAINS,
+    Row,
+    capacity_doubt,
+    count_of,
+    ends_of,
+    interval_of,
+    remarks,
+    worst_bound_ns,
+)
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import named
 from liteprobe.host.base.output import write_text
+from liteprobe.host.base.text import safe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import plots
 from liteprobe.host.suites.sweep import Sweep
@@ -22,7 +33,16 @@ with named():
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 FOLDER = Path(__file__).parent / "templates"
-TEMPLATES = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+
+
+def _shown(value: Any) -> Any:
+    """Return what stands in a page: text of others without what sets the direction of writing, or can't be seen."""
+    return safe(value) if type(value) is str else value
+
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(FOLDER), autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True
+)
 FACTS = ("build", "map_hash", "ports", "preset", "tick_ns", "clock_state", "clock_error")  # Of one probe.
 SIZE_MAX = 1_000_000  # Octets: small enough to be mailed.
 
@@ -39,13 +59,15 @@ DEFINITIONS = {
         written into the frame as it leaves.""",
     "Dispersion rate": """
         Of a train of N frames of length L: (N − 1) × 8 × (L + 24) bits over the time from the first arrival to the
-        last; the mean over the trains of a row, with the 95 % interval of that mean (Student, mended for skewness).
-        Where nothing else is on the way it is the rate at which the train came; with other traffic it is neither the
-        capacity nor what is left of it. Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
+        last; the mean over the trains of a row, with the 95 % interval of that mean (± its longer side). Trains that
+        are all alike leave a share of others, 3 / trains, and so a long interval. Where nothing else is on the way it
+        is the rate at which the train came; with other traffic it is neither the capacity nor what is left of it.
+        Frame, IP and UDP rates count L, L − 14 and L − 42 octets of the same frames.""",
     "Capacity": """
         Rate of the narrowest link, by the pairs of frames with the least sum of delays: those were not queued, so their
-        distance is what that link takes for a frame (CapProbe, 2004). Given only where several pairs agree and nothing
-        contradicts them; known to one tick of that distance.""",
+        distance is what that link takes for a frame (CapProbe, 2004). Given only where nothing can have come between them:
+        pairs as fast as the line, of the shortest frames, or of two lengths that agree; known to one tick of that
+        distance. Else it is at least what the fastest frames had, or not known.""",
     "On the wire, at the pins": """
         What the simulated wire did is the truth of capacity, delay and loss. The dispersion rate by the times at the
         pins is the same formula over other stamps: it checks the stamps, not the formula.""",
@@ -77,8 +99,8 @@ RATE_BOUND = """
     A train's dispersion rate is known to one tick of its length: {span} in these rows. Standard deviations are the
     scatter that was seen, not a bound; zero means that all trains took the same number of ticks."""
 THROUGHPUT = """
-    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is the 95 % interval of the mean,
-    and one tick (8 ns) more."""
+    Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is the standard deviation of a
+    train, and one tick (8 ns) more."""
 DELAY = """
     Means, with bars from the least to the greatest delay of a row. Lines: least squares through the mean of every
     train, the calibration of the path."""
@@ -326,18 +348,18 @@ def _tables(sweep: Sweep) -> list[Block]:
         listed(TRAINS.of(" ".join(rates)), sweep.rows),
         heading("One-way delay, ns", 3),
         listed(delays, sweep.rows),
-        *_without_capacity(sweep),
+        *_doubts(sweep),
     ]
 
 
-def _without_capacity(sweep: Sweep) -> list[Block]:
-    """Return why rows have no capacity."""
-    reasons = [
-        f"{row['length']} octets, {row['repeat']} × {row['count']}: {row['capacity']['reason']}"
+def _doubts(sweep: Sweep) -> list[Block]:
+    """Return why rows have no capacity, or whose it is."""
+    doubts = [
+        f"{row['length']} octets, {row['repeat']} × {row['count']}: {doubt}"
         for row in sweep.rows
-        if row["capacity"]["reason"]
+        if (doubt := capacity_doubt(row))
     ]
-    return [*said_of(["No capacity:"]), Block("items", entries=reasons)] if reasons else []
+    return [*said_of(["Of the capacity:"]), Block("items", entries=doubts)] if doubts else []
 
 
 def _paper(sweeps: Sequence[Sweep]) -> list[Block]:

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
-from liteprobe.host.analysis.rows import Row, half_width
+from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.suites.sweep import Sweep
@@ -175,8 +175,8 @@ def _deviations(axes: Axes, sweeps: Sequence[Sweep]) -> None:
 
 
 def _reach_ppm(row: Row) -> float:
-    """Return half the 95 % interval of a row's mean rate, where it has one, and one tick (ppm)."""
-    return 1e6 * (half_width(row) or 0.0) / row["theory_bps"] + (row["resolution_ppm"] or 0.0)
+    """Return the standard deviation of a row's trains, and one tick (ppm)."""
+    return 1e6 * (row["dispersion_rate_bps"]["std"] or 0.0) / row["theory_bps"] + (row["resolution_ppm"] or 0.0)
 
 
 def delay(sweeps: Sequence[Sweep]) -> str:

@@ -27,7 +27,7 @@ from liteprobe.host.report.plots import (
     series,
     svg,
 )
-from liteprobe.host.run.figures import DELAYS, OUTSIDE, STREAMS, StreamFigures, TrafficResult, totals
+from liteprobe.host.run.figures import OUTSIDE, STREAMS, StreamFigures, TrafficResult, delay_columns, totals
 
 with extras.named():
     import matplotlib
@@ -81,7 +81,7 @@ def _trust(result: TrafficResult) -> str:
 
 def _tiles(result: TrafficResult) -> Block:
     total = totals(result.rows)
-    known = [row.latency.most_ns for row in result.rows if row.latency]
+    known = [row.latency.longest_ns for row in result.rows if row.latency]
     tiles = [
         (page.count(total["sent"]), "frames sent"),
         (page.count(total["received"]), "received"),
@@ -136,7 +136,7 @@ def _ratio(row: StreamFigures) -> str | None:
 
 
 def _delays(result: TrafficResult) -> list[Block]:
-    shown = [STREAMS["name"], *DELAYS.of("least mean std p50 p99 p99_9 most"), OUTSIDE]
+    shown = [STREAMS["name"], *delay_columns(result.rows, "least mean std p50 p99 p99_9 most"), OUTSIDE]
     return [heading("One-way delay, ns"), *said_of([said(BINS)]), listed(shown, result.rows)]
 
 
@@ -148,7 +148,7 @@ def draw_delays(rows: Sequence[StreamFigures]) -> str:
     known = [row for row in rows if row.latency is not None and row.latency.cells.total]
     with matplotlib.rc_context(PLAIN):
         figure, (axes,) = axes_of(1, HEIGHT_IN + ROW_IN * len(known) / 3)
-        most = max((row.latency.most_ns for row in known if row.latency), default=0)
+        most = max((row.latency.longest_ns for row in known if row.latency), default=0)
         unit, name = (1e3, "µs") if most > 4000 else (1.0, "ns")
         lines = []
         for place, row in enumerate(rows):

@@ -442,6 +442,23 @@ def rules_of(network: Network) -> list[Rule]:
     return found
 
 
+USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 32, 512)  # Of a direction of the preset, but for the memory of a trace.
+
+
+def check_network(network: Network) -> str:
+    """Check all that a host checks before it writes to a probe, and return as of what probe: one as its preset is built.
+
+    Raises UsageError when that probe couldn't do it.
+    """
+    filter_of(network)
+    words_of(network, [USUAL] * PORTS)
+    switch_ticks(network)
+    return (
+        f"Checked as of a probe with {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, up to {USUAL.longest} "
+        f"octets each, delays from {USUAL.least_delay * 8 / 1000:g} us on."
+    )
+
+
 def filter_of(network: Network) -> Filter | None:
     """Return the filter that names its classes; None: it has none to name.
 

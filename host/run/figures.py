@@ -23,22 +23,36 @@ RATIO_CONFIDENCE = 3.0  # Bits without an error, times the ratio of errors, at w
 class Latency:
     """Delays of a stream, arrival less departure."""
 
-    least_ns: int
-    mean_ns: float
-    std_ns: float  # Of the sample; NaN where a delay was beyond 2^32 - 1 ns.
-    most_ns: int
+    #: ``least_ns``, ``mean_ns``, ``std_ns``, ``most_ns``: None where they aren't known, because delays pass the end of the range of
+    #: a stamp; the least and the greatest are then known by the bins (`figures`). Std is of the sample; NaN where a delay was
+    #: beyond 2^32 - 1 ns.
+    least_ns: int | None
+    mean_ns: float | None
+    std_ns: float | None
+    most_ns: int | None
     #: Percentiles (ns), known by the bins; None where one was full, or they are of other frames, too.
     p50: Bounds | None
     p99: Bounds | None
     p99_9: Bounds | None
     cells: Cells  # The histogram.
     outside: int  # Delays outside of its bins.
+    modulo_ns: int | None = None  # All delays are known modulo this alone, the range of a stamp; None: they are known.
+
+    @property
+    def longest_ns(self) -> int:
+        """The longest delay, either way, as far as it is known."""
+        ends = [abs(end) for end in (self.least_ns, self.most_ns) if end is not None]
+        return max([*ends, *np.abs(self.cells.highs).tolist()] if len(ends) < 2 else ends, default=0)
 
     @property
     def figures(self) -> dict[str, Any]:
         """The figures of the sample by the names that they have in JSON."""
-        ends = {"least": self.least_ns, "mean": self.mean_ns, "std": self.std_ns, "most": self.most_ns}
-        return ends | {"p50": self.p50, "p99": self.p99, "p99_9": self.p99_9}
+        ends: dict[str, Any] = {"least": self.least_ns, "mean": self.mean_ns, "std": self.std_ns, "most": self.most_ns}
+        first, last = self.cells.percentile(0), self.cells.percentile(100)
+        if self.most_ns is None and self.mean_ns is not None and first and last:  # Known by the bins alone.
+            ends["least"] = Bounds(first.least, min(first.most, self.mean_ns))
+            ends["most"] = Bounds(max(last.least, self.mean_ns), last.most)
+        return ends | {"p50": self.p50, "p99": self.p99, "p99_9": self.p99_9, "modulo": self.modulo_ns}
 
     def document(self) -> dict[str, Any]:
         """Return the figures and the histogram as what JSON can hold."""
@@ -155,8 +169,8 @@ RESULTS = Columns(
     Column("notes", of=lambda result: list(result.notes)),
 )
 #: Of a `Latency`, and of the row of a stream.
-DELAYS_OF = delays(lambda latency: latency.figures)
-DELAYS = delays(lambda row: row.latency and row.latency.figures)
+DELAYS_OF = delays(lambda latency: latency.figures, modulo=True)
+DELAYS = delays(lambda row: row.latency and row.latency.figures, modulo=True)
 OUTSIDE = Column("outside_of_bins", "", "Outside\nof bins", of=lambda row: row.latency and row.latency.outside)
 STREAMS = Columns(
     Column("name", "stream", "Stream"),
@@ -188,10 +202,15 @@ STREAMS = Columns(
 )
 
 
+def delay_columns(rows: Sequence[StreamFigures], keys: str) -> list[Column]:
+    """Return columns of delays, and what these are modulo where that is short."""
+    is_short = any(row.latency and row.latency.modulo_ns is not None for row in rows)
+    return DELAYS.of(keys + " modulo" * is_short)
+
+
 def longest_ns(rows: Sequence[StreamFigures]) -> float:
     """Return the longest delay of all, either way; 0 where none was measured."""
-    ends = (abs(end) for row in rows if row.latency for end in (row.latency.least_ns, row.latency.most_ns))
-    return max(ends, default=0)
+    return max((row.latency.longest_ns for row in rows if row.latency), default=0)
 
 
 def totals(rows: Sequence[StreamFigures]) -> Mapping[str, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 
 from liteprobe.cores.formats import (
@@ -29,36 +30,41 @@ from liteprobe.cores.formats import (
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
+from liteprobe.host.clock.timebase import FREE_RUNNING
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.measure.percentiles import Bounds, Cells
+from liteprobe.host.measure.short_stamps import Departures, resolved
 from liteprobe.host.measure.streams import ReceivedStream, named, stream_of, streams_memory
 from liteprobe.host.run.engine import (
     IN_BAND_PORT,
+    SETTLE_PARTS,
     START_MARGIN_NS,
     ErrorWording,
     PortEnd,
     PortRun,
     RunDevice,
-    check_ports,
     is_shared,
     noted,
 )
 from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures, TrafficLook, TrafficResult, longest_ns
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort
 from liteprobe.host.run.receive import Meters
-from liteprobe.host.traffic.layout import PortWords, port_words
-from liteprobe.host.traffic.load import end_ticks, receiver_settings, share_of
+from liteprobe.host.traffic.due import UnknownDueError
+from liteprobe.host.traffic.intervals import INCREMENT_ONE
+from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
+from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
+from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
 Show = Callable[[TrafficLook], None]
 
+START_LOOKS = 20  # Of the time of a look at the probe: from when a start time is written until the start.
 LOOKS = 4  # In an arrival timeout, while somebody watches.
 PLACING_LOOKS = 8  # For delays by which the histograms are placed.
 INTERRUPTED = "interrupted: the streams were stopped before their end"
 SILENCE_MARGIN = 1.1  # Of the time that streams take: where it is random, it is the mean.
-FREE_NS = 10_000  # Of free line for each frame: twice what an answer of management needs.
 WORD = 1 << 32
 #: Frames in which a count is read twice: its low word may wrap between the two reads of it.
 NEAR_WRAP = 1 << 24
@@ -107,10 +113,9 @@ class StreamsPort(TransmitPort):
         self._sent = f"port{number}_sent"
 
     def load_streams(self, words: PortWords, is_attached: bool) -> None:
-        """Write streams; nothing is sent before ``arm_streams`` and a start.
+        """Write streams; nothing is sent before ``attach``, ``arm_streams`` and a start.
 
-        Attached ones end when this host lets go of the probe, or is gone; and the program of the port goes on when none of
-        them is active, until ``let_end``.
+        The program of the port goes on when none of them is active, until ``let_end``, where they are attached.
         """
         memories = {
             self._schedule: words.schedule,
@@ -121,9 +126,7 @@ class StreamsPort(TransmitPort):
         for name, content in memories.items():
             if content:
                 self._registers.write_memory(name, 0, list(content))
-        self._write_many(
-            streams_mask=words.mask, streams_hold=int(is_attached), attached=int(is_attached), timed=0, start_time=0
-        )
+        self._write_many(streams_mask=words.mask, streams_hold=int(is_attached))
 
     def arm_streams(self) -> None:
         """Take the streams, and build their first frames."""
@@ -253,7 +256,7 @@ class StreamMeters:
         self.port = port
         self._registers = registers
         self._monitor = Monitor(Meters(registers, port + 1), port)
-        self._base = _base(streams, self._monitor.slots)
+        self._base = base_of(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
         #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
         #: several none is.
@@ -280,11 +283,12 @@ class StreamMeters:
         return {name: (value - self._before.get(name, 0)) % 2**64 for name, value in self._monitor.events().items()}
 
     def look(self) -> dict[str, StreamReading]:
-        """Return what was measured of each stream, all of one moment; histograms lack the last few frames before it."""
-        self._bins.look()  # First, so that least and greatest delay are of all that is in them.
+        """Return what was measured of each stream, all of one instant, histograms too."""
+        self._bins.look()
         self.is_saturated = bool(self._registers.read(f"port{self.port}_measure_saturated"))
-        measured = {}
-        for name, stream in self.streams().items():
+        streams, measured = self.streams(), {}
+        self._bins.settle({self.slots[name]: stream.frames for name, stream in streams.items()})
+        for name, stream in streams.items():
             slot = self.slots[name]
             if not stream.frames or (slot == BARE_SLOT and len(self.slots) > 1):  # Bins of slot 0 are of all streams.
                 measured[name] = StreamReading(stream, Cells.of(()), 0)
@@ -331,19 +335,6 @@ class StreamMeters:
         return one.stream.delay_min_ns, int(most.most) if most else one.stream.delay_max_ns
 
 
-def _base(streams: Sequence[Stream], slots: int) -> int:
-    """Return the id of slot 1."""
-    ids = [one.stream_id for one in streams if one.probe]
-    if not ids:
-        return 0
-    if max(ids) - min(ids) > slots - 2:
-        raise UsageError(
-            f"stream ids {min(ids)} to {max(ids)} come to one port, which measures {slots - 1} in a row: "
-            "give ids that are closer to one another"
-        )
-    return min(ids)
-
-
 # The plan -----------------------------------------------------------------------------------------
 
 
@@ -371,6 +362,25 @@ class SendingPort:
     words: PortWords  # What its memories hold.
     receive: int  # Port that measures them.
 
+    @property
+    def slack_ticks(self) -> int | None:
+        """By how much a frame leaves after its tick at the most (ticks); None: not known.
+
+        What streams of rates that fit on the line have in waiting is no more than what each may be ahead of its rate (Cruz, A
+        Calculus for Network Delay, 1991).
+        """
+        found = [due.slack for due in self.words.dues]
+        return None if None in found else sum(one or 0 for one in found)
+
+    def wait_ticks(self, number: int) -> int:
+        """Return by how much the first frame of a stream leaves after its tick at the most: by all others due before it."""
+        first = self.words.dues[number].times.phase
+        return sum(
+            due.before(first + 1) * (stream.length.greatest + OVERHEAD)
+            for stream, due in zip(self.streams, self.words.dues, strict=True)
+            if due is not self.words.dues[number]
+        )
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -381,6 +391,33 @@ class Plan:
     meters: dict[int, StreamMeters]  # By port.
     #: The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
     is_quiet: bool
+    tick_ns: Fraction  # By the probe's clock, by which times became ticks.
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the probe itself ends all of them when their time is over."""
+        return all(sender.words.is_timed for sender in self.senders)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the stamp of one has few bits, so that its delays are known by when it left."""
+        return any(stream.used_stamp is not None and stream.used_stamp.range_ns is not None for stream in self.streams)
+
+    @property
+    def unit_ns(self) -> int:
+        """By how much the unit of a stamp makes a delay uncertain: the greatest of all, 0 where each counts ns."""
+        stamps = [stream.used_stamp for stream in self.streams]
+        return max(one.unit_ns if one and one.tick else 0 for one in stamps)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether that keeps a stream from sending all of its frames."""
+        return self.is_timed and any(self.end_of(stream.name) != stream.count for stream in self.streams)
+
+    def end_of(self, name: str) -> int | None:
+        """Return how many frames the probe sends of a stream; None: without an end."""
+        sender, number = self.find(name)
+        return sender.words.ends[number]
 
     @classmethod
     def of(cls, probe: RunDevice, streams: Sequence[Stream], options: SendOptions) -> "Plan":
@@ -390,28 +427,22 @@ class Plan:
         port.
         """
         probe.need(Part.STREAMS)
-        _check(streams, options)
-        numbers = sorted({stream.port for stream in streams})
-        check_ports([(probe, number) for number in numbers], "transmit")
-        receivers = _receivers(probe, numbers, options)
+        count = len(probe.ports)
+        receivers = receivers_of(streams, options.receive, partial(probe.link.receive_port, ports=count), count)
         increment = probe.timebase.increment
         senders = []
-        for number in numbers:
+        for number, words in words_of(streams, options.seconds, options.is_detached, increment).items():
             own = tuple(stream for stream in streams if stream.port == number)
             port = probe.ports[number]
             assert isinstance(port.transmit, StreamsPort)
-            senders.append(SendingPort(port, port.transmit, own, port_words(own, increment), receivers[number]))
+            senders.append(SendingPort(port, port.transmit, own, words, receivers[number]))
         meters = {}
         for number in sorted(set(receivers.values())):
             coming = [stream for sender in senders if sender.receive == number for stream in sender.streams]
             meters[number] = StreamMeters(probe.registers, number, coming, options.latency_range_ns)
         is_quiet = _is_quiet(probe, senders)
-        found = cls(tuple(streams), tuple(senders), meters, is_quiet)
-        if is_quiet and (options.seconds is not None or found.duration_ns(None) is None):
-            raise UsageError(
-                f"these streams leave no room for answers on port {IN_BAND_PORT}, whose line the host shares, so nobody could "
-                f"stop them: give each a count and no seconds, or a lower rate"
-            )
+        found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment, INCREMENT_ONE))
+        check_quiet(is_quiet, streams, options.seconds, found.is_timed)
         return found
 
     def find(self, name: str) -> tuple[SendingPort, int]:
@@ -433,39 +464,12 @@ class Plan:
         return last if asked is None else min(last, asked)
 
 
-def _check(streams: Sequence[Stream], options: SendOptions) -> None:
-    seconds, names = options.seconds, [stream.name for stream in streams]
-    if not streams:
-        raise UsageError("there is no stream to send: give one or more")
-    if seconds is not None and not 0 < seconds < float("inf"):
-        raise UsageError(f"{seconds:g} seconds are out of range: give more than 0")
-    if seconds is not None and options.is_detached:
-        raise UsageError("nobody would be there to stop detached streams: give each a count, or stop them later")
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{names.count(name)} streams have the name '{name}': give each a name of its own")
-
-
-def _receivers(probe: RunDevice, numbers: Sequence[int], options: SendOptions) -> dict[int, int]:
-    """Return which port measures what each port sends."""
-    count = len(probe.ports)
-    if isinstance(options.receive, int):
-        found = dict.fromkeys(numbers, options.receive)
-    else:
-        given = options.receive or {}
-        found = {number: given.get(number, probe.link.receive_port(number, count)) for number in numbers}
-    check_ports([(probe, port) for port in set(found.values())], "receive")
-    return found
-
-
 def _is_quiet(probe: RunDevice, senders: Sequence[SendingPort]) -> bool:
     """Return whether answers come through a port that has no space for them."""
     found = [sender.streams for sender in senders if sender.port.number == IN_BAND_PORT]
     if not found or not is_shared(probe):
         return False
-    frames_per_ns = sum(share_of(one) / (TICK_NS * (one.length.mean + OVERHEAD)) for one in found[0])
-    free = 1 - sum(share_of(one) for one in found[0])
-    return free < FREE_NS * frames_per_ns
+    return is_line_full(found[0])
 
 
 # The run ------------------------------------------------------------------------------------------
@@ -511,6 +515,7 @@ class Traffic(PortRun):
         self._samples: dict[str, StreamSample] = {}  # Of the last look.
         self._touched: set[str] = set()  # Streams that somebody stopped or started.
         self._ready_ns = self._last_ns = 0
+        self._start_ns: int | None = None  # Of the first tick of the program, where that must be known.
         self._started = TimeWindow(0, 0)
         self._stopped: TimeWindow | None = None
         self.notes += [note for sender in plan.senders for note in sender.words.notes]
@@ -622,8 +627,9 @@ class Traffic(PortRun):
                 if show:
                     show(look)
                 left_s = float("inf") if seconds is None else seconds - look.elapsed_s
-                if look.is_running and left_s > 0:
-                    self.let_pass(min(self.patience_s / (LOOKS if show else 1), left_s))
+                step_s = self.patience_s / (LOOKS if show else 1)
+                if look.is_running and (left_s > 0 or self._plan.is_timed):
+                    self.let_pass(min(step_s, left_s) if left_s > 0 else self.patience_s / SETTLE_PARTS)
                 elif look.is_running:
                     self.halt()
 
@@ -677,6 +683,9 @@ class Traffic(PortRun):
             is_quiet = self._plan.is_quiet
             most_ns = self._ready_ns + START_MARGIN_NS if is_quiet else self._probe.timebase.now_ns
             self._started = TimeWindow(self._ready_ns, most_ns)
+            if self._start_ns is not None and not is_quiet and most_ns < self._start_ns:
+                self._started = TimeWindow(self._start_ns, self._start_ns)
+                self.let_pass((self._start_ns - most_ns) / 1e9)
             for _ in range(0 if is_quiet else PLACING_LOOKS):
                 placed = [meters.follow(meters.look()) for meters in self._plan.meters.values()]
                 if all(placed):
@@ -691,12 +700,18 @@ class Traffic(PortRun):
         for sender in self._plan.senders:
             sender.transmit.clear()
             sender.transmit.load_streams(sender.words, not self._options.is_detached)
+        margin_ns = START_MARGIN_NS + int(START_LOOKS * self._probe.link.look_ns)
+        self._start_ns = self._probe.timebase.now_ns + margin_ns if self._plan.is_short else None
+        for sender in self._plan.senders:
+            sender.transmit.attach(self._start_ns, not self._options.is_detached)
             sender.transmit.arm_streams()
 
     def starting(self, probe: RunDevice, now_ns: int) -> float:
         """Keep when it starts; streams that leave no room for answers are followed by their end alone."""
         self._ready_ns = now_ns
-        return SILENCE_MARGIN * self._plan_s() + START_MARGIN_NS / 1e9 if self._plan.is_quiet else 0.0
+        if not self._plan.is_quiet:
+            return 0.0
+        return SILENCE_MARGIN * self._plan_s() + (max(self._start_ns or 0, now_ns) - now_ns + START_MARGIN_NS) / 1e9
 
     def _plan_s(self) -> float:
         """Return how long the streams take; 0 where that is without an end."""
@@ -705,20 +720,21 @@ class Traffic(PortRun):
     # While they run ---------------------------------------------------------------------------
 
     def _look(self) -> TrafficLook:
-        before, samples, readings = self._samples, self._read(), self._measure()
-        now_ns = self._last_ns = max(sample.at.most_ns for sample in samples.values())
-        found = []
+        before, readings = self._samples, self._read()
+        self._catch_up()
+        now_ns = self._last_ns = max(sample.at.most_ns for sample in self._samples.values())
+        clock, found = self.clock, []
         for stream in self._plan.streams:
             row = self._row(stream.name, readings)
-            found.append(_since(row, before[stream.name], self._samples[stream.name]) if before else row)
+            found.append(self._since(row, before[stream.name]) if before else row)
         for number, meters in self._plan.meters.items():
             meters.follow(readings[number])
-        elapsed_s, clock = (now_ns - self._started.least_ns) / 1e9, self.clock
-        bound_ns = self._probe.timebase.delay_bound_ns(longest_ns(found), clock)
+        elapsed_s = (now_ns - self._started.least_ns) / 1e9
+        bound_ns = self._probe.timebase.delay_bound_ns(longest_ns(found), clock) + self._plan.unit_ns
         return TrafficLook(tuple(found), now_ns, elapsed_s, self.is_running, clock.state, bound_ns)
 
-    def _read(self) -> dict[str, StreamSample]:
-        """Return what ports have sent, and keep which streams are active.
+    def _read(self) -> dict[int, dict[str, StreamReading]]:
+        """Read what ports have sent, then what they have measured, and keep it, and which streams are active.
 
         Raises
         ------
@@ -726,20 +742,48 @@ class Traffic(PortRun):
             When a link is down, or the streams did not start.
         """
         timebase, found = self._probe.timebase, dict[str, StreamSample]()
+        before_ns = timebase.now_ns
         for sender in self._plan.senders:
-            before_ns = timebase.now_ns
             state, is_up, self._active[sender.port.number] = sender.transmit.look_streams()
             counts = sender.transmit.counts(len(sender.streams))
-            at = TimeWindow(before_ns, timebase.now_ns)
             self.check_started(state)
             if not is_up:
                 self._lose(sender.port.number, sum(one.sent for one in counts))
+            at = TimeWindow(before_ns, before_ns)
             found |= {stream.name: StreamSample(at, one) for stream, one in zip(sender.streams, counts, strict=True)}
         for number in self._plan.meters:
             if not self._probe.ports[number].receive.is_link_up:
                 self._lose(number, sum(sample.counts.sent for sample in found.values()))
         self._samples = found
-        return found
+        readings = self._measure()
+        at = TimeWindow(before_ns, timebase.now_ns)
+        self._samples = {name: replace(one, at=at) for name, one in self._samples.items()}
+        return readings
+
+    def _catch_up(self) -> None:
+        """Make what was sent that of the instant of the meters: no less than what had come by then.
+
+        Frames left after the counts of senders were read. By their numbers it is known of how many they came.
+        """
+        for sender in self._plan.senders:
+            gone = [self._gone(stream.name) for stream in sender.streams]
+            if not any(gone):
+                continue
+            counts = sender.transmit.counts(len(sender.streams))
+            for stream, more, now in zip(sender.streams, gone, counts, strict=True):
+                sample = self._samples[stream.name]
+                sent = min(sample.counts.sent + more, now.sent)
+                self._samples[stream.name] = replace(sample, counts=replace(sample.counts, sent=sent))
+
+    def _gone(self, name: str) -> int:
+        """Return how many frames of a stream left, and came, after it was read how many had left."""
+        counts, came = self._samples[name].counts, self._samples[name].received
+        if came is None or not came.frames:
+            return 0
+        if came.slot == BARE_SLOT:
+            return max(came.frames - counts.sent, 0)
+        ahead = (came.expected - counts.sent) % WORD
+        return ahead if ahead < WORD // 2 else 0
 
     def _lose(self, port: int, sent: int) -> None:
         self.lose_link(f"port {port}", f"{sent} frames had been sent")
@@ -756,7 +800,54 @@ class Traffic(PortRun):
         sender, number = self._plan.find(name)
         active, reading = self._active[sender.port.number], readings[sender.receive].get(name)
         row = _row(sender, number, self._samples[name].counts, reading, active)
+        stamp = sender.streams[number].used_stamp
+        if row.latency and reading and stamp and stamp.range_ns is not None:
+            left = self._departures(sender, number, row)
+            row = replace(row, latency=_short_latency(stamp, reading, left))
         return _without_percentiles(row) if self._plan.meters[sender.receive].is_saturated else row
+
+    def _departures(self, sender: SendingPort, number: int, row: StreamFigures) -> Departures:
+        """Return what is known of when the frames of a stream left."""
+        timebase = self._probe.timebase
+        return Departures(
+            due=sender.words.dues[number],
+            start_ns=(self._started.least_ns, self._started.most_ns),
+            tick_ns=self._plan.tick_ns,
+            late_ticks=sender.slack_ticks if row.late else 0,
+            is_numbered=row.stream.probe and row.name not in self._touched and row.sent < WORD // 2,
+            is_steady=self.clock.state == FREE_RUNNING and timebase.tick_ns == self._plan.tick_ns,
+        )
+
+    def _since(self, row: StreamFigures, before: StreamSample) -> StreamFigures:
+        """Return a row with the rates since another look."""
+        now = self._samples[row.name]
+        received_fps, received_bps = _received_rates(row.stream, before.received, now.received)
+        sent_fps = None if row.late else self._departed(row, before.counts.sent - 1, row.sent - 1)
+        if sent_fps is None:
+            sent_fps = _per_second(row.sent - before.counts.sent, before.at, now.at)
+        return replace(row, sent_fps=sent_fps, received_fps=received_fps, received_bps=received_bps)
+
+    def _departed(self, row: StreamFigures, first: int, last: int, end_ns: int | None = None) -> Bounds | None:
+        """Return the rate (frames a second) of the frames from number ``first`` to ``last``, by when they were due.
+
+        None where it can't be known by that; ``end_ns``: by then they had left.
+        """
+        if first < 0 or last <= first or row.name in self._touched:
+            return None
+        sender, number = self._plan.find(row.name)
+        due, slack, wait = sender.words.dues[number], sender.slack_ticks if row.late else 0, 0
+        try:
+            span = due.due(last) - due.due(first)
+            if row.late:
+                if slack is None and end_ns is not None:
+                    slack = int((end_ns - self._started.least_ns) / self._plan.tick_ns) - due.due(last)
+                wait = sender.wait_ticks(number) if row.first_late == 0 else 0
+        except UnknownDueError:
+            return None
+        if slack is None or span - wait <= 1:
+            return None
+        least_s, most_s = (float(ticks * self._plan.tick_ns) / 1e9 for ticks in (span - wait - 1, span + slack + 1))
+        return Bounds((last - first) / most_s, (last - first) / least_s)
 
     # The end ----------------------------------------------------------------------------------
 
@@ -775,7 +866,7 @@ class Traffic(PortRun):
         """Let ports whose streams have ended end, too, and wait until their last frames have left."""
         if self.end:
             return
-        self.end = "sent"
+        self.end = "stopped" if self._plan.is_cut else "sent"
         timebase = self._probe.timebase
         for sender in self._plan.senders:
             if not self._options.is_detached:
@@ -807,14 +898,14 @@ class Traffic(PortRun):
         self._samples = self._read_at_end()
         self._active = dict.fromkeys(self._active, 0)
         readings = self._measure()
-        stopped = self._stopped if self.end != "sent" else None
+        ended_ns = self._stopped.least_ns if self._stopped else self._last_ns
         found = []
         for stream in self._plan.streams:
             row = _at_the_end(self._row(stream.name, readings))
-            is_stopped = stream.count is None or row.sent < stream.count
-            until = stopped if is_stopped and stream.name not in self._touched else None
-            found.append(_over_all(row, self._started, until, self._samples[stream.name].received))
-        unsent = _unsent(found, self._touched) if self.end == "sent" else []
+            sent_fps = self._departed(row, 0, row.sent - 1, self._stopped.most_ns if self._stopped else ended_ns)
+            found.append(_over_all(row, sent_fps, self._samples[stream.name].received))
+        asked = {stream.name: self._plan.end_of(stream.name) for stream in self._plan.streams}
+        unsent = [] if self._stopped else _unsent(found, asked, self._touched)
         notes = [*self.notes, *unsent, *[INTERRUPTED] * (self.end == "interrupted")]
         notes += [note for sender in self._plan.senders for note in _sender_notes(sender, not self._touched)]
         notes += _row_notes(found, self._options.latency_range_ns is not None)
@@ -823,15 +914,16 @@ class Traffic(PortRun):
             events = meters.events()
             notes += _port_notes(number, events, meters.is_saturated)
             is_whole &= not (events["overflows"] or events["unclassified"] or meters.is_saturated)
-        ended_ns = self._stopped.least_ns if self._stopped else self._last_ns
-        clock = self.clock
+        clock, seconds = self.clock, (ended_ns - self._started.most_ns) / 1e9
+        if self._plan.is_cut and not self._stopped and self._options.seconds is not None:
+            seconds = self._options.seconds
         return TrafficResult(
             tuple(found),
-            (ended_ns - self._started.most_ns) / 1e9,
+            seconds,
             self.end,
             is_whole,
             clock.state,
-            self._probe.timebase.delay_bound_ns(longest_ns(found), clock),
+            self._probe.timebase.delay_bound_ns(longest_ns(found), clock) + self._plan.unit_ns,
             (*notes, *clock.notes),
         )
 
@@ -909,18 +1001,22 @@ def _latency(reading: StreamReading) -> Latency | None:
     return Latency(*ends, p50, p99, p99_9, cells, reading.outside)
 
 
-def _since(found: StreamFigures, before: StreamSample, now: StreamSample) -> StreamFigures:
-    """Return a row with the rates since another look."""
-    sent_fps = _per_second(now.counts.sent - before.counts.sent, before.at, now.at)
-    received_fps, received_bps = _received_rates(found.stream, before.received, now.received)
-    return replace(found, sent_fps=sent_fps, received_fps=received_fps, received_bps=received_bps)
+def _short_latency(stamp: Stamp, reading: StreamReading, left: Departures) -> Latency:
+    """Return the delays of a stream whose stamp has few bits; what isn't known where they pass the end of its range is left out."""
+    assert stamp.range_ns is not None
+    came = reading.stream
+    found = resolved(stamp.range_ns, stamp.unit_ns, came, reading.delays, left)
+    p50, p99, p99_9 = (found.cells.percentile(percent) for percent in PERCENTILES)
+    least = most = mean = std = None
+    if found.wrapped is not None:
+        mean = came.delay_mean_ns + found.shift_ns + found.wrapped / came.frames * stamp.range_ns
+    if found.wrapped == 0:
+        least, std, most = came.delay_min_ns + found.shift_ns, came.delay_std_ns, came.delay_max_ns + found.shift_ns
+    return Latency(least, mean, std, most, p50, p99, p99_9, found.cells, reading.outside, found.modulo_ns)
 
 
-def _over_all(
-    found: StreamFigures, start: TimeWindow, end: TimeWindow | None, came: ReceivedStream | None
-) -> StreamFigures:
-    """Return a row with the rates of all of its frames; ``end``: when it was stopped, None where it ended by itself."""
-    sent_fps = _per_second(found.sent, start, end) if end else None
+def _over_all(found: StreamFigures, sent_fps: Bounds | None, came: ReceivedStream | None) -> StreamFigures:
+    """Return a row with the rates of all of its frames."""
     if not came or came.frames < 2:
         return replace(found, sent_fps=sent_fps)
     first = replace(came, frames=1, octets=0, last_stamp_ns=came.first_stamp_ns)
@@ -968,6 +1064,8 @@ def _row_notes(rows: Sequence[StreamFigures], is_given_range: bool) -> list[str]
             f"{one.beyond_window} frames came so late that they may be copies; they count as lost": one.beyond_window,
             f"{latency.outside if latency else 0} of {one.received} delays are outside of the range that was given; percentiles "
             f"there reach to the extremes": latency and is_given_range and latency.outside,
+            f"its delays are modulo {(latency and latency.modulo_ns) or 0:,} ns, the range of its stamp: give the longest delay "
+            "that you expect (stamp: delay) or a stamp of more bits": latency and latency.modulo_ns is not None,
             "its bit errors are not known: a stamp, or the complement of a checksum over IPv4, stands in its fill": one.receive
             is not None
             and one.stream.fill == "prbs"
@@ -986,16 +1084,20 @@ def _row_notes(rows: Sequence[StreamFigures], is_given_range: bool) -> list[str]
     return found
 
 
-def _unsent(rows: Sequence[StreamFigures], touched: Collection[str]) -> list[str]:
-    """Return notes on streams that have not sent all, though nobody stopped or started them (``touched``)."""
-    asked = [(row, row.stream.count) for row in rows if row.name not in touched]
-    return [
-        f"stream '{row.name}': it has no end, but ended: was its port stopped from the console of the probe, or the probe reset?"
-        if count is None
-        else f"stream '{row.name}': {count - row.sent} of {count} frames were not sent"
-        for row, count in asked
-        if count is None or row.sent < count
-    ]
+def _unsent(rows: Sequence[StreamFigures], asked: Mapping[str, int | None], touched: Collection[str]) -> list[str]:
+    """Return notes on streams that have not sent all they were to, though nobody stopped or started them (``touched``)."""
+    found = []
+    for row in rows:
+        count = asked[row.name]
+        if row.name in touched or (count is not None and row.sent >= count):
+            continue
+        found.append(
+            f"stream '{row.name}': it has no end, but ended: was its port stopped from the console of the probe, or the probe "
+            "reset?"
+            if count is None
+            else f"stream '{row.name}': {count - row.sent} of {count} frames were not sent"
+        )
+    return found
 
 
 def _sender_notes(sender: SendingPort, is_untouched: bool) -> list[str]:

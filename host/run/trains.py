@@ -29,6 +29,7 @@ from liteprobe.host.traffic.train import Schedule, TrainProgram, TrainResult, ga
 Progress = Callable[[int, int], None]
 
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
+LEAD_NS = 20_000  # From a start to the first frame, as the pacer takes it, and some.
 LOOK_NS = 500_000_000  # From one look at the clocks to the next.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 
@@ -233,6 +234,8 @@ class TrainRun(PortRun):
         """Drain and wait until every frame has been sent, or none has for the arrival timeout."""
         patience_ns = int(max(self.patience_s, self.halt_s) * 1e9)
         now_ns = self.probes[0].timebase.now_ns
+        # The start was somewhen before now, and first frames leave later still.
+        end_ns = max(end_ns, now_ns + LEAD_NS + max(int(job.schedule.duration_ns) for job in self.jobs))
         overdue_ns, looked_ns = end_ns + patience_ns, now_ns
         while True:
             rest_ns = min((job.rest_ns for job in self.jobs if not job.fits), default=float("inf"))
@@ -248,6 +251,7 @@ class TrainRun(PortRun):
                 overdue_ns = max(end_ns, now_ns) + patience_ns
             if now_ns > overdue_ns:
                 self.halt()
+                self._recount()
                 return
 
     def _look(self) -> bool:
@@ -265,6 +269,11 @@ class TrainRun(PortRun):
         sent = sum(job.sent for job in self.jobs)
         self._progress(sent, sum(job.program.total for job in self.jobs))
         return sent > sent_before
+
+    def _recount(self) -> None:
+        """Take what was sent of programs that have ended: no less than what came, and comes."""
+        for job in self.jobs:
+            job.sent = job.transmit.look()[1]
 
     def _lose(self, job: RunningTrain, end: PortEnd) -> None:
         self.lose_link(end.name, f"{job.meter.counters()['frames']} of {job.sent} frames had come")
@@ -284,8 +293,8 @@ class TrainRun(PortRun):
         if not (self.is_started and self.is_measured):
             return []
         self.let_pass(self.patience_s / SETTLE_PARTS)
+        self._recount()
         for job in self.jobs:
-            job.sent = job.transmit.look()[1]
             job.drain(is_last=True)
             asked, sent = job.program, -(-job.sent // job.program.count)
             job.program, job.is_cut = replace(asked, repeats=max(1, sent)), True

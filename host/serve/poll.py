@@ -152,8 +152,9 @@ class Poller:
     def look(self) -> Look:
         """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
         probe = self._probe
+        bins = [monitor.read_bins() for monitor in self._monitors]
         latch_all(probe.registers, [name for monitor in self._monitors for name in monitor.latches])
-        ports = [monitor.read(is_latched=True) for monitor in self._monitors]
+        ports = [monitor.read(bins_before=before) for monitor, before in zip(self._monitors, bins, strict=True)]
         events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()

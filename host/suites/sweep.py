@@ -5,12 +5,13 @@
 import multiprocessing
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from liteprobe.host.analysis import arrivals, summary, truth
+from liteprobe.host.analysis.capacity import Capacity, together
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
@@ -39,6 +40,8 @@ class Sweep:
     probe: dict[str, int | float | str | bool]  # What the probe said of itself.
     results: list[TrainResult]  # In the order of the programs.
     rows: list[Row]  # Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
+    #: What the pairs of each program alone tell; the rows have what all tell together.
+    alone: list[Capacity] = field(default_factory=list)
 
 
 @validated
@@ -143,7 +146,12 @@ def _run_all(request: SweepRequest, report: Progress, probe: Probe, sweep: Sweep
 def _append(sweep: Sweep, result: TrainResult, request: SweepRequest, take: Take | None) -> None:
     """Put a result and its figures into a sweep."""
     sweep.results.append(result)
-    sweep.rows.append(summary.row(result, request.waiting_time_ns))
+    row = summary.row(result, request.waiting_time_ns)
+    sweep.rows.append(row)
+    sweep.alone.append(Capacity(**row["capacity"]))
+    lengths = [each.program.length for each in sweep.results]
+    for each, known in zip(sweep.rows, together(list(zip(lengths, sweep.alone, strict=True))), strict=True):
+        each["capacity"] = known.figures()
     _add_theory(sweep.rows[-1], request)
     if take:
         take(sweep)

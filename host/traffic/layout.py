@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Turns the streams of a port into the words of its memories: schedule, modifiers, lists and headers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 
 from liteprobe.cores.formats import (
     HEADER_WORDS_OF_STREAM,
@@ -14,6 +15,7 @@ from liteprobe.cores.formats import (
     MODIFIERS,
     OVERHEAD,
     STREAM_FIELDS,
+    STREAM_SLOTS_MAX,
     STREAM_WORDS,
     LengthKind,
     ModifierOp,
@@ -21,6 +23,8 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import exact
+from liteprobe.host.traffic.due import WORD, DueTicks, Timing, UnknownDueError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
 from liteprobe.host.traffic.intervals import (
     NOMINAL,
@@ -31,12 +35,20 @@ from liteprobe.host.traffic.intervals import (
     ticks_of,
 )
 from liteprobe.host.traffic.lengths import Fixed, Lengths, RandomLength, Stepped
-from liteprobe.host.traffic.load import check_port, list_words, lists, slowdown
+from liteprobe.host.traffic.load import (
+    base_of,
+    check_port,
+    check_quiet,
+    is_line_full,
+    list_words,
+    lists,
+    receiver_settings,
+    slowdown,
+)
 from liteprobe.host.traffic.modifiers import Field, Increment, Modifier, Random, Values, value_of
 from liteprobe.host.traffic.stream import Stream
 
 FRACTION_ONE = 2**32
-WORD = 2**32
 
 LENGTH_SEED, INTERVAL_SEED, MODIFIER_SEED = 0, 1, 2  # What a random state is for; one of modifier k: MODIFIER_SEED + k.
 
@@ -51,25 +63,81 @@ class PortWords:
     headers: tuple[int, ...]  # Of ``port<n>_header``.
     mask: int  # Of the streams: register ``streams_mask``.
     notes: tuple[str, ...] = ()  # What the reader of the figures must know, a sentence each.
+    dues: tuple[DueTicks, ...] = ()  # When the frames of each stream are due.
+    ends: tuple[int | None, ...] = ()  # Frames that each sends; None: without an end.
+    is_timed: bool = False  # All end by themselves when their duration is over, or before.
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Times of a stream in ticks, as the memories take them."""
+def words_of(
+    streams: Sequence[Stream], seconds: float | None, is_detached: bool, increment: int = NOMINAL
+) -> dict[int, PortWords]:
+    """Return by port the words of its streams; raises UsageError as ``port_words``, or when nobody could stop or name them."""
+    names = [stream.name for stream in streams]
+    if not streams:
+        raise UsageError("there is no stream to send: give one or more")
+    if seconds is not None and seconds <= 0:
+        raise UsageError(f"{seconds:g} seconds are out of range: give more than 0")
+    if seconds is not None and is_detached:
+        raise UsageError("nobody would be there to stop detached streams: give each a count, or stop them later")
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{names.count(name)} streams have the name '{name}': give each a name of its own")
+    duration_ns = None if seconds is None else exact(seconds) * 10**9
+    own = {number: [one for one in streams if one.port == number] for number in sorted({one.port for one in streams})}
+    return {number: port_words(those, increment, duration_ns) for number, those in own.items()}
 
-    interval: int  # From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
-    fraction: int  # 2^-32 ticks more; 0 of exponential intervals.
-    burst: int  # Frames of a burst; 0: none.
-    inner: int  # From start to start within a burst (ticks); 0: back to back.
-    phase: int  # From the start of the program to the first frame (ticks).
+
+def receivers_of(
+    streams: Sequence[Stream], receive: int | Mapping[int, int] | None, leads_to: Callable[[int], int], ports: int
+) -> dict[int, int]:
+    """Return which port measures what each port sends.
+
+    ``receive``: as of ``Probe.send``; ``leads_to`` returns the port that the wire leads to from one; ``ports``: of the probe.
+    Raises UsageError when there is no such port.
+    """
+    numbers = sorted({stream.port for stream in streams})
+    found = {one: one for one in numbers}
+    for direction in ("transmit", "receive"):
+        for number in found.values():
+            if not 0 <= number < ports:
+                raise UsageError(f"there is no {direction} port {number}: give 0 to {ports - 1}")
+        given = dict.fromkeys(numbers, receive) if isinstance(receive, int) else receive or {}
+        found = {one: given[one] if one in given else leads_to(one) for one in numbers}
+    return found
 
 
-def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords:
+USUAL_PORTS = 2
+
+
+def check_all(
+    streams: Sequence[Stream], seconds: float | None, is_detached: bool, receive: int | None, url: str
+) -> str:
+    """Check all that is checked before a probe is written to, and return as of what probe: one that has what most have.
+
+    ``url``: where the wire leads is known of simulated ones. Raises UsageError as ``words_of``, ``receivers_of`` and
+    ``receiver_settings``.
+    """
+    is_loop = url.startswith("sim://loopback")
+    receivers = receivers_of(streams, receive, lambda port: port if is_loop else port ^ 1, USUAL_PORTS)
+    words = words_of(streams, seconds, is_detached)
+    for port in set(receivers.values()):
+        coming = [stream for stream in streams if receivers[stream.port] == port]
+        receiver_settings(coming, base_of(coming, STREAM_SLOTS_MAX))
+    if (
+        url.startswith("sim://")
+        and "link=shared" in url
+        and (own := [stream for stream in streams if stream.port == 0])
+    ):
+        check_quiet(is_line_full(own), streams, seconds, all(one.is_timed for one in words.values()))
+    return f"Checked as of a probe with {USUAL_PORTS} ports that each measure {STREAM_SLOTS_MAX - 1} ids in a row."
+
+
+def port_words(streams: Sequence[Stream], increment: int = NOMINAL, duration_ns: Fraction | None = None) -> PortWords:
     """Return the words that make a port send ``streams``; the first one is stream 0.
 
     ``streams``: up to 16, of one port; ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point:
-    times and rates are those of disciplined time. Raises UsageError as ``check_port``, or when a time is longer than a
-    probe can count.
+    times and rates are those of disciplined time; ``duration_ns``: from the start of the program, no frame is due then or
+    later. Raises UsageError as ``check_port``, or when a time is longer than a probe can count.
     """
     check_port(streams)
     factor = slowdown(streams, increment)
@@ -87,13 +155,39 @@ def port_words(streams: Sequence[Stream], increment: int = NOMINAL) -> PortWords
     schedule: list[int] = []
     modifiers: list[int] = []
     headers: list[int] = []
-    for stream in streams:
-        schedule += stream_words(stream, timing(stream, increment, factor), bases)
+    dues = tuple(due_ticks(stream, timing(stream, increment, factor)) for stream in streams)
+    ends, is_timed = _ends(streams, dues, duration_ns, increment)
+    for stream, due, end in zip(streams, dues, ends, strict=True):
+        cut = stream if end == stream.count or not end else replace(stream, count=end)
+        schedule += stream_words(cut, due.times, bases)
         modifiers += modifier_words(stream, bases)
         template = header_words(stream.template(stream.length.least))
         headers += template + [0] * (HEADER_WORDS_OF_STREAM - len(template))
-    mask = (1 << len(streams)) - 1
-    return PortWords(tuple(schedule), tuple(modifiers), tuple(entries), tuple(headers), mask, notes)
+    mask = sum(1 << number for number, end in enumerate(ends) if end != 0)
+    memories = (tuple(schedule), tuple(modifiers), tuple(entries), tuple(headers))
+    return PortWords(*memories, mask, notes, dues, ends, is_timed)
+
+
+def due_ticks(stream: Stream, times: Timing) -> DueTicks:
+    """Return when the frames of a stream are due."""
+    states = [random_state(stream, purpose) for purpose in (INTERVAL_SEED, LENGTH_SEED)]
+    return DueTicks(times, stream.length, stream.interval.exponential, *states)
+
+
+def _ends(
+    streams: Sequence[Stream], dues: Sequence[DueTicks], duration_ns: Fraction | None, increment: int
+) -> tuple[tuple[int | None, ...], bool]:
+    """Return how many frames each stream sends (None: without an end), and whether that is as the duration wants it."""
+    counts = tuple(stream.count for stream in streams)
+    if duration_ns is None:
+        return counts, False
+    limit = ceil(ticks_of(duration_ns, increment))
+    try:
+        frames = [due.before(limit) for due in dues]
+    except UnknownDueError:
+        return counts, False
+    cut = tuple(most if count is None else min(count, most) for count, most in zip(counts, frames, strict=True))
+    return (cut, True) if max(cut) < WORD else (counts, False)
 
 
 def timing(stream: Stream, increment: int, factor: Fraction = Fraction(1)) -> Timing:

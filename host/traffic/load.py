@@ -129,6 +129,40 @@ def list_words(stream: Stream, modifier: Values, shift: int) -> tuple[int, ...]:
 STREAM_IDS: Final = 1 << 16
 
 
+def base_of(streams: Sequence[Stream], slots: int) -> int:
+    """Return the id of slot 1; UsageError where a port can't measure all of these streams."""
+    ids = [one.stream_id for one in streams if one.probe]
+    if not ids:
+        return 0
+    if max(ids) - min(ids) > slots - 2:
+        raise UsageError(
+            f"stream ids {min(ids)} to {max(ids)} come to one port, which measures {slots - 1} in a row: "
+            "give ids that are closer to one another"
+        )
+    return min(ids)
+
+
+FREE_NS = 10_000  # Of free line for each frame: twice what an answer of management needs.
+
+
+def is_line_full(streams: Sequence[Stream]) -> bool:
+    """Return whether the streams of a port leave no space for answers of management between their frames."""
+    frames_per_ns = sum(share_of(one) / (TICK_NS * (one.length.mean + OVERHEAD)) for one in streams)
+    return 1 - sum(share_of(one) for one in streams) < FREE_NS * frames_per_ns
+
+
+def check_quiet(is_quiet: bool, streams: Sequence[Stream], seconds: float | None, is_timed: bool) -> None:
+    """Raise UsageError where streams leave no space for answers on the line that the host shares, and don't end by themselves.
+
+    ``is_timed``: the probe itself ends them when the seconds are over.
+    """
+    if is_quiet and not is_timed and (seconds is not None or any(one.count is None for one in streams)):
+        raise UsageError(
+            "these streams leave no room for answers on port 0, whose line the host shares, so nobody could stop them: "
+            "give each a count, or all a time, or a lower rate"
+        )
+
+
 @dataclass(frozen=True)
 class ReceiverSettings:
     """Settings of the meters of a receiving port, as `Monitor.watch` takes it."""

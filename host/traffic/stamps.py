@@ -3,15 +3,34 @@
 """Says where the time of sending stands in a frame, how wide it is and how fast it counts."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from liteprobe.cores.formats import STAMP_OFFSET
-from liteprobe.host.base.document import ByShape, Key, Made, OneOf, Whole, check_fields, key, keys, part, values_of
+from liteprobe.host.base.document import (
+    ByShape,
+    Key,
+    Made,
+    OneOf,
+    Quantity,
+    Whole,
+    check_fields,
+    key,
+    keys,
+    part,
+    values_of,
+)
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import TIMES, Number, exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.headers import Headers
 
 WIDTH_MAX = 64
+NIBBLE, TICK_MAX = 4, 15
 FLOW_LABEL_WIDTH = 20
+
+DELAY = Quantity(
+    "a time", "a time with ns, us, ms or s, above 0, up to 1000 s; no unit: ns", TIMES, Fraction(10**12), plain="ns"
+)
 
 PLACES = {
     "probe": "in the probe header, 64 bits",
@@ -30,7 +49,8 @@ class Stamp:
     """The time at the SFD of the frame, in units of 16^tick ns, the lowest ``width`` bits of it.
 
     A stamp that stands at an ``octet`` of its own (from 0 at the destination MAC) has a ``width`` of its own, too (None: 64).
-    Slow counters (``tick``) are for long delays in few bits.
+    Slow counters (``tick``) are for long delays in few bits; by the longest ``delay_ns`` that is expected the fastest one that
+    holds it is chosen.
     """
 
     place: str = keys({"place": Key(OneOf(tuple(PLACES)), "Where it stands.", is_needed=True)}, "probe")
@@ -40,7 +60,13 @@ class Stamp:
     width: int | None = key(
         "width", Whole(16, WIDTH_MAX), "With the place `octet`: bits, a multiple of 8.", None, f"{WIDTH_MAX}"
     )
-    tick: int = key("tick", Whole(0, 15), "It counts units of 16^tick ns.", 0)
+    tick: int = key("tick", Whole(0, TICK_MAX), "It counts units of 16^tick ns.", 0)
+    delay_ns: Number | None = key(
+        "delay",
+        DELAY,
+        "In the place of `tick`: the longest delay that is expected; it then counts the least units that hold it.",
+        None,
+    )
 
     def __post_init__(self) -> None:
         if (self.octet is None) == (self.place == "octet"):
@@ -58,6 +84,18 @@ class Stamp:
         if self.width is not None and self.width % 8:
             raise UsageError(f"a stamp of {self.width} bits is out of range: give 16 to 64 in steps of 8")
         check_fields(self, " of a stamp")
+        if self.delay_ns is not None:
+            self._fit(exact(self.delay_ns))
+
+    def _fit(self, delay_ns: Fraction) -> None:
+        """Choose the unit by the longest delay that is expected."""
+        fits = [tick for tick in range(TICK_MAX + 1) if 1 << self.bits + NIBBLE * tick > delay_ns]
+        if self.tick and self.tick not in fits:
+            raise UsageError(
+                f"a stamp of {self.bits} bits that counts {self.unit_ns:,} ns can't hold a delay of {float(delay_ns):,.0f} ns: "
+                f"leave out the tick, or give {fits[0]} or more"
+            )
+        object.__setattr__(self, "tick", max(self.tick, fits[0]))
 
     @property
     def bits(self) -> int:
@@ -68,6 +106,17 @@ class Stamp:
     def octets(self) -> int:
         """Octets that have a part of it."""
         return -(-self.bits // 8)
+
+    @property
+    def unit_ns(self) -> int:
+        """Time that it counts by."""
+        return 1 << NIBBLE * self.tick
+
+    @property
+    def range_ns(self) -> int | None:
+        """Delays are known modulo this by it; None: it is longer than any run."""
+        bits = self.bits + NIBBLE * self.tick
+        return 1 << bits if bits < WIDTH_MAX - 1 else None
 
     def offset(self, headers: Headers) -> int:
         """Return its first octet in frames with these headers; Raises UsageError where they don't have its place."""

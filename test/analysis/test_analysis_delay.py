@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from liteprobe.host.analysis import theory
-from liteprobe.host.analysis.capacity import Capacity, dispersion_rate, dispersions, pair_capacity
+from liteprobe.host.analysis.capacity import Capacity, dispersion_rate, dispersions, pair_capacity, together
 from liteprobe.host.analysis.delay import interarrival_jitter, ipdv, owd, pdv, percentile
 from liteprobe.host.analysis.sequence import arrivals, first_arrivals, in_time, reordering
 
@@ -219,14 +219,14 @@ def test_less_than_a_time_between_two_frames_is_no_rate(stamps):
 SLOT_NS = 12304  # Of a frame of 1514 octets at 1 Gb/s.
 
 
-def asked(waits: list[list[int]], slot_ns: int = SLOT_NS, interval_ns: int = SLOT_NS) -> Capacity:
+def asked(waits: list[list[int]], slot_ns: int = SLOT_NS, interval_ns: int = SLOT_NS, length: int = 1514) -> Capacity:
     """Return the capacity of trains of which each frame waited so long (ns) beside the times of the narrow link."""
     count = len(waits[0])
     place = np.arange(count)
     sent = np.array([10**9 * number + interval_ns * place for number in range(len(waits))], dtype=np.uint64)
     arrived = sent + np.array([3000 + (slot_ns - interval_ns) * place + np.array(wait) for wait in waits], np.uint64)
     numbers = np.arange(sent.size)
-    return pair_capacity(numbers, count, sent.ravel(), arrived.ravel(), 1514)
+    return pair_capacity(numbers, count, sent.ravel(), arrived.ravel(), length)
 
 
 def test_pairs_that_nobody_delayed_have_the_capacity():
@@ -235,10 +235,61 @@ def test_pairs_that_nobody_delayed_have_the_capacity():
     assert found == Capacity(1e9, 8e9 * 1538 / (SLOT_NS + 8), 8e9 * 1538 / (SLOT_NS - 8), 10, 8)
 
 
-def test_pairs_after_a_narrow_link_have_its_rate():
-    found = asked([[0, 0], [0, 0], *[[20_000, 0]] * 8], slot_ns=10 * SLOT_NS)
-    assert found.bps is None and "only 2 pairs began without a queue" in found.reason
-    assert asked([[0, 0]] * 8 + [[20_000, 0]] * 8, slot_ns=10 * SLOT_NS).bps == 1e8
+SHORT_NS = 672  # The slot of 60 octets: nothing shorter comes between two such frames.
+
+
+def test_short_pairs_after_a_narrow_link_have_its_rate():
+    queued = [[30_000, 30_000]] * 7
+    assert asked([[0, 0]] * 8 + queued, 10 * SHORT_NS, SHORT_NS, 60).bps == 1e8
+    few = asked([[0, 0]] * 7 + queued, 10 * SHORT_NS, SHORT_NS, 60)
+    assert few.bps is None and "only 7 trains began without a queue" in few.reason and few.near_ns == 6720
+
+
+def test_long_pairs_may_all_have_had_short_frames_between():
+    # One to three frames of 60 octets came between: pairs are as alike as those of a slower link, of 948 Mb/s.
+    found = asked([[0, SHORT_NS]] * 9 + [[0, 2 * SHORT_NS]] * 9 + [[100, 2 * SHORT_NS]] * 2)
+    assert found.bps is None and found.reason.endswith("send short ones, too (--length 60,1514)")
+    assert found.at_least_bps == 8e9 * 1538 / (SLOT_NS + SHORT_NS + 8)
+    short = asked([[0, 0]] * 2 + [[0, SHORT_NS]] * 9, SHORT_NS, SHORT_NS, 60)
+    assert [one.bps for one in together([(1514, found), (60, short)])] == [1e9, 1e9]
+
+
+@pytest.mark.parametrize("length", [60, 1514])
+def test_pairs_that_are_all_alike_need_a_second_length(length):
+    alike = asked([[0, 0]] * 20, 80 * (length + 24), 8 * (length + 24), length)
+    assert alike.bps is None and "--length 60,1514" in alike.reason
+    assert alike.at_least_bps == pytest.approx(1e8, rel=2e-3) and alike.at_least_bps < 1e8
+    other = 1574 - length
+    beside = asked([[0, 0]] * 20, 80 * (other + 24), 8 * (other + 24), other)
+    assert [(one.bps, one.length) for one in together([(length, alike), (other, beside)])] == [
+        (1e8, length),
+        (1e8, other),
+    ]
+
+
+def test_lengths_that_disagree_have_no_capacity():
+    fast, slow = asked([[0, 0]] * 20), asked([[0, 0]] * 8 + [[9000, 9000]] * 8, 2 * SHORT_NS, SHORT_NS, 60)
+    assert (fast.bps, slow.bps) == (1e9, 5e8)
+    for found in together([(1514, fast), (60, slow)]):
+        assert found.bps is None and "lengths disagree" in found.reason
+
+
+def test_two_delays_that_are_alike_by_chance_are_no_least_delay():
+    # 40 trains waited for up to 2 us: two of them alike to a tick are no surprise.
+    waits = [[50 * number, 50 * number] for number in range(40)]
+    found = asked([*waits, waits[0]], SHORT_NS, SHORT_NS, 60)
+    assert (found.bps, found.at_least_bps) == (None, None) and "too few trains began without a queue" in found.reason
+    assert asked([*waits, *waits[:1] * 9], SHORT_NS, SHORT_NS, 60).bps == 1e9
+
+
+def test_pairs_of_one_train_that_queued_together_are_one_occasion():
+    found = asked([[0, 0, 0], [9000, 9100, 9200], [7000, 7100, 7200]], SHORT_NS, SHORT_NS, 60)
+    assert found.near == 2 and found.bps is None
+
+
+def test_trains_that_wait_for_one_another_need_a_gap():
+    found = asked([[9000 * number, 9000 * number] for number in range(6)], 10 * SHORT_NS, SHORT_NS, 60)
+    assert found.bps is None and "leave more time between them (--gap)" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -249,7 +300,7 @@ def test_pairs_after_a_narrow_link_have_its_rate():
         ([[0, 32], [16, 0], [8, 24]], "are 12288 to 12336 ns long"),
         # One frame of other traffic between the first two, and none between the others.
         ([[0, *[SLOT_NS] * 9]] * 3, "came too soon for them"),
-        ([[0, SLOT_NS]] * 7, "only 7 pairs began without a queue"),
+        ([[0, SLOT_NS]] * 20, "shorter frames may have come between all pairs"),
         ([[0]] * 3, "no two frames that follow each other"),
     ],
 )
@@ -261,7 +312,9 @@ def test_nothing_is_claimed_where_pairs_may_have_been_queued(waits, reason):
 def test_pairs_that_were_sent_slowly_say_nothing_of_a_faster_link():
     found = asked([[0, 0]] * 8, slot_ns=2 * SLOT_NS, interval_ns=2 * SLOT_NS)
     assert found.bps is None and "send them back to back" in found.reason
-    assert asked([[0, 0]] * 8, slot_ns=4 * SLOT_NS, interval_ns=2 * SLOT_NS).bps == 2.5e8
+    assert found.at_least_bps == 8e9 * 1538 / (2 * SLOT_NS + 8)
+    few = asked([[0, 0]] * 8 + [[30_000, 30_000]] * 8, 4 * SHORT_NS, 2 * SHORT_NS, 60)
+    assert few.bps == 2.5e8
 
 
 def test_frames_of_two_trains_are_no_pair():

@@ -105,7 +105,7 @@ def test_tables_show_the_figures_of_the_rows(sweeps: list[sweep.Sweep], cells: C
         for rate, delay, row in zip(rates[1:], delays[1:], measured.rows, strict=True):
             assert rate[:2] == delay[:2] == [str(row["length"]), f"{row['repeat']} × {row['count']}"]
             rates_bps, owd, capacity = row["dispersion_rate_bps"], row["owd_ns"], row["capacity"]
-            half = (rates_bps["ci95_high"] - rates_bps["ci95_low"]) / 2
+            half = max(rates_bps["ci95_high"] - rates_bps["mean"], rates_bps["mean"] - rates_bps["ci95_low"])
             bps = [rates_bps["mean"], half, rates_bps["std"], row["theory_bps"]]
             assert figures(rate[2:6]) == [round(value / 1e6, 3) for value in bps]
             assert figures(rate[6:7]) == [round(row["resolution_ppm"], 2)]

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.device.link.base import Words
-from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement
+from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement, bins_at
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
@@ -162,6 +162,23 @@ def test_all_counts_of_a_look_are_of_one_instant(model: MonitorProbe, tmp_path: 
         look = poller.look()
         seen = {port.counters["frames"] for port in look.ports} | {events["all_frames"] for events in look.events}
         assert len(seen) == 1
+        for port in look.ports:
+            totals = {kind.name: one.total for kind, one in port.histograms[0].items()}
+            assert totals == {"LENGTH": port.counters["frames"], "ARRIVAL": port.counters["frames"] - 1, "DELAY": 0}
+
+
+def test_bins_of_an_instant_have_as_many_values_and_never_fall() -> None:
+    chance = np.random.default_rng(36)
+    now, shown = np.zeros(48, np.int64), np.zeros(48, np.int64)
+    for _ in range(500):
+        before = now.copy()
+        came = np.bincount(chance.integers(0, 48, chance.integers(0, 40)), minlength=48)
+        at = before + np.bincount(np.flatnonzero(came)[:5], minlength=48)
+        now = np.maximum(at, before + came)
+        found = bins_at(before, now, int(at.sum()))
+        assert found.sum() == at.sum() and (found >= shown).all() and (before <= found).all() and (found <= now).all()
+        shown = found
+    assert bins_at(now, now - 1, 3).tolist() == (now - 1).tolist()  # Somebody cleared them.
 
 
 # Counts that wrap -----------------------------------------------------------------------------------

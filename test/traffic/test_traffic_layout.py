@@ -21,7 +21,8 @@ from liteprobe.cores.formats import (
     ModifierOp,
 )
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.traffic.layout import PortWords, Timing, port_words, random_state, timing
+from liteprobe.host.traffic.due import Timing
+from liteprobe.host.traffic.layout import PortWords, port_words, random_state, timing
 from liteprobe.host.traffic.load import check_port, percent, receiver_settings, share_of
 from liteprobe.host.traffic.stream import (
     IMIX,

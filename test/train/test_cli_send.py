@@ -4,8 +4,9 @@
 
 import io
 import json
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.traffic import document
 from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 
 DELAY_TICKS = 37
@@ -126,6 +128,45 @@ def test_check_shows_names_as_they_are(run: Run, tmp_path: Path) -> None:
     )
     code, out, err = run("send", str(tmp_path / "names.yaml"), "--check")
     assert (code, err) == (0, "") and " [/x] " in out and " [red]y " in out
+
+
+STREAM_CASES = """streams:
+- {{name: a, length: {0}, {1}, id: 1, port: {2}}}
+- {{name: {3}, length: 64, pps: 10, id: {4}, port: {5}, count: 9}}
+"""
+
+
+@row("truth", "send_check", is_test=True)
+def test_check_refuses_what_send_refuses(size: Size, run: Run, model: TrafficProbe, tmp_path: Path) -> Iterator[Figure]:
+    chance, wrong, refused, calls = random.Random(36), 0, 0, size.of(30, 600)
+    for number in range(calls):
+        pick = chance.choice
+        text = STREAM_CASES.format(
+            pick((64, 64, "[64, 1500]")), pick(("share: 50%", "share: 99.99%", "rate: 1G", "pps: 1000", "interval: 1us")),
+            pick((0, 0, 0, 1, 15)), pick("abbbb"), pick((2, 3, 9, 31, 32, 65535)), pick((0, 1, 1, 1, 3)),
+        )  # fmt: skip
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        options = [*pick(([], [], [], ["--receive", "1"], ["--receive", "2"])), *pick(([], ["--duration", "1us"]))]
+        options += pick(([], [], [], ["--detach"], ["--latency-range", "0,1us"]))
+        sent = run("send", str(path), "--duration", "1us", "--probe", "sim://cable", *options)
+        checked = run("send", str(path), "--duration", "1us", "--probe", "sim://cable", *options, "--check")
+        refused += checked[0] == 2
+        if (sent[0] == 2) != (checked[0] == 2) or (sent[0] == 2 and sent[2] != checked[2]):
+            wrong += 1
+            note(text, options, sent, checked)
+    yield Figure("send_check_differs", wrong, f"of {calls} calls", 0)
+    yield Figure("send_check_refused", refused, "calls", 5, is_least=True)
+    yield Figure("send_check_taken", calls - refused, "calls", 2, is_least=True)
+
+
+def test_check_knows_where_the_host_shares_the_line_and_writes_no_report(run: Run, file: str, tmp_path: Path) -> None:
+    probe = ("--probe", "sim://cable?preset=tester&link=shared", "--check")
+    code, _, err = run("send", *probe, "--length", "60", "--share", "99.9")
+    assert (code, "leave no room for answers on port 0" in err) == (2, True)
+    assert run("send", *probe, "--length", "60", "--share", "99.9", "--count", "5")[0] == 0
+    code, _, err = run("send", file, "--check", "--json", str(tmp_path / "x.json"))
+    assert (code, "--check measures nothing" in err, (tmp_path / "x.json").exists()) == (2, True, False)
 
 
 def test_check_shows_the_share_of_each_stream_and_needs_no_probe(run: Run, file: str) -> None:
@@ -311,7 +352,7 @@ def test_a_wrong_file_is_refused_with_its_line(
     [
         (
             ("gone.yaml",),
-            "can't read gone.yaml ([Errno 2] No such file or directory: 'gone.yaml'): name a file of streams",
+            "can't read gone.yaml (No such file or directory): name a file of streams",
         ),
         (("FILE", "--rate", "1M"), "FILE says what is sent, so --rate can't: leave one of them out"),
         (("FILE", "--dst-port", "5"), "FILE says what is sent, so --dst-port can't: leave one of them out"),

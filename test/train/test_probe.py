@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from liteprobe.cores.formats import TransmitState
+from liteprobe.host.analysis import summary
 from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.cli import main as cli
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.train import TrainProgram, gap_for, interval_ns_for_rate, schedule
 from liteprobe.sim.drivers.system.fake_link import FakeLink
@@ -294,6 +297,46 @@ def test_train_that_stands_still_is_stopped_and_incomplete(make: MakeProbe) -> N
     assert (result.sent, result.complete, len(result.records)) == (4, False, 4)
     assert result.notes == ("6 frames were not sent: the train stood still",)
     assert link.model.values["port0_tx_state"] == 0
+
+
+def test_counts_of_a_train_that_is_stopped_are_those_after_the_stop(
+    make: MakeProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames leave after the last look that found none, and before the stop."""
+    probe, link = make()
+    model, start, stop = link.model, link.model._start, TransmitPort.stop
+
+    def late(port: TransmitPort) -> None:
+        model._tx(0, state=TransmitState.READY)
+        start([0])
+        model.advance(300)
+        stop(port)
+
+    monkeypatch.setattr(model, "_start", lambda ports: model._tx(0, state=TransmitState.RUNNING))
+    monkeypatch.setattr(TransmitPort, "stop", late)
+    result = probe.train(TrainProgram(60, 10))
+    row = summary.row(result)
+    assert 0 < result.sent < 10 and (row["sent"], row["received"], row["lost"]) == (result.sent, result.sent, 0)
+    assert result.notes == (f"{10 - result.sent} frames were not sent: the train stood still",)
+
+
+def test_a_short_waiting_time_counts_from_the_first_frame_on(make: MakeProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe, link = make()
+    model, start, link.arrival_timeout_s = link.model, link.model._start, 10e-6
+
+    def late(ports: list[int]) -> None:
+        """Start as the pacer does: it runs, and the first frame leaves 2068 ticks later."""
+        model._tx(0, state=TransmitState.RUNNING)
+
+        def begin() -> None:
+            model._tx(0, state=TransmitState.READY)
+            start(ports)
+
+        model._at(model.tick + 2068, begin)
+
+    monkeypatch.setattr(model, "_start", late)
+    result = probe.train(TrainProgram(60, 10))
+    assert (result.sent, result.counters["lost"], result.notes) == (10, 0, ())
 
 
 def test_interrupt_stops_the_train_and_goes_on(make: MakeProbe) -> None:

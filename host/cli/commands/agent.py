@@ -13,6 +13,7 @@ from pathlib import Path
 from liteprobe.host.base.defaults import AGENT_ADDRESS, AGENT_LIMIT_S
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
+from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import add
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns
@@ -63,7 +64,7 @@ def _keys(args: argparse.Namespace) -> None:
     if args.address or args.keys or args.clients or args.limit:
         raise UsageError("agent keys takes a name alone: the rest is for 'liteprobe agent run'")
     public, secret = keys.make_keys(args.file)
-    print(f"{public}: for the other end\n{secret}: keep it on this machine, it is readable by you alone")
+    say(f"{public}: for the other end\n{secret}: keep it on this machine, it is readable by you alone")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -77,12 +78,12 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"{args.file} offers nothing: register settings and values in {OFFER}(agent)")
     ended: KeyboardInterrupt | None = None
     try:
-        print(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
+        say(f"{name} at {agent.address}: {', '.join(agent.names)}", flush=True)
         agent.run()
     except KeyboardInterrupt as end:
         ended = end
     faults = [f"{count} {what}" for what, count in agent.counts.items() if count and what not in PLAIN]
-    print(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", file=sys.stderr)
+    say(f"{agent.counts['requests']} requests{''.join(f', {fault}' for fault in faults)}", stream=sys.stderr)
     if ended and not is_ctrl_c(ended):
         raise ended
 
@@ -90,7 +91,7 @@ def _run(args: argparse.Namespace) -> None:
 def _device(path: Path, limit_s: float) -> tuple[str, Callable[[agents.Agent], None]]:
     """Return the name of a device, and what makes an agent offer it."""
     if path.suffix in (".yaml", ".yml"):
-        device = document.read_device(path.read_text(encoding="utf-8"), limit_s, path.name)
+        device = document.read_device(read_text(path, "a document of a device"), limit_s, path.name)
         return device.name, device.offer
     if path.suffix != ".py":
         raise UsageError(f"{path} is neither a YAML document nor a Python file: name it like device.yaml or device.py")

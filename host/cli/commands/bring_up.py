@@ -14,6 +14,7 @@ from typing import Any
 
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, outputs, write_text
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output_or_stdout, whole
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _progress(name: str) -> None:
     if sys.stderr.isatty():
-        print(f"{name} ...", file=sys.stderr, flush=True)
+        say(f"{name} ...", stream=sys.stderr, flush=True)
 
 
 def document(facts: Mapping[str, Any], checks: Sequence[suite.BringUpCheck]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
@@ -153,7 +154,7 @@ def run(args: argparse.Namespace) -> None:
     request = request_of(args)
 
     def remark(line: str) -> None:
-        print(line, file=sys.stderr)
+        say(line, stream=sys.stderr)
 
     failed: OutputError | None = None
     try:

@@ -17,6 +17,7 @@ from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
@@ -174,7 +175,7 @@ def _log(args: argparse.Namespace) -> None:
         if count:
             end.args = (f"{end}; {count} edges are in {args.out}",)
         raise
-    print(f"{count} edges in {args.out}", file=sys.stderr)
+    say(f"{count} edges in {args.out}", stream=sys.stderr)
 
 
 def smooth(log: clock_log.ClockLog) -> clock_smooth.Smoothed:
@@ -192,12 +193,12 @@ def _plot(args: argparse.Namespace) -> None:
     clock_plots.write(args.out, args.log.name, log, smoothed)
     error = log.offset_ns - (log.oscillator_ns - smoothed.phase_ns)
     rest = error[len(error) // 4 :]
-    print(
+    say(
         f"{len(error)} edges of {log.period_ns} ns, {log.index[-1] + 1 - len(error)} missing, "
         f"{len(error) - int(smoothed.is_used.sum())} outliers; oscillator {smoothed.rate_ppb.mean() / 1e3:+.4f} ppm; "
         f"clock error {np.sqrt(np.mean(rest**2)):.2f} ns RMS, {np.abs(rest).max():.1f} ns worst (last three quarters)"
     )
-    print(f"plot: {args.out}", file=sys.stderr)
+    say(f"plot: {args.out}", stream=sys.stderr)
 
 
 # Set ----------------------------------------------------------------------------------------------
@@ -209,11 +210,11 @@ def _set(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
         if args.mode is not None:
             probe.timebase.clock.set_mode(formats.ClockMode[args.mode.replace("-", "_").upper()])
-            print(f"mode: {args.mode}")
+            say(f"mode: {args.mode}")
             return
         wanted_ns = time.time_ns() + args.tai_utc * 10**9 if args.time == "now" else int(args.time)
         probe.set_time(wanted_ns)
-        print(f"time: {probe.timebase.now_ns} ns")
+        say(f"time: {probe.timebase.now_ns} ns")
 
 
 # Discipline ---------------------------------------------------------------------------------------

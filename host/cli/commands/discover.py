@@ -12,6 +12,7 @@ from typing import Any
 
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_json
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
     asked, skipped = discover.places(args.targets, args.port)
     for line in skipped:
-        print(f"liteprobe: {line}", file=sys.stderr)
+        say(f"liteprobe: {line}", stream=sys.stderr)
     found = discover.discover(asked, args.wait / 1e9)
     if args.json:
         write_json(

@@ -17,9 +17,10 @@ from pathlib import Path
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
 from liteprobe.host.base.output import STDOUT
+from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, rate_bps, read_text
+from liteprobe.host.cli.values import duration_ns, rate_bps
 
 with lazily():
     import rich.console
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
         if args.detach:
             emulation.detach()
             where = f"--probe {shlex.quote(args.probe)}"
-            print(f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it")
+            say(f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it")
             return
         _follow(args, emulation, facts, probe.link.stations)
 
@@ -125,7 +126,7 @@ def _read(args: argparse.Namespace) -> networks.Network:
     if args.from_netem is not None:
         network, differences = netem.from_netem(args.from_netem, args.netem_back, args.expected)
         for line in differences:
-            print(line, file=sys.stderr)
+            say(line, stream=sys.stderr)
         return network
     text = read_text(args.network, "a network, or give --preset")
     return document.read_network(text, str(args.network), args.network.parent)
@@ -135,7 +136,7 @@ def _show_asked(args: argparse.Namespace, network: networks.Network) -> None:
     if args.yaml:
         print(document.write_network(network), end="")
     else:
-        tables.console().print(asked(network))
+        tables.console().print(asked(network), runs.check_network(network))
 
 
 def _follow(

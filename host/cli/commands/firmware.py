@@ -11,6 +11,7 @@ from pathlib import Path
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_flash_options, add_probe, flash_options, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import span_ns
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _state(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
-        print(STATES[firmware.boot_state(probe.registers).name])
+        say(STATES[firmware.boot_state(probe.registers).name])
 
 
 def _load(args: argparse.Namespace) -> None:
@@ -104,7 +105,7 @@ def _pack(args: argparse.Namespace) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     octets = firmware.pack(image)
     file.write_bytes(octets)
-    print(f"{file}  {len(octets)} bytes for the flash, version {image.version}, gateware {image.map_hash:08x}")
+    say(f"{file}  {len(octets)} bytes for the flash, version {image.version}, gateware {image.map_hash:08x}")
     return file
 
 
@@ -124,12 +125,12 @@ def _build(args: argparse.Namespace) -> None:
     started = time.monotonic()
     options = tuple(f"-D{_option(text)}" for text in args.define)
     image = firmware_build.build(
-        map_file, tools, args.out, options, lambda line: print(line, file=sys.stderr, flush=True)
+        map_file, tools, args.out, options, lambda line: say(line, stream=sys.stderr, flush=True)
     )
     ram = firmware_build.ram_of(map_file)
-    print(f"{image.path}  for {map_file} (hash {image.map_hash:08x}), in {time.monotonic() - started:.0f} s")
-    print(f"  image  {len(image.octets):>8} bytes")
-    print(f"  RAM    {image.ram_bytes:>8} of {ram} bytes, {100 * image.ram_bytes / ram:.1f} %")
+    say(f"{image.path}  for {map_file} (hash {image.map_hash:08x}), in {time.monotonic() - started:.0f} s")
+    say(f"  image  {len(image.octets):>8} bytes")
+    say(f"  RAM    {image.ram_bytes:>8} of {ram} bytes, {100 * image.ram_bytes / ram:.1f} %")
 
 
 def _option(text: str) -> str:
@@ -142,7 +143,7 @@ def _option(text: str) -> str:
 def _load_image(probe: probes.Probe, path: Path | None) -> None:
     image = firmware.read_image(path or firmware_build.folder_of_hash(probe.registers.map_hash) / firmware_build.IMAGE)
     firmware.load(probe.registers, image)
-    print(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
+    say(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
 
 
 def _talk(probe: probes.Probe, commands: list[str], seconds: float) -> None:

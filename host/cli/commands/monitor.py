@@ -17,6 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
@@ -150,7 +151,7 @@ def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], N
     server = served.serve(metrics, where[1], where[0])
     stack.callback(server.server_close)
     stack.callback(server.shutdown)
-    print(f"metrics: http://{where[0]}:{server.server_port}/metrics", file=sys.stderr)
+    say(f"metrics: http://{where[0]}:{server.server_port}/metrics", stream=sys.stderr)
 
     def take(look: poll.Look) -> None:
         metrics.look = look

@@ -18,10 +18,11 @@ from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
+from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import add, add_probe, add_results, add_waiting_time, of_options, open_probe
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, number, rate_bps, read_text, time_ns, whole
+from liteprobe.host.cli.values import duration_ns, number, rate_bps, time_ns, whole
 
 with lazily():
     import rich.console
@@ -31,10 +32,11 @@ with lazily():
     from liteprobe.host.analysis import columns
     from liteprobe.host.cli import results, tables
     from liteprobe.host.clock import timebase
+    from liteprobe.host.measure import delay_bins
     from liteprobe.host.report import files, traffic_page
     from liteprobe.host.run import figures
     from liteprobe.host.run import streams as runs
-    from liteprobe.host.traffic import document, headers, intervals, lengths, load, stream
+    from liteprobe.host.traffic import document, headers, intervals, layout, lengths, load, stream
 
 HELP = "send streams of traffic, many at once, and measure each"
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
@@ -108,14 +110,17 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(document.schema(), indent=2))
         return
     streams = streams_of(args)
-    if args.check:
-        tables.console().print(asked(streams))
-        return
     _check(args)
+    seconds = None if args.duration is None else args.duration / 1e9
+    if args.check:
+        if args.latency_range:
+            delay_bins.fitting(*args.latency_range)
+        said = layout.check_all(streams, seconds, args.detach, args.receive, args.probe)
+        tables.console().print(asked(streams), said)
+        return
     with open_probe(args) as probe:
         if args.waiting_time is not None:
             probe.link.arrival_timeout_s = args.waiting_time / 1e9
-        seconds = None if args.duration is None else args.duration / 1e9
         traffic = probe.send(streams, args.receive, seconds, args.detach, args.latency_range)
         if args.detach:
             _say_detached(streams)
@@ -184,6 +189,8 @@ def _length_of(given: tuple[int, int] | str | None) -> lengths.Length:
 
 
 def _check(args: argparse.Namespace) -> None:
+    if args.check and (args.json or args.report):
+        raise UsageError("--check measures nothing that --json or --report could have: leave it out, or these")
     wanted = [name for name in ("json", "report", "receive", "latency_range") if getattr(args, name) is not None]
     if args.detach and wanted:
         raise UsageError(
@@ -204,7 +211,7 @@ def _say_detached(streams: list[stream.Stream]) -> None:
             if len(own) == endless
             else f"{endless} of them without an end"
         )
-        print(f"port {port} sends {what}, {end}; liteprobe stop --port {port} shows and ends {them}")
+        say(f"port {port} sends {what}, {end}; liteprobe stop --port {port} shows and ends {them}")
 
 
 # What is shown ------------------------------------------------------------------------------------
@@ -300,7 +307,7 @@ def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> 
     """Return streams in one table, or in two where that is too wide: of these only one, by ``turn``, where both are too high."""
     name = figures.STREAMS.of("name")
     counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
-    delays = columns.in_unit(figures.DELAYS.of("least mean p50 p99 p99_9 most"), *unit_of(rows))
+    delays = columns.in_unit(figures.delay_columns(rows, "least mean p50 p99 p99_9 most"), *unit_of(rows))
 
     def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
         return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
@@ -312,7 +319,7 @@ def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> 
 
 def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:
     """Return the unit in which the greatest delay has few digits, its length (ns), and the digits after the point."""
-    most = max((abs(row.latency.most_ns) for row in rows if row.latency), default=0)
+    most = max((row.latency.longest_ns for row in rows if row.latency), default=0)
     if most < 10**6:
         return "ns", 1.0, 0
     return ("µs", 1e3, int(most < 10**7)) if most < 10**9 else ("ms", 1e6, int(most < 10**10))

@@ -9,9 +9,10 @@ import json
 from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import read_text
 from liteprobe.host.cli.arguments import add, add_probe, add_results, of_options
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import number, output, rate_bps, read_text, time_ns, whole
+from liteprobe.host.cli.values import number, output, rate_bps, time_ns, whole
 
 with lazily():
     from liteprobe.host import probe as probes

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
@@ -32,10 +33,10 @@ def run(args: argparse.Namespace) -> None:
         )
         for port in range(probe.port_count) if args.port is None else [args.port]:
             has_sent = probe.stop(port)
-            print(f"port {port}: {'stopped' if has_sent else 'nothing was sent'}")
+            say(f"port {port}: {'stopped' if has_sent else 'nothing was sent'}")
             for stream in running:
                 if stream.port == port and has_sent:
-                    print(f"  {_words(stream)}")
+                    say(f"  {_words(stream)}")
 
 
 def _words(stream: runs.RunningStream) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe, add_waiting_time
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import output, rate_bps, time_ns, whole, wholes
@@ -129,7 +130,7 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
         end_ns = probe.launch(request.programs[0], request.transmit)
         probe.link.expect_silence(0)  # It lets go at once.
         seconds = (end_ns - probe.timebase.now_ns) / 1e9
-    print(
+    say(
         f"port {request.transmit} sends {request.total} frames for {max(seconds, 0):.3g} s; "
         f"liteprobe stop --probe {shlex.quote(request.url)} --port {request.transmit} ends it sooner"
     )

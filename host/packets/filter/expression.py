@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Parses a filter expression, once: tables of the probe, headers and this host are asked through the object that comes of it."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 import numpy as np
 
 from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.packets.filter.differences import Difference, differences, said
@@ -93,6 +96,11 @@ class Expression:
         return Filter(self.text, tables, [(channel, probe_ports)] * len(tables.conditions), drop)
 
 
+LENGTH_MOST, DEPTH_MOST = 16_384, 32
+NOTS = re.compile(rf"(?:(?:not\b|!)\s*){{{DEPTH_MOST},}}")
+
+
+@validated
 def parse(text: str, by_libpcap: bool = False) -> Expression:
     """Read a filter expression; an empty one holds for every frame.
 
@@ -102,6 +110,11 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     """
     if by_libpcap:
         return Expression(text, Octets(text), compiled(text))
+    depth = max(accumulate((one == "(") - (one == ")") for one in text), default=0)
+    if len(text) > LENGTH_MOST or depth > DEPTH_MOST or NOTS.search(text):
+        raise UsageError(
+            f"the expression is longer than {LENGTH_MOST} characters, or nested more than {DEPTH_MOST} deep: shorten it"
+        )
     try:
         return Expression(text, ExpressionParser(text).whole())
     except MeaninglessError:

@@ -41,6 +41,7 @@ from liteprobe.host.base.document import (
     values_of,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import read_text
 from liteprobe.host.base.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.filter.expression import Expression, parse
@@ -441,11 +442,7 @@ class BandwidthTrace:
 
         Raises UsageError with its line, where the file isn't one.
         """
-        try:
-            with path.open(encoding="utf-8") as file:
-                return cls.from_lines(file, str(path))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"can't read {path} ({error}): name a trace of Mahimahi, a stamp in ms a line") from None
+        return cls.from_lines(read_text(path, "a trace of Mahimahi, a stamp in ms a line").splitlines(), str(path))
 
     @classmethod
     def from_lines(cls, lines: Iterable[str], name: str = "trace") -> "BandwidthTrace":
@@ -454,7 +451,7 @@ class BandwidthTrace:
         last = 0
         for number, line in enumerate(lines, 1):
             text = line.strip()
-            if not text.isascii() or not text.isdigit():
+            if not text.isascii() or not text.isdigit() or len(text) > 20:
                 raise UsageError(f"{name}:{number}: '{text[:40]}' is not a stamp: give whole milliseconds, one a line")
             stamp = int(text)
             if stamp > STAMP_MAX:

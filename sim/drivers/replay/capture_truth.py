@@ -76,13 +76,8 @@ def unpacked(content: bytes) -> bytes:
 def read(content: bytes) -> Capture:
     """Return the packets of a capture; ValueError when it is neither pcap nor pcapng."""
     found: list[Seen] = []
-    if content[:4] == b"\x0a\x0d\x0d\x0a":
-        steps = _blocks(content)
-    else:
-        order, form = _form(content)
-        steps = _records(content, order, *form)
     try:
-        for time_s, kept, length, fcs, link, is_damaged, has_time in steps:
+        for time_s, kept, length, fcs, link, is_damaged, has_time in steps_of(content):
             whole = max(length - fcs, 0)
             origin_s = next((one.time_s for one in found if one.has_time), time_s)
             if has_time and abs((time_s - origin_s) // 1) >= 2**62 - 1:
@@ -91,6 +86,14 @@ def read(content: bytes) -> Capture:
     except Broken as error:
         return Capture(tuple(found), str(error))
     return Capture(tuple(found))
+
+
+def steps_of(content: bytes) -> Iterator[Step]:
+    """Yield what stands in a capture, a packet at a time; ValueError as of ``read``, Broken where it ends before its end."""
+    if content[:4] == b"\x0a\x0d\x0d\x0a":
+        return _blocks(content)
+    order, form = _form(content)
+    return _records(content, order, *form)
 
 
 def _form(content: bytes) -> tuple[str, tuple[int, int, int]]:

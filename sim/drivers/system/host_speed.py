@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_HEADER_WORDS, BLOCK_WORDS, CHANNELS, UNIFIED_DTYPE, UNIFIED_WORDS, Layer3
@@ -42,6 +44,7 @@ from liteprobe.host.capture.write.output import Output
 from liteprobe.host.capture.write.parquet import HeaderWriter
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface
 from liteprobe.sim.drivers.capture.blocks import line_rate
+from liteprobe.sim.drivers.frames import stacks
 
 # Host ---------------------------------------------------------------------------------------------
 
@@ -210,47 +213,134 @@ def recordings(folder: Path, packets: int) -> tuple[Path, Path]:
     return frames, headers
 
 
-def of_mix(headers: Path, mix: str) -> Path:
-    """Write a recording anew, with other addresses and ports: ``scan``, ``random_ipv4`` or ``random_ipv6``.
+def of_mix(folder: Path, mix: str, count: int) -> tuple[Path, Path]:
+    """Write two recordings of frames of 60 octets that come back to back on two lines, and their unified headers alone.
 
-    A scan is one source that looks for port 443 of random IPv4 addresses. IPv6 frames have no next header: there is no
-    room for one. Where a record goes beyond the last whole block, it stays as it was.
+    ``flows``: 1,024 of UDP. ``scan``: one source that looks for port 443 of random IPv4 addresses. ``random_ipv4``,
+    ``random_ipv6``: addresses and ports; the latter have no next header, which there is no space for. ``tags``: none to four
+    VLAN tags or labels before IPv4. ``kinds``: everything that the parser knows, and what is broken on purpose.
     """
-    blocks = np.fromfile(headers, np.uint32).reshape(-1, BLOCK_WORDS)
-    words = blocks[:, BLOCK_HEADER_WORDS:].reshape(-1)
-    rng = np.random.default_rng(20)
-    path = headers.with_name(f"{mix}_{headers.name}")
-    if words[2] >> 16 & 0xFFFF:  # Octets that are kept: frames.
-        frames = words[: len(words) // FRAME_WORDS * FRAME_WORDS].reshape(-1, FRAME_WORDS).view(np.uint8)
-        first, size = {"scan": (46, 6), "random_ipv4": (42, 12), "random_ipv6": (38, 32)}[mix]
-        frames[:, first : first + size] = rng.integers(0, 256, (len(frames), size), np.uint8)
-        if mix == "random_ipv6":
-            frames[:, 28:38] = np.frombuffer(bytes.fromhex("86dd6000000000063b40"), np.uint8)
-        if mix == "scan":
-            frames[:, 42:46], frames[:, 52:54] = frames[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
-            frames[:, 50:52] = rng.integers(0, 256, (len(frames), 2), np.uint8)
-        return _rewritten(path, blocks, words)
-    count = len(words) // UNIFIED_WORDS
-    table = words[: count * UNIFIED_WORDS].copy().view(UNIFIED_DTYPE)
+    folder.mkdir(parents=True, exist_ok=True)
+    models = None
+    if mix in ("tags", "kinds"):
+        models = np.array([list(octets) for octets in (_tagged() if mix == "tags" else _kinds())], np.uint8)
+    paths = []
+    for name, with_header in (("frames", False), ("headers", True)):
+        blocks = line_rate(count, with_header=with_header, snap=0 if with_header else 65535, frames=models)
+        words = blocks[:, BLOCK_HEADER_WORDS:].reshape(-1)
+        size = UNIFIED_WORDS if with_header else FRAME_WORDS
+        table = words[: len(words) // size * size].reshape(-1, size)
+        number = np.arange(len(table), dtype=np.uint64)
+        table[:, :2] = (10**18 + 672 * (number // 2) + 100 * (number % 2)).view(np.uint32).reshape(-1, 2)
+        table.view(np.uint8)[:, 15] = number % 2 << 4  # The port.
+        if mix in ("scan", "random_ipv4", "random_ipv6"):
+            (_change_headers if with_header else _change_frames)(table, mix)
+        blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
+        paths.append(folder / f"{mix}_{name}.blocks")
+        blocks.tofile(paths[-1])
+    return paths[0], paths[1]
+
+
+def _change_frames(table: NDArray[np.uint32], mix: str) -> None:
+    rng, frames = np.random.default_rng(20), table.view(np.uint8)
+    first, size = {"scan": (46, 6), "random_ipv4": (42, 12), "random_ipv6": (38, 32)}[mix]
+    frames[:, first : first + size] = rng.integers(0, 256, (len(frames), size), np.uint8)
+    if mix == "random_ipv6":
+        frames[:, 28:38] = np.frombuffer(bytes.fromhex("86dd6000000000063b40"), np.uint8)
+    if mix == "scan":
+        frames[:, 42:46], frames[:, 52:54] = frames[0, 42:46], np.frombuffer((443).to_bytes(2), np.uint8)
+        frames[:, 50:52] = rng.integers(0, 256, (len(frames), 2), np.uint8)
+
+
+def _change_headers(words: NDArray[np.uint32], mix: str) -> None:
+    rng, table = np.random.default_rng(20), words.view(UNIFIED_DTYPE)[:, 0]
     octets = 16 if mix == "random_ipv6" else 4
-    names = ("destination",) if mix == "scan" else ("source", "destination")
-    for name in names:
-        table[name][:, :octets] = rng.integers(0, 256, (count, octets), np.uint8)
+    for name in ("destination",) if mix == "scan" else ("source", "destination"):
+        table[name][:, :octets] = rng.integers(0, 256, (len(table), octets), np.uint8)
     for name in ("source_port",) if mix == "scan" else ("source_port", "destination_port"):
-        table[name] = rng.integers(1, 1 << 16, count)
+        table[name] = rng.integers(1, 1 << 16, len(table))
     if mix == "scan":
         table["source"], table["destination_port"] = table["source"][0], 443
     if mix == "random_ipv6":
         table["layers"] = table["layers"] & ~np.uint8(3) | int(Layer3.IPV6)
-    table["hash"] = rng.integers(1, 1 << 32, count)
-    words[: count * UNIFIED_WORDS] = table.view(np.uint32)
-    return _rewritten(path, blocks, words)
+    table["hash"] = rng.integers(1, 1 << 32, len(table))
 
 
-def _rewritten(path: Path, blocks: NDArray[np.uint32], words: NDArray[np.uint32]) -> Path:
-    blocks[:, BLOCK_HEADER_WORDS:] = words.reshape(len(blocks), -1)
-    blocks.tofile(path)
-    return path
+def _tagged() -> Iterator[bytes]:
+    """Yield 1,024 frames of UDP behind none to four tags, or none to four labels."""
+    rng = np.random.default_rng(21)
+    for number in range(1024):
+        count, is_tags = number % 5, number % 2
+        tags = b"".join(b"\x81\x00" + int(tci).to_bytes(2) for tci in rng.integers(1, 4095, count))
+        labels = b"".join(
+            (int(label) << 12 | (k == count - 1) << 8 | 64).to_bytes(4) for k, label in enumerate(rng.integers(16, 1 << 20, count))
+        )
+        before = (tags if is_tags else b"\x88\x47" + labels if count else b"") + b"\x08\x00" * (is_tags or not count)
+        ip = bytes.fromhex("4500002e000000004011 0000 0a000001".replace(" ", "")) + rng.bytes(4)
+        yield (bytes.fromhex("020000000002020000000001") + before + ip + rng.bytes(12)).ljust(60, b"\0")[:60]
+
+
+def _kinds() -> Iterator[bytes]:
+    for frame in stacks.fuzz(1024, seed=22):
+        yield frame[:60].ljust(60, b"\0")
+
+
+def table_of(recording: Path, size: int) -> NDArray[np.uint32]:
+    """Return the records of a recording whose records have ``size`` words each: as they were written, not decoded."""
+    words = np.fromfile(recording, np.uint32).reshape(-1, BLOCK_WORDS)[:, BLOCK_HEADER_WORDS:].reshape(-1)
+    return words[: len(words) // size * size].reshape(-1, size)
+
+
+EPB, EPB_WORDS, ISB = 6, 26, 5
+
+
+def off_pcapng(path: Path, recording: Path) -> int:
+    """Return how many packets of a file are not those of a recording of 60-octet frames, by a reader of its own."""
+    wanted, words = table_of(recording, FRAME_WORDS), np.fromfile(path, np.uint32)
+    first = 0
+    while words[first] != EPB:
+        first += int(words[first + 1]) // 4
+    end = first + len(wanted) * EPB_WORDS
+    found, rest = words[first:end], words[end:]
+    if len(found) < end - first or any(kind != ISB for kind in (rest[0], rest[int(rest[1]) // 4])):
+        return len(wanted)
+    found = found.reshape(-1, EPB_WORDS)
+    made = np.zeros_like(found)
+    made[:, 0], made[:, [1, -1]], made[:, 2] = EPB, 4 * EPB_WORDS, wanted[:, 3] >> 28
+    made[:, 3], made[:, 4], made[:, 5:7], made[:, 7:22] = wanted[:, 1], wanted[:, 0], 60, wanted[:, 4:]
+    made[:, 22] = 6 | 4 << 16  # The channel, 0: epb_queue.
+    return int(np.count_nonzero((found != made).any(axis=1)))
+
+
+def off_parquet(path: Path, recording: Path) -> int:
+    """Return how many rows are not those of a recording of unified headers: stamps, ports, lengths, kinds, addresses."""
+    wanted, rows = table_of(recording, UNIFIED_WORDS).view(UNIFIED_DTYPE)[:, 0], pq.read_table(path)
+    if len(rows) != len(wanted):
+        return max(len(rows), len(wanted))
+    off = rows["stamp"].cast("int64").to_numpy() != wanted["stamp"].astype(np.int64)
+    for name, values in (("port", wanted["way"] >> 4), ("length", wanted["length"]), ("ethertype", wanted["ethertype"])):
+        off |= rows[name].to_numpy() != values
+    is_ip = wanted["layers"] & 3 != Layer3.NONE
+    for name in ("source", "destination"):
+        texts = rows[name].combine_chunks()
+        texts = texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
+        families = [socket.AF_INET6 if ":" in text else socket.AF_INET for text in texts.dictionary.to_pylist()]
+        octets = [socket.inet_pton(*each).ljust(16, b"\0") for each in zip(families, texts.dictionary.to_pylist(), strict=True)]
+        place = texts.indices.fill_null(len(octets)).to_numpy()
+        known = np.frombuffer(b"".join([*octets, bytes(16)]), np.uint8).reshape(-1, 16)
+        there = np.array([*(6 if family == socket.AF_INET6 else 4 for family in families), 0])
+        kept = np.where(wanted["layers"] & 3 == Layer3.IPV6, 16, 4)[:, np.newaxis]
+        off |= (there[place] > 0) != is_ip
+        off |= is_ip & ((there[place] == 6) != (kept[:, 0] == 16))
+        off |= is_ip & ((known[place] != wanted[name]) & (np.arange(16) < kept)).any(axis=1)
+    return int(np.count_nonzero(off))
+
+
+def capinfos(path: Path) -> tuple[int, int]:
+    """Return the packets of a file and their octets, as Wireshark's capinfos counts them."""
+    done = subprocess.run(["capinfos", "-M", "-T", "-r", "-c", "-d", str(path)], capture_output=True, text=True, check=True)
+    packets, octets = done.stdout.split()[-2:]
+    return int(packets), int(octets)
 
 
 def best(measure: Callable[[], Speed]) -> Speed:
@@ -403,7 +493,7 @@ class Written:
 
 def commands(recording: Path, pcapng: Path, folder: Path) -> list[Command]:
     """Return what is compared; ``pcapng`` has the frames of ``recording``."""
-    host = [sys.executable, "-m", "liteprobe.host.cli.main", "capture", "--read"]
+    host = [sys.executable, "-P", "-m", "liteprobe.host.cli", "capture", "--read"]  # As the script that is installed.
     found = []
     for by_pipe in (False, True):
         way = "by_pipe" if by_pipe else "from_file"

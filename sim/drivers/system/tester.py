@@ -136,7 +136,7 @@ def meters_off(tester: Monitored, meter: Monitor) -> list[str]:
     accumulators, and bins of the port itself aren't looked at.
     """
     port, *streams = meter.accumulators()
-    histograms = meter.histograms()
+    histograms = meter.read().histograms
     set_ = meter.bins()
     origins, shifts = ({kind: getattr(one, name) for kind, one in set_.items()} for name in ("origin", "shift"))
     model = PortMeterModel(STREAM_BASE, settings=BinSettings(origins, shifts), slots=len(streams))

@@ -245,7 +245,10 @@ class TrafficProbe(MonitorProbe):
         if any(self.values[f"port{port}_tx_state"] != TransmitState.READY for port in ports):
             return
         for port in ports:
-            self._first[port] = self._free[port] = self.tick + 1
+            wait_ns = (
+                self.values[f"port{port}_tx_start_time"] - self.now() if self.values[f"port{port}_tx_timed"] else 0
+            )
+            self._first[port] = self._free[port] = self.tick + max(1, wait_ns // 8)
             self._has_sent[port] = False
             self._tx(port, state=TransmitState.RUNNING)
             self._plan(port)
@@ -360,8 +363,14 @@ class TrafficProbe(MonitorProbe):
         assert isinstance(frame, TrafficFrame)
         self._add(port, all_frames=1, all_octets=frame.length)
         self._add(port, fcs_errors=int(bool(frame.flags & RecordFlag.FCS_ERROR)))
-        place = self._word(PLACES_BASE, port, 0)
-        is_bare = not frame.is_probe and bool(place >> PLACE_FIELDS["enable"][0] & 1)
+        slot = self.meters[port].slot_of(frame.stream_id) if frame.is_probe else 0
+        word = self._word(PLACES_BASE, port, slot)
+        place = {name: word >> first & (1 << bits) - 1 for name, (first, bits) in PLACE_FIELDS.items()}
+        is_bare = not frame.is_probe and bool(place["enable"])
+        stamp = frame.stamp
+        if place["enable"]:  # The last time until now that has these bits.
+            bits, shift = 8 * (place["octets"] + 1) - 4 * place["nibble"], 4 * place["shift"]
+            stamp = self.now() - ((self.now() >> shift) - (stamp >> shift)) % (1 << bits) * (1 << shift)
         self.meters[port].arrive(
             MeasuredFrame(
                 self.now(),
@@ -370,7 +379,7 @@ class TrafficProbe(MonitorProbe):
                 frame.is_probe,
                 frame.stream_id,
                 frame.sequence,
-                frame.stamp,
+                stamp,
                 bit_errors=frame.bit_errors,
                 is_bare=is_bare,
             )

@@ -1,0 +1,83 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads files of text that users give, whatever they are; and shows text of others without what would steer a terminal."""
+
+import json
+import os
+import re
+import select
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from liteprobe.host.base.errors import UsageError
+
+TEXT_MOST = 64 << 20  # Octets of a file: a million sets take about half.
+PIPE_S = 5.0  # Until somebody writes to a named pipe.
+#: Control characters but for tab and new line, what sets the direction of writing, separators of lines, what has no width.
+_STEERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def safe(text: str) -> str:
+    r"""Return text with escapes like ``\x1b`` in the place of what would steer a terminal."""
+    return _STEERS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(line: object, stream: TextIO | None = None, flush: bool = False) -> None:
+    """Print a line on stdout, or another stream; what others have named is shown without what steers a terminal."""
+    print(safe(str(line)), file=stream or sys.stdout, flush=flush)
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file, without a byte order mark; ``what``: what to name in its place, for the message.
+
+    Raises UsageError when it can't be read, is longer than TEXT_MOST, or isn't UTF-8, with the line.
+    """
+    try:
+        octets = _octets(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise UsageError(f"can't read {path} ({why}): name {what}") from None
+    if len(octets) > TEXT_MOST:
+        raise UsageError(f"can't read {path} (it has more than {TEXT_MOST >> 20} MiB): name {what}")
+    try:
+        text = octets.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = octets.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"can't read {path} (line {line} is not UTF-8): save it as UTF-8, or name {what}") from None
+    if (place := text.find("\0")) >= 0:
+        line = text.count("\n", 0, place) + 1
+        raise UsageError(f"can't read {path} (line {line} has a NUL character): name {what}")
+    return text
+
+
+def json_of(path: Path, what: str) -> Any:
+    """Return what a file of JSON holds; raises UsageError as ``read_text``, or when it isn't JSON."""
+    try:
+        return json.loads(read_text(path, what))
+    except (ValueError, RecursionError) as error:  # Of thousands of brackets, and of digits.
+        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)[:200]
+        raise UsageError(f"{path} is not {what} ({why}): name one that is") from None
+
+
+def _octets(path: Path) -> bytes:
+    """Return what a file has, up to one octet more than is taken; a pipe that nobody writes to is an error."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        found, due_s = bytearray(), time.monotonic() + PIPE_S
+        is_pipe = stat.S_ISFIFO(os.fstat(handle).st_mode)
+        while len(found) <= TEXT_MOST:
+            some = file.read(min(1 << 20, TEXT_MOST + 1 - len(found)))
+            if some:
+                found += some
+            elif not is_pipe or (some is not None and found):
+                return bytes(found)
+            elif time.monotonic() > due_s and not found:
+                raise OSError(f"nobody has written to this pipe within {PIPE_S:g} s")
+            else:
+                select.select([handle] if some is None else [], [], [], 0.05)
+        return bytes(found)

@@ -1,0 +1,198 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Says in which tick each frame of a stream is due, as the gateware draws it: for ends by time, and for rates.
+
+Stands alone because a plan, which needs it, and figures, which need it too, are on two floors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.cores.formats import EXPONENTIAL_INDEX_BITS, LN2, OVERHEAD, exponential_table
+from liteprobe.host.traffic.lengths import Length, Lengths
+
+WORD = 1 << 32
+CHUNK_BITS = 14
+CHUNK = 1 << CHUNK_BITS  # Of random numbers that are drawn at once.
+#: Bursts at random intervals that are drawn at the most: two seconds of work, and 45 s of a line full of the shortest frames.
+DRAWN_MAX = 1 << 26
+
+
+class UnknownDueError(Exception):
+    """Says that a tick is too many random numbers away."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of a stream in ticks, as the memories take them."""
+
+    interval: int  # From head to head (ticks); of exponential intervals the mean, in 2^-5 ticks.
+    fraction: int  # 2^-32 ticks more; 0 of exponential intervals.
+    burst: int  # Frames of a burst; 0: none.
+    inner: int  # From start to start within a burst (ticks); 0: back to back.
+    phase: int  # From the start of the program to the first frame (ticks).
+
+
+class DueTicks:
+    """Finds the due ticks of a stream's frames, counted from the start of the program.
+
+    Parameters
+    ----------
+    is_exponential : bool
+        Intervals are drawn.
+    interval_state, length_state : int
+        First states of xorshift32, of intervals and of lengths.
+    """
+
+    def __init__(
+        self, times: Timing, length: Length, is_exponential: bool, interval_state: int = 1, length_state: int = 1
+    ) -> None:
+        self.times, self._length, self._is_drawn = times, length, is_exponential
+        self._states = (interval_state, length_state)
+        self.burst = max(1, times.burst)
+        #: (first burst, state before it, 2^-32 ticks to its head) of the chunks that were drawn.
+        self._chunks = [(0, interval_state, 0)]
+
+    @cached_property
+    def slack(self) -> int | None:
+        """Ticks by which frames may take the line longer than their mean rate says; None: without a limit."""
+        if self._is_drawn or self._length.cycle is None:
+            return None
+        return (self.burst + len(self._length.cycle)) * (self._length.greatest + OVERHEAD)
+
+    @cached_property
+    def gap_most(self) -> int:
+        """Most ticks from the due tick of a frame to that of the next."""
+        draws = 32 * LN2 + max(exponential_table())
+        return (self.times.interval * draws >> 32) + 1 if self._is_drawn else self.times.interval + 1
+
+    def due(self, number: int) -> int:
+        """Return the tick of frame ``number``; raises UnknownDueError."""
+        burst, place = divmod(number, self.burst)
+        head = self._head(burst)
+        return head if place == 0 else head + int(self._offsets(burst)[place])
+
+    def before(self, ticks: int) -> int:
+        """Return how many frames are due before this tick, up to the first one that isn't; raises UnknownDueError."""
+        if ticks <= self.times.phase:
+            return 0
+        for burst in self._bursts_near(ticks):
+            head = self._head(burst)
+            if head >= ticks:
+                return self.burst * burst
+            late = np.flatnonzero(head + self._offsets(burst) >= ticks)
+            if len(late):
+                return self.burst * burst + int(late[0])
+        raise AssertionError("bursts have no end")
+
+    # # #
+
+    def _bursts_near(self, ticks: int) -> Iterator[int]:
+        """Yield bursts from one on before which all frames are due before ``ticks``."""
+        reach = self.times.inner * (self.burst - 1) or (self.burst - 1) * (self._length.greatest + OVERHEAD)
+        first, left = 0, ticks - self.times.phase - reach
+        if not self._is_drawn:
+            step = (self.times.interval << 32) + self.times.fraction
+            first = max(0, (left << 32) // step)
+        elif left > 0:
+            chunk = 0
+            while (heads := self._heads(chunk))[-1] < left:
+                chunk += 1
+            first = CHUNK * chunk + int(np.searchsorted(heads, left))
+        burst = max(0, first - 1)
+        while True:
+            yield burst
+            burst += 1
+
+    def _head(self, burst: int) -> int:
+        """Return the tick of the first frame of a burst."""
+        if self._is_drawn:
+            chunk, place = divmod(burst, CHUNK)
+            return self.times.phase + int(self._heads(chunk)[place])
+        return self.times.phase + (burst * ((self.times.interval << 32) + self.times.fraction) >> 32)
+
+    def _heads(self, chunk: int) -> NDArray[np.int64]:
+        """Return the ticks from the first head to those of a chunk of bursts."""
+        if CHUNK * chunk > DRAWN_MAX:
+            raise UnknownDueError
+        while True:
+            first, state, passed = self._chunks[min(chunk, len(self._chunks) - 1)]
+            draws = draws_from(state)
+            intervals = np.uint64(self.times.interval) * _exponentials(draws)
+            ticks = np.append(0, np.cumsum(intervals >> np.uint64(32)).astype(np.int64))
+            parts = np.append(0, np.cumsum(intervals & np.uint64(WORD - 1)).astype(np.int64)) + (passed & WORD - 1)
+            heads = (passed >> 32) + ticks + (parts >> 32)
+            if first == chunk:
+                return np.array(heads[:-1])
+            self._chunks.append((first + 1, int(draws[-1]), int(heads[-1]) << 32 | int(parts[-1]) & WORD - 1))
+
+    def _offsets(self, burst: int) -> NDArray[np.int64]:
+        """Return the ticks from the head of a burst to each of its frames."""
+        if self.times.inner or self.burst == 1:
+            return self.times.inner * np.arange(self.burst, dtype=np.int64)
+        slots = self._lengths(burst * self.burst, self.burst) + OVERHEAD
+        return np.append(0, np.cumsum(slots)[:-1])
+
+    def _lengths(self, first: int, count: int) -> NDArray[np.int64]:
+        """Return the lengths of frames from number ``first`` on."""
+        if self._length.cycle is not None:
+            cycle = np.array(self._length.cycle, np.int64)
+            return np.array(cycle[(first + np.arange(count)) % len(cycle)])
+        state = np.array([self._states[1]], np.uint32)
+        for bit in range(first.bit_length()):
+            if first >> bit & 1:
+                state = _jumped(state, bit)
+        drawn = np.empty(0, np.uint32)
+        while len(drawn) < count:
+            drawn = np.append(drawn, draws_from(int(drawn[-1] if len(drawn) else state[0])))
+        high = (drawn[:count] >> np.uint32(16)).astype(np.int64)
+        if isinstance(self._length, Lengths):
+            return np.array(np.array(self._length.entries, np.int64)[high * len(self._length.entries) >> 16])
+        return self._length.least + (high * (self._length.greatest - self._length.least + 1) >> 16)
+
+
+# Random numbers -----------------------------------------------------------------------------------
+
+
+def draws_from(state: int) -> NDArray[np.uint32]:
+    """Return the ``CHUNK`` numbers that xorshift32 gives after ``state``.
+
+    Source: Marsaglia, Xorshift RNGs, 2003.
+    """
+    found = _jumped(np.array([state], np.uint32), 0)
+    for bit in range(CHUNK_BITS):
+        found = np.append(found, _jumped(found, bit))
+    return found
+
+
+def _jumped(states: NDArray[np.uint32], bit: int) -> NDArray[np.uint32]:
+    """Return what each state is after 2^bit steps, which are linear in its bits."""
+    tables = _tables(bit)
+    found = tables[0][states & np.uint32(255)]
+    for octet in range(1, 4):
+        found = found ^ tables[octet][states >> np.uint32(8 * octet) & np.uint32(255)]
+    return np.array(found)
+
+
+@cache
+def _tables(bit: int) -> NDArray[np.uint32]:
+    """Return what 2^bit steps make of each octet of a state, shape (4, 256)."""
+    octets = np.arange(256, dtype=np.uint32)
+    states = np.stack([octets << np.uint32(8 * place) for place in range(4)])
+    if bit:
+        return _jumped(_jumped(states, bit - 1), bit - 1)
+    for left, shift in ((True, 13), (False, 17), (True, 5)):
+        states = states ^ (states << np.uint32(shift) if left else states >> np.uint32(shift))
+    return states
+
+
+def _exponentials(draws: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return -ln(u / 2^32) of each u, in 2^-27, as the gateware's table has it."""
+    zeros = 32 - np.frexp(draws.astype(np.float64))[1].astype(np.uint64)
+    mantissa = draws.astype(np.uint64) << zeros
+    index = (mantissa >> np.uint64(31 - EXPONENTIAL_INDEX_BITS)) - np.uint64(1 << EXPONENTIAL_INDEX_BITS)
+    return np.array(zeros * np.uint64(LN2) + np.array(exponential_table(), np.uint64)[index])
