@@ -95,6 +95,8 @@ class CaptureRing:
         Ports let go first: what they have counted as kept is in the ring, or counted as dropped.
         """
         self._registers.write_many(dict.fromkeys(self._keeps, 0))
+        if wait and self._keeps:
+            wait(CLOSE_S)  # Frames wait to be written into blocks: some 20, where the memory is slower than the lines.
         self._registers.write_many({ENABLE: 0})
         for _ in range(CLOSE_TRIES if wait else 0):
             if not self._registers.read(RUNNING):

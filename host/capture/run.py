@@ -232,6 +232,8 @@ def _run(
         files[0].attempt(lambda: pcapng.close(statistics))
     for one in files:
         one.close()
+    if request.headers:
+        counts["without_header"] = next(one for one in files if one.name == str(request.headers)).without_header
     counts["unwritten"] = {one.name: one.unwritten for one in files if one.error}
     return CaptureResult(counts, signal, header_files, tuple(one.words() for one in files if one.error))
 
@@ -264,12 +266,15 @@ class OutputFile:
         self.error = ""  # Why it has ended; empty: it has not.
         self._close, self._held, self._of_headers = close, held, of_headers
         self._came = 0
+        self.without_header = 0  # Frames that came without one: under load a probe leaves it out.
 
     def write(self, batch: Batch) -> None:
         """Take records."""
         sink = self.sink
         assert sink
-        self._came += int(np.count_nonzero(batch.has_header if self._of_headers else ~batch.is_gap))
+        frames, headers = np.count_nonzero(~batch.is_gap), np.count_nonzero(batch.has_header)
+        self._came += int(headers if self._of_headers else frames)
+        self.without_header += int(frames - headers)
         self.attempt(lambda: sink.write(batch))
 
     def attempt(self, act: Callable[[], object]) -> None:

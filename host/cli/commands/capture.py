@@ -87,6 +87,7 @@ REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "filter_cut": "frames were cut (--snap) before libpcap looked at them",
     "gap_frames": "frames dropped for want of space, each gap marked at its place",
+    "without_header": "frames came without a header, so Parquet has no row of them: keep less",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
     "missing": "blocks missing: the records in them are lost",
