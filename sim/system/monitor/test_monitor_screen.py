@@ -153,7 +153,7 @@ def test_keys_turn_pages_choose_bins_and_clear_what_was_worst(monitor_build: Pat
     assert found[-1]["width"] >= 256 and found[-1]["above"] <= 0.05 * sum(found[-1]["counts"])
 
 
-@pytest.mark.parametrize(("kind", "number", "code"), [("xterm", signal.SIGTERM, 0), ("dumb", signal.SIGINT, 0)])
+@pytest.mark.parametrize(("kind", "number", "code"), [("xterm", signal.SIGTERM, 143), ("dumb", signal.SIGINT, 0)])
 def test_a_signal_ends_the_screen_and_the_terminal_echoes_again(
     monitor_build: Path, tmp_path: Path, kind: str, number: int, code: int
 ) -> None:
