@@ -144,9 +144,9 @@ class Probe:
         if not part & self.parts:
             raise UsageError(lacking(self.url, self.parts, part))
 
-    def wait(self, seconds: Seconds) -> None:
-        """Let ``seconds`` of the probe's time pass."""
-        self.link.wait(seconds)
+    def wait(self, seconds: float) -> None:
+        """Let ``seconds`` of the probe's time pass; none when they are less than 0, as is left of a time that is past."""
+        self.link.wait(max(seconds, 0))
 
     def set_time(self, time_ns: int) -> None:
         """Set the clock to ``time_ns``, at the moment when the request reaches the probe.

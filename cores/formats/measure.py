@@ -75,6 +75,11 @@ PLACE_WORDS: Final = 32  # In the bus memory ``port<n>_places``, a word a slot.
 PLACE_FIELDS: Final = {"offset": (0, 8), "octets": (8, 3), "shift": (11, 4), "nibble": (15, 1), "enable": (16, 1)}
 
 
+def stamp_range_ns(bits: int, nibbles: int) -> int | None:
+    """Return what delays by a stamp of ``bits`` bits of 16^``nibbles`` ns are known modulo; None: longer than any run."""
+    return 1 << bits + 4 * nibbles if bits + 4 * nibbles < 63 else None
+
+
 class StampPlace(NamedTuple):
     """Places the TX stamp of a frame, in the place of a probe's header: ``octets`` octets from octet ``offset`` on.
 
@@ -97,6 +102,17 @@ class StampPlace(NamedTuple):
         """The word of ``port<n>_places``; 0 is none: the stamp is that of the probe's header."""
         values = {"offset": self.offset, "octets": self.octets - 1, "shift": self.shift, "nibble": self.is_nibble, "enable": 1}
         return sum(int(value) << PLACE_FIELDS[name][0] for name, value in values.items())
+
+    @property
+    def range_ns(self) -> int | None:
+        """Delays are known modulo this by it; None: it is longer than any run."""
+        return stamp_range_ns(self.bits, self.shift)
+
+    @classmethod
+    def of(cls, word: int) -> "StampPlace | None":
+        """Return the place of a word; None: it is none."""
+        at = {name: word >> first & (1 << bits) - 1 for name, (first, bits) in PLACE_FIELDS.items()}
+        return cls(at["offset"], at["octets"] + 1, at["shift"], bool(at["nibble"])) if at["enable"] else None
 
 
 class BinKind(IntEnum):

@@ -26,7 +26,7 @@ def main(url: str = "sim://switch?latency=3us&preset=tester&cpu=0", looks: str =
             end_ns = probe.launch(TrainProgram(length, count, interval_ns=20_000.0), transmit=0)
             for look in range(int(looks)):
                 probe.wait((end_ns - probe.timebase.now_ns) / 1e9 / (int(looks) - look) + 1e-5)
-                histogram = monitor.histograms()[0][BinKind.DELAY]
+                histogram = monitor.read().histograms[0][BinKind.DELAY]
                 print(f"{histogram.total:3} frames |{bars(histogram)}|")
         print({int(histogram.edges[place]): int(histogram.counts[place]) for place in histogram.counts.nonzero()[0]})
 

@@ -221,7 +221,7 @@ class Registers:
 @validated
 def load_map(path: Path) -> dict[str, Any]:
     """Return a register map from a file; raises UsageError when the file can't be read, or is not a map."""
-    loaded = json_of(path, "a register map, like build/BOARD/csr.json")
+    loaded = json_of(path, "the register map of the build (--map build/BOARD/csr.json)")
     if not isinstance(loaded, dict):
         raise UsageError(f"{path} is not a register map: give --map build/BOARD/csr.json")
     return loaded

@@ -15,7 +15,7 @@ from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure import streams as received
 
-RATE_TRIES = 8
+RATE_TRIES, LATCH_TRIES = 8, 50
 NAMES = {formats.BinKind.LENGTH: "length", formats.BinKind.DELAY: "delay", formats.BinKind.ARRIVAL: "arrival"}
 UNITS = {formats.BinKind.LENGTH: "octets", formats.BinKind.DELAY: "ns", formats.BinKind.ARRIVAL: "ns"}
 #: What the registers of an origin hold.
@@ -74,6 +74,8 @@ class Histogram:
     above: int
     #: Shape (bins,): of the regular bins. A bin that reached 2^32 - 1 stays there (`PortMeasurement.is_saturated`).
     counts: NDArray[np.int64]
+    #: Values are known modulo this alone, the least range of short stamps; None: they are known.
+    modulo_ns: int | None = None
 
     @property
     def edges(self) -> NDArray[np.float64]:
@@ -141,8 +143,11 @@ class Monitor:
 
     @property
     def latches(self) -> list[str]:
-        """Registers that take the snapshots of this port: write 1 to each (`latch_all`)."""
-        return [*self._latches, self._prefix + "latch"]
+        """Registers that take the snapshots of this port: write 1 to each (`latch_all`).
+
+        The meter's is first: a frame is seen before it is measured, so no more are ever measured than were seen.
+        """
+        return [self._prefix + "latch", *self._latches]
 
     def read(self, with_histograms: bool = True, bins_before: NDArray[np.int64] | None = None) -> PortMeasurement:
         """Return what the port has measured; ``histograms`` is empty unless asked for.
@@ -153,14 +158,15 @@ class Monitor:
             bins_before = self.read_bins() if with_histograms else None
             self._registers.write(self._prefix + "latch", 1)
         accumulators = received.read_accumulators(self._registers, self.port)
-        base, checked = self.stream_base, self.prbs_slots
+        base, checked, ranges = self.stream_base, self.prbs_slots, self._ranges_ns()
         streams = [
-            received.stream_of(slot, base, values, slot in checked) for slot, values in enumerate(accumulators[1:])
+            received.stream_of(slot, base, values, slot in checked, ranges[slot])
+            for slot, values in enumerate(accumulators[1:])
         ]
         counters = accumulators[0]
         histograms = []
         if with_histograms and bins_before is not None:
-            histograms = self._histograms(bins_before, values_of(counters["frames"], [one.frames for one in streams]))
+            histograms = self._histograms(bins_before, counters["frames"], streams)
         return PortMeasurement(
             port=self.port,
             counters=counters | {"other_streams": streams[0].frames},
@@ -192,6 +198,13 @@ class Monitor:
         """Slots whose streams' fill is checked."""
         mask = self._registers.read(self._prefix + "prbs") if self.has_fields else 0
         return {slot for slot in range(self.slots) if mask >> slot & 1}
+
+    def _ranges_ns(self) -> list[int | None]:
+        """Return by slot what its delays are modulo, by the place of its stamps, whoever set that."""
+        if not self.has_fields:
+            return [None] * self.slots
+        places = map(formats.StampPlace.of, self._registers.read_memory(self._places, 0, self.slots).tolist())
+        return [place and place.range_ns for place in places]
 
     def watch(
         self,
@@ -314,9 +327,11 @@ class Monitor:
         return words.astype(np.int64)
 
     def _histograms(
-        self, before: NDArray[np.int64], values: Sequence[Mapping[formats.BinKind, int]]
+        self, before: NDArray[np.int64], frames: int, streams: Sequence[received.ReceivedStream]
     ) -> list[dict[formats.BinKind, Histogram]]:
-        """Return the histograms of each slot at the snapshot, at which they had so many values."""
+        """Return the histograms of each slot at the snapshot, when the port had so many frames and these streams."""
+        values = values_of(frames, [one.frames for one in streams])
+        modulo_ns = [received.modulo_of(streams), *(one.delay_modulo_ns for one in streams[1:])]
         settings, places = self.bins(), formats.BINS.items()
         before = before.reshape(-1, formats.BIN_SLOT_WORDS)
         after = before
@@ -325,12 +340,13 @@ class Monitor:
                 after = self.read_bins().reshape(before.shape)
                 break
         found = []
-        for early, late, counts in zip(before, after, values, strict=True):
+        for early, late, counts, modulo in zip(before, after, values, modulo_ns, strict=True):
             histograms: dict[formats.BinKind, Histogram] = {}
             for kind, place in places:
                 part = slice(place.first, place.first + place.words)
                 bins = bins_at(early[part], late[part], counts[kind])
-                histograms[kind] = Histogram(kind, settings[kind], int(bins[0]), int(bins[-1]), bins[1:-1])
+                own = modulo if kind == formats.BinKind.DELAY else None
+                histograms[kind] = Histogram(kind, settings[kind], int(bins[0]), int(bins[-1]), bins[1:-1], own)
             found.append(histograms)
         return found
 
@@ -364,9 +380,18 @@ def bins_at(before: NDArray[np.int64], after: NDArray[np.int64], total: int) -> 
 
 
 def latch_all(registers: Registers, latches: Sequence[str]) -> None:
-    """Take snapshots as close to one another as the link can: in one batch of writes."""
+    """Take snapshots in this order, as close to one another as the link can: in one batch of writes.
+
+    Where the network took one of them away, or let another overtake it, all are taken again.
+    """
     registers.own()
-    registers.link.write_scattered({registers.register(latch).address: 1 for latch in latches})
+    words = {registers.register(latch).address: 1 for latch in latches}
+    for _ in range(LATCH_TRIES):
+        if registers.link.write_scattered(words):
+            return
+    raise ProbeError(
+        "the network loses so many datagrams that counts are of no one instant: check its cables and its load"
+    )
 
 
 OCTETS_MAX, SHIFT_MAX = 8, 15

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads the accumulators of a port and of its streams, as the memory of its meter shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from liteprobe.cores import formats
@@ -41,6 +41,8 @@ class ReceivedStream:
     #: this stream (`Monitor.watch`).
     bit_errors: int | None = None
     damaged_bit_errors: int | None = None
+    #: Delays are known modulo this alone, the range of a short stamp; None: they are known.
+    delay_modulo_ns: int | None = None
 
     @property
     def delay_mean_ns(self) -> float:
@@ -73,6 +75,11 @@ class ReceivedStream:
         return least + (self.delay_sum_ns - least) % (1 << 64)
 
 
+def modulo_of(streams: Iterable[ReceivedStream]) -> int | None:
+    """Return what all delays of these streams are known modulo, the least range, as all are powers of two; None: they are known."""
+    return min((one.delay_modulo_ns for one in streams if one.frames and one.delay_modulo_ns), default=None)
+
+
 def streams_memory(port: int) -> str:
     """Return the name of the memory that shows the accumulators of a port."""
     return f"port{port}_streams"
@@ -100,13 +107,16 @@ def named(layout: Mapping[str, formats.Accumulator], words: Sequence[int]) -> di
     return {name: place.value(words) for name, place in layout.items()}
 
 
-def stream_of(slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False) -> ReceivedStream:
+def stream_of(
+    slot: int, stream_base: int, values: Mapping[str, int], is_checked: bool = False, delay_modulo_ns: int | None = None
+) -> ReceivedStream:
     """Return the stream of a slot from its accumulators; ``is_checked``: its fill is."""
     in_ns = ("first_stamp", "last_stamp", "delay_min", "delay_max", "delay_sum")
     named = {name: value for name, value in values.items() if is_checked or name not in formats.BIT_ERRORS}
     fields = {name + "_ns" if name in in_ns else name: value for name, value in named.items()}
     stream_id = (stream_base + slot - 1) % STREAM_IDS if slot else None
-    return ReceivedStream(slot=slot, stream_id=stream_id, lost=formats.lost_frames(values), **fields)
+    lost = formats.lost_frames(values)
+    return ReceivedStream(slot=slot, stream_id=stream_id, lost=lost, delay_modulo_ns=delay_modulo_ns, **fields)
 
 
 def counters_of(registers: Registers, port: int) -> list[str]:

@@ -49,6 +49,30 @@ SAMPLES_MOST = 400
 WRAP = 1 << 32
 #: Counters of octets, and of the frames that they are of.
 OCTETS = {ClassCounter.ARRIVED_OCTETS: ClassCounter.ARRIVED, ClassCounter.SENT_OCTETS: ClassCounter.SENT}
+OCTETS_OF: dict[int, int] = {frames: octets for octets, frames in OCTETS.items()}
+#: Words of a class in the order in which they are read: delays and lateness are of frames that have left, none has left that waits,
+#: and what waits or has left has come. A last word that was read before shows that nothing was counted in it between the two, so
+#: what was read between goes with it.
+READS: tuple[tuple[int, ...], ...] = (
+    (ClassCounter.LATE, ClassCounter.WAITED, *range(HISTOGRAM_WORD, COUNTER_WORDS)),
+    (
+        *range(ClassCounter.DISCARDED, ClassCounter.NO_STORE + 1),
+        ClassCounter.BACKGROUND_DROPPED,
+        *(ClassCounter.SENT, ClassCounter.SENT_OCTETS, ClassCounter.SENT),
+    ),
+    (
+        ClassGauge.DELAY_LEAST,
+        ClassGauge.DELAY_MOST,
+        ClassGauge.LATE_MOST,
+        *(ClassGauge.QUEUE_FRAMES, ClassGauge.QUEUE_OCTETS, ClassGauge.QUEUE_FRAMES),
+    ),
+    (
+        *range(ClassCounter.DUPLICATED, ClassCounter.BACKGROUND + 1),
+        ClassGauge.QUEUE_MOST,
+        *(ClassCounter.ARRIVED, ClassCounter.ARRIVED_OCTETS, ClassCounter.ARRIVED),
+    ),
+)
+READ_TRIES = 8
 #: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
 
@@ -264,7 +288,7 @@ class ClassCounters:
         bins = self._bins.take(words[HISTOGRAM_WORD:COUNTER_WORDS])
         gauges = {one: words[one] for one in ClassGauge}
         ends = [
-            None if gauges[ClassGauge.DELAY_LEAST] == NO_LIMIT else float(gauges[one] * tick_ns)
+            None if gauges[ClassGauge.DELAY_LEAST] == NO_LIMIT or not any(bins) else float(gauges[one] * tick_ns)
             for one in (ClassGauge.DELAY_LEAST, ClassGauge.DELAY_MOST)
         ]
         delays = ClassDelays(
@@ -361,6 +385,7 @@ class EmulatorDirection:
         self._registers = registers
         self._prefix = f"direction{number}_"
         self.number = number
+        self._longest = 0
         if self._prefix + "arm" not in registers.names:
             raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
 
@@ -377,6 +402,12 @@ class EmulatorDirection:
         trace = self._prefix + "trace"
         has_trace = trace in self._registers.memory_names
         return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0)
+
+    @property
+    def longest(self) -> int:
+        """Octets of the longest frame."""
+        self._longest = self._longest or self._read("longest")["longest"]
+        return self._longest
 
     def load(self, words: DirectionWords) -> None:
         """Write what holds at the start, into bank 0, and what both banks share."""
@@ -412,9 +443,24 @@ class EmulatorDirection:
         return self._read(*EVENTS)
 
     def counts(self, number: int) -> list[int]:
-        """Return the words of a class's counters."""
-        words = self._registers.read_memory(self._prefix + "counts", COUNTER_WORDS * number, COUNTER_WORDS)
-        return [int(word) for word in words]
+        """Return the words of a class's counters, which say nothing that they could not say at one instant.
+
+        They have no snapshot: what follows from something is read before that (`READS`).
+        """
+        first = self._registers.memory(self._prefix + "counts").address + 4 * COUNTER_WORDS * number
+        words = [0] * COUNTER_WORDS
+        for places in READS:
+            for _ in range(READ_TRIES):
+                found = self._registers.link.read_scattered([first + 4 * place for place in places]).tolist()
+                before = found[places.index(places[-1])]
+                if before == found[-1]:
+                    break
+            for place, word in zip(places[::-1], found[::-1], strict=True):
+                words[place] = word
+            octets = OCTETS_OF.get(places[-1])
+            if before != found[-1] and octets is not None and before * self.longest < WRAP:
+                words[places[-1]] = max(before, -(-words[octets] // self.longest))  # No frame has more octets.
+        return words
 
     def _read(self, *names: str) -> dict[str, int]:
         values = self._registers.read_many([self._prefix + name for name in names])

@@ -31,6 +31,7 @@ Progress = Callable[[int, int], None]
 RECORDS_MAX = 20_000_000  # Half a gigabyte on the host; longer programs are measured by the accumulators alone.
 LEAD_NS = 20_000  # From a start to the first frame, as the pacer takes it, and some.
 LOOK_NS = 500_000_000  # From one look at the clocks to the next.
+NEVER_NS = 1e15  # Longer than any run: nothing has to be drained.
 FETCH_MARGIN = 1.25  # For what else is asked while records are fetched.
 
 
@@ -238,7 +239,7 @@ class TrainRun(PortRun):
         end_ns = max(end_ns, now_ns + LEAD_NS + max(int(job.schedule.duration_ns) for job in self.jobs))
         overdue_ns, looked_ns = end_ns + patience_ns, now_ns
         while True:
-            rest_ns = min((job.rest_ns for job in self.jobs if not job.fits), default=float("inf"))
+            rest_ns = min((job.rest_ns for job in self.jobs if not job.fits), default=NEVER_NS)
             self.pause(end_ns - now_ns, rest_ns)
             has_moved = self._look()
             if not any(job.is_running for job in self.jobs):

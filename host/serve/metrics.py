@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Offers the figures of a monitor to Prometheus: those of the last look, whoever asks and how often.
 
-Units are base units (seconds, bytes). What can become less (frames lost, of which one may come late) is a gauge.
+Units are base units (seconds, bytes). What can become less (frames lost, of which one may come late) is a gauge. Delays by
+short stamps have a label ``modulo``: what they are known modulo (s).
 """
 
 import math
@@ -117,23 +118,31 @@ def _streams(ports: list[PortMeasurement]) -> Iterator[Metric]:
             continue
         is_time = column.metric.endswith("_seconds")
         family = GaugeMetricFamily if is_time or column.key in STEADY else CounterMetricFamily
-        metric = family(f"{PREFIX}stream_{column.metric}", column.about, labels=["port", "stream"])
+        labels = ["port", "stream", *["modulo"] * is_time]
+        metric = family(f"{PREFIX}stream_{column.metric}", column.about, labels=labels)
         for port in ports:
             for stream in port.streams:
                 value = column.value(stream)
                 if stream.stream_id is not None and stream.frames and value is not None:
-                    metric.add_metric([str(port.port), str(stream.stream_id)], value / PER_SECOND if is_time else value)
+                    of = [str(port.port), str(stream.stream_id), *_modulo(stream.delay_modulo_ns if is_time else None)]
+                    metric.add_metric(of, value / PER_SECOND if is_time else value)
         yield metric
 
 
 def _histograms(ports: list[PortMeasurement]) -> Iterator[Metric]:
     for kind, (name, help_text, scale) in HISTOGRAMS.items():
-        metric = HistogramMetricFamily(PREFIX + name, help_text, labels=["port"])
+        metric = HistogramMetricFamily(PREFIX + name, help_text, labels=["port", "modulo"])
         for port in ports:
             if port.histograms:
-                found = buckets(port.histograms[0][kind], scale)
-                metric.add_metric([str(port.port)], found, _sum(port, kind) / scale)
+                values = port.histograms[0][kind]
+                of = [str(port.port), *_modulo(values.modulo_ns)]
+                metric.add_metric(of, buckets(values, scale), _sum(port, kind) / scale)
         yield metric
+
+
+def _modulo(modulo_ns: int | None) -> list[str]:
+    """Return the value of the label of delays that are known modulo so much alone (s); none where they are known."""
+    return [] if modulo_ns is None else [str(modulo_ns / PER_SECOND)]
 
 
 def _sum(port: PortMeasurement, kind: BinKind) -> int:

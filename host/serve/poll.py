@@ -17,7 +17,7 @@ from liteprobe.host.analysis.columns import Column, Columns
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
 from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
-from liteprobe.host.measure.streams import ReceivedStream
+from liteprobe.host.measure.streams import ReceivedStream, modulo_of
 from liteprobe.host.probe import Probe
 
 #: Events that count every frame of a port, and its octets.
@@ -231,10 +231,16 @@ RECEIVED = Columns(
         "delay_std_ns", "std ns", "", 1,
         metric="delay_std_seconds", about="Standard deviation of the one-way delays of a stream",
     ),
+    Column("delay_modulo_ns", "modulo"),
 )  # fmt: skip
 BIT_ERRORS = "bit_errors damaged_bit_errors"
 COUNTS = "frames lost loss_ratio duplicated reordered beyond_window"
 DELAYS = "delay_min_ns delay_mean_ns delay_max_ns delay_std_ns"
+
+
+def delay_columns(streams: Sequence[ReceivedStream]) -> list[Column]:
+    """Return the columns of delays, and what these are modulo where that is short."""
+    return RECEIVED.of(DELAYS + " delay_modulo_ns" * (modulo_of(streams) is not None))
 
 
 def document(look: Look) -> dict[str, Any]:
@@ -269,7 +275,9 @@ def document(look: Look) -> dict[str, Any]:
 def histogram(found: Histogram) -> dict[str, Any]:
     """Return a histogram as what JSON can hold."""
     setting = found.setting
-    counts = {"below": found.below, "counts": found.counts.tolist(), "above": found.above}
+    counts: dict[str, Any] = {"below": found.below, "counts": found.counts.tolist(), "above": found.above}
+    if found.kind == BinKind.DELAY:
+        counts["modulo_ns"] = found.modulo_ns
     return {"origin": setting.origin, "width": 1 << setting.shift, "unit": found.unit} | counts
 
 

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from liteprobe.cores.formats import CHECKSUM_OCTETS, MAX_LENGTH, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
+from liteprobe.cores.formats import CHECKSUM_OCTETS, PAYLOAD_MIN, SIGNATURE, VLAN_TAG
 from liteprobe.host.base.defaults import (
     DESTINATION_IP,
     DESTINATION_IPV6,
@@ -463,7 +463,7 @@ class Headers:
 
     def _check_length(self, length: int) -> None:
         """Raise UsageError where a frame is too short for these headers, or too long for any."""
-        Whole(self.payload_offset, MAX_LENGTH, note=" octets without FCS").check(length, "length")
+        Whole(self.payload_offset, 2**14 - 1, note=" octets without FCS").check(length, "length")
 
     def _network(self, length: int) -> bytes:
         octets = length - self.transport_offset

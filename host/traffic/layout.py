@@ -157,6 +157,11 @@ def port_words(streams: Sequence[Stream], increment: int = NOMINAL, duration_ns:
     headers: list[int] = []
     dues = tuple(due_ticks(stream, timing(stream, increment, factor)) for stream in streams)
     ends, is_timed = _ends(streams, dues, duration_ns, increment)
+    if duration_ns is not None and not is_timed:
+        notes += (
+            "the duration is not kept to the tick: in it are more frames of a stream (2^32 - 1), or random intervals (2^26), than "
+            "the probe ends by itself, so this host stops the streams of this port some round trips after it",
+        )
     for stream, due, end in zip(streams, dues, ends, strict=True):
         cut = stream if end == stream.count or not end else replace(stream, count=end)
         schedule += stream_words(cut, due.times, bases)

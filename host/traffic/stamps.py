@@ -5,7 +5,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from liteprobe.cores.formats import STAMP_OFFSET
+from liteprobe.cores.formats import STAMP_OFFSET, stamp_range_ns
 from liteprobe.host.base.document import (
     ByShape,
     Key,
@@ -115,8 +115,7 @@ class Stamp:
     @property
     def range_ns(self) -> int | None:
         """Delays are known modulo this by it; None: it is longer than any run."""
-        bits = self.bits + NIBBLE * self.tick
-        return 1 << bits if bits < WIDTH_MAX - 1 else None
+        return stamp_range_ns(self.bits, self.tick)
 
     def offset(self, headers: Headers) -> int:
         """Return its first octet in frames with these headers; Raises UsageError where they don't have its place."""

@@ -186,7 +186,7 @@ def test_file_that_is_no_map_is_a_usage_error(link: NotingLink, tmp_path: Path, 
     path = tmp_path / "map.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(UsageError, match=r"map.*: give --map build/BOARD/csr\.json"):
+    with pytest.raises(UsageError, match=r"register map.*--map build/BOARD/csr\.json"):
         load_map(path)
 
 

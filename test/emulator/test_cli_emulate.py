@@ -70,7 +70,7 @@ def test_results_are_a_table_a_document_and_a_page(
     files = ("--json", str(tmp_path / "e.json"), "--report", str(tmp_path / "e.html"))
     code, out, err = run("emulate", document, *options, *files)
     assert (code, err) == (0, f"report: {tmp_path / 'e.html'}\n")
-    assert "0.200 s, stopped after its time. Clock free-running." in out
+    assert "0.200 s, stopped after its time by this host. Clock free-running." in out
     content = json.loads((tmp_path / "e.json").read_text())
     assert (content["format"], content["end"], content["notes"]) == ("liteprobe-emulation", "done", [])
     assert content["network"]["there"]["classes"] == [{"name": "voice", "match": "udp port 5060", "delay": "1ms"}]

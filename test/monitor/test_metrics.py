@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Metrics of a monitor, as two clients scrape them at once and an independent parser reads them; and counts that wrap."""
 
+import io
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,17 +14,21 @@ import pytest
 from numpy.typing import NDArray
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
 
-from liteprobe.cores.formats import BinKind
+from liteprobe.cores.formats import BinKind, StampPlace
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.ring import ChannelState
+from liteprobe.host.cli.commands.monitor import short_view, view
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement, bins_at
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
-from liteprobe.host.serve.poll import WRAP, Poller, Totals
+from liteprobe.host.serve.poll import WRAP, Poller, Totals, Worst, document
 from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.drivers.tools.refusals import refusal
+from liteprobe.sim.models.probe.meters import GeneratorProbe, MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 FIRST = 1_800_000_000_000_000_000
@@ -145,9 +150,10 @@ def test_two_clients_at_once_read_the_same_counters_that_never_fall(
 class BusyLink(FakeLink):
     """A link over which a frame comes to each port with every read; latches that go out together find none between."""
 
-    def write_scattered(self, words: Mapping[int, int]) -> None:
+    def write_scattered(self, words: Mapping[int, int]) -> bool:
         for address, word in words.items():
             self.model.write(address, word)
+        return True
 
     def read_scattered(self, addresses: Sequence[int]) -> Words:
         if isinstance(self.model, MonitorProbe):
@@ -165,6 +171,76 @@ def test_all_counts_of_a_look_are_of_one_instant(model: MonitorProbe, tmp_path: 
         for port in look.ports:
             totals = {kind.name: one.total for kind, one in port.histograms[0].items()}
             assert totals == {"LENGTH": port.counters["frames"], "ARRIVAL": port.counters["frames"] - 1, "DELAY": 0}
+
+
+class LosingLink(BusyLink):
+    """A busy link with frames between latches too, and the first batches of these out of order."""
+
+    lost = 2
+
+    def write_scattered(self, words: Mapping[int, int]) -> bool:
+        is_lost = self.lost > 0
+        self.lost -= is_lost
+        for address, word in list(words.items())[:: -1 if is_lost else 1]:
+            self.model.write(address, word)
+            self.read_scattered([])
+        return not is_lost
+
+
+def test_no_look_has_more_frames_measured_than_seen(model: MonitorProbe, tmp_path: Path) -> None:
+    link = LosingLink(model, tmp_path)
+    poller = Poller(Probe(link))
+    for _ in range(3):
+        look = poller.look()
+        for port, events in zip(look.ports, look.events, strict=True):
+            assert 0 < events["all_frames"] - port.counters["frames"] <= 4  # A frame with each latch.
+    link.lost = 1 << 16
+    assert "loses so many datagrams" in refusal(poller.look, error=ProbeError)
+
+
+def test_delays_of_short_stamps_say_modulo_what_they_are(served: tuple[Metrics, str], tmp_path: Path) -> None:
+    model = GeneratorProbe()
+    probe = Probe(FakeLink(model, tmp_path))
+    places = {
+        1: StampPlace(18, 2),
+        2: StampPlace(15, 3, 4, is_nibble=True),
+        3: StampPlace(40, 8),
+        4: StampPlace(40, 6, 4),
+    }
+    for port in range(2):
+        Monitor(probe, port).watch(3, places=places if port else {})
+        for number in range(50):  # 100 us by the first place read so.
+            model.arrive(port, MeasuredFrame(FIRST + number, 60, 0, True, 3 + number % 5, 0, FIRST + number - 34_464))
+    served[0].look = look = Poller(probe).look()
+    ranges = [None, 65_536, 1 << 36, None, None, None, None, None]
+    assert [one.delay_modulo_ns for one in look.ports[1].streams] == ranges
+    said = document(look)["ports"]
+    assert [one["delay_modulo_ns"] for one in said[1]["streams"]] == ranges
+    assert [one["delay"]["modulo_ns"] for one in said[1]["histograms"]] == [65_536, *ranges[1:]]
+    assert (
+        {one["delay_modulo_ns"] for one in said[0]["streams"]}
+        == {None}
+        == {said[0]["histograms"][0]["delay"]["modulo_ns"]}
+    )
+    found = families(scrape(served[1]))
+    for name in ("stream_delay_mean_seconds", "stream_delay_max_seconds", "stream_delay_std_seconds"):
+        marks = {
+            tuple(map(one.labels.get, ("port", "stream"))): one.labels.get("modulo")
+            for one in found[f"liteprobe_{name}"].samples
+        }
+        assert marks == {(p, s): None for p in "01" for s in "34567"} | {
+            ("1", "3"): "6.5536e-05",
+            ("1", "4"): "68.719476736",
+        }
+    assert {
+        one.labels.get("modulo") for one in found["liteprobe_delay_seconds"].samples if one.labels["port"] == "1"
+    } == {"6.5536e-05"}
+    screen = Console(width=160, file=io.StringIO())
+    with screen.capture() as shown:
+        screen.print(view(look), short_view(look, {}, Worst()))
+    text = shown.get()
+    assert "modulo" in text.split("port 1")[1] and "65,536" in text and "modulo" not in text.split("port 1")[0]
+    assert "34,464..34,464 ns modulo 65,536 ns" in text
 
 
 def test_bins_of_an_instant_have_as_many_values_and_never_fall() -> None:

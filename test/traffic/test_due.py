@@ -55,3 +55,4 @@ def test_streams_end_by_frames_where_a_duration_is_given() -> None:
     assert port_words(streams).ends == (None, 7, None)
     forever = port_words(streams, duration_ns=Fraction(10**15))
     assert (forever.ends, forever.mask, forever.is_timed) == ((None, 7, None), 0b111, False)
+    assert "not kept to the tick" in forever.notes[-1] and not words.notes

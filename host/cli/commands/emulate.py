@@ -53,7 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser, DEFAULT_PROBE)
     run = parser.add_argument_group("run")
     add(
-        run, "--duration TIME", duration_ns, "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)"
+        run,
+        "--duration TIME",
+        duration_ns,
+        "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
     )
     add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of sim://emulator 10ms)")
     add(run, "--detach", bool, "start it, and leave it running; liteprobe stop ends it")
@@ -223,7 +226,9 @@ def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.Rend
 def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     """Return what came of a network."""
     last = result.last
-    said = f"{columns.ended(f'{last.there.seconds:,.3f} s', result.end or 'running')}. Clock {result.clock_state}."
+    ended = columns.ended(f"{last.there.seconds:,.3f} s", result.end or "running")
+    by_host = " by this host" * (result.end == "done")
+    said = f"{ended}{by_host}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
     lines = map(rich.text.Text, [said, *result.notes])
     return rich.console.Group(*(_panel(way) for way in last.directions), *stations, *lines)

@@ -424,16 +424,21 @@ def _streams(streams: list[received.ReceivedStream]) -> rich.console.RenderableT
     name = poll.RECEIVED.of("stream_id")
     with_errors = any(stream.bit_errors is not None for stream in streams)
     counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
-    delays = poll.RECEIVED.of(poll.DELAYS)
+    delays = poll.delay_columns(streams)
     wide = tables.figures([*name, *counts, *delays], streams, text=0)
     compact = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
     lines = []
     for stream in streams:
         words = [f"{one.text(stream)} {one.head}" for one in counts if one.value(stream) is not None]
-        least, mean, most, std = (one.text(stream) for one in delays)
-        said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}"
+        least, mean, most, std = (one.text(stream) for one in delays[:4])
+        said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}{_modulo(stream.delay_modulo_ns)}"
         lines.append(rich.text.Text.assemble((f"{name[0].text(stream)}:", "bold"), said))
     return tables.Either(wide, tables.Either(compact, rich.console.Group(*lines)))
+
+
+def _modulo(modulo_ns: int | None) -> str:
+    """Return the mark of delays by short stamps."""
+    return "" if modulo_ns is None else f" modulo {modulo_ns:,} ns"
 
 
 def _histograms(found: list[monitor.Histogram], is_saturated: bool) -> list[rich.console.RenderableType]:
@@ -448,7 +453,8 @@ def _histograms(found: list[monitor.Histogram], is_saturated: bool) -> list[rich
         if histogram.below or histogram.above:
             outside += f": {100 * (histogram.below + histogram.above) / histogram.total:.1f} % outside"
         style = "yellow" if histogram.below or histogram.above else "dim"
-        name, low, high = monitor.NAMES[histogram.kind], f"{edges[0]:,.0f}", f"{edges[-1]:,.0f} {histogram.unit}"
+        name, low = monitor.NAMES[histogram.kind], f"{edges[0]:,.0f}"
+        high = f"{edges[-1]:,.0f} {histogram.unit}{_modulo(histogram.modulo_ns)}"
         counts = histogram.counts.tolist()
         wide = rich.text.Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
         pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
@@ -512,7 +518,9 @@ def _short_port(
         least, most = min(one.delay_min_ns for one in streams), max(one.delay_max_ns for one in streams)
         style = "red" if missing else "dim"
         yield rich.text.Text(
-            f"{len(streams)} streams, {missing:,} lost, delay {columns.shown(least)}..{columns.shown(most)} ns", style
+            f"{len(streams)} streams, {missing:,} lost, delay {columns.shown(least)}..{columns.shown(most)} ns"
+            f"{_modulo(received.modulo_of(streams))}",
+            style,
         )
     for found in port.histograms[0].values() if port.histograms else ():
         if found.total:
@@ -522,11 +530,12 @@ def _short_port(
 def _short_histogram(found: monitor.Histogram) -> rich.console.RenderableType:
     counts, edges = found.counts.tolist(), found.edges
     outside = 100 * (found.below + found.above) / found.total
-    low, high = f"{monitor.NAMES[found.kind]:<8}{edges[0]:,.0f} ", f" {edges[-1]:,.0f} {found.unit}"
+    modulo = _modulo(found.modulo_ns)
+    low, high = f"{monitor.NAMES[found.kind]:<8}{edges[0]:,.0f} ", f" {edges[-1]:,.0f} {found.unit}{modulo}"
     share = (f", {outside:.1f} % out" if outside else ", 0 out", "yellow" if outside else "dim")
     pairs = tables.bars([sum(counts[at : at + 2]) for at in range(0, len(counts), 2)])
     span = f"{edges[0]:,.0f}..{edges[-1]:,.0f}"
     return tables.Either(
         rich.text.Text.assemble(low, tables.bars(counts), high, share),
-        rich.console.Group(rich.text.Text.assemble(f"{monitor.NAMES[found.kind]} {span}", share), pairs),
+        rich.console.Group(rich.text.Text.assemble(f"{monitor.NAMES[found.kind]} {span}{modulo}", share), pairs),
     )

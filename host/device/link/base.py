@@ -58,10 +58,11 @@ class Link(ABC):
     def write(self, address: int, words: Sequence[int]) -> Words:
         """Write ``words`` from ``address`` upwards, once, and return what a read of them gives afterwards."""
 
-    def write_scattered(self, words: Mapping[int, int]) -> None:
-        """Write words by address, as close to one another as can be, in any order."""
+    def write_scattered(self, words: Mapping[int, int]) -> bool:
+        """Write words by address, as close together as can be; return whether each was done once, in this order."""
         for address, word in words.items():
             self.write(address, [word])
+        return True
 
     @abstractmethod
     def close(self) -> None:

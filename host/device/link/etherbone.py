@@ -196,11 +196,13 @@ class EtherboneLink(Link):
             requests.append(_Request(read_back, burst, (self.lease, self._next_order())))
         return self._exchange(requests)
 
-    def write_scattered(self, words: Mapping[int, int]) -> None:
-        """Write words by address, all of them under way at once."""
-        self._exchange(
-            [_Request([each], Write(each, [word]), (self.lease, self._next_order())) for each, word in words.items()]
-        )
+    def write_scattered(self, words: Mapping[int, int]) -> bool:
+        """Write words by address, all under way at once; return whether each was done once, in this order."""
+        requests = [
+            _Request([each], Write(each, [word]), (self.lease, self._next_order())) for each, word in words.items()
+        ]
+        self._exchange(requests)
+        return all(request.tries == 1 for request in requests)  # One that another overtook was sent again.
 
     def claim(self, address: int, word: int, lease: int) -> None:
         """Write a claim, which holds only while ``lease`` is the present one, and wait until it has arrived."""

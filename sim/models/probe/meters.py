@@ -88,6 +88,9 @@ class MonitorProbe(ModelProbe):
                 {kind: values[f"{key}_shift"] for kind, key in KINDS.items()},
             )
 
+    def _rx_latch(self, port: int) -> None:
+        self.values |= {f"port{port}_rx_{name}": self._live[port].get(name, 0) for name in EVENTS}
+
 
 class GeneratorProbe(MonitorProbe):
     """A probe of preset ``generator``: a train is measured by its meters; what a wire does to fills is what a test adds.
@@ -105,6 +108,3 @@ class GeneratorProbe(MonitorProbe):
     def _receive(self, port: int, frame: ModelFrame) -> None:
         of_probe = (True, frame.stream_id, frame.sequence, frame.stamp, True, self.bit_errors)
         self.arrive(port, MeasuredFrame(self.now(), frame.length, int(frame.flags), *of_probe))
-
-    def _rx_latch(self, port: int) -> None:
-        self.values |= {f"port{port}_rx_{name}": self._live[port].get(name, 0) for name in EVENTS}

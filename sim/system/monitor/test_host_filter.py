@@ -28,9 +28,9 @@ def command(build: Path, folder: Path, *options: str) -> list[str]:
     return [str(signals.PROGRAM), *asked, "--snap", str(SNAP), "--duration", "3ms", *options]
 
 
-def captured(path: Path) -> list[tuple[int, bytes]]:
+def captured(path: Path) -> list[tuple[int, bytes, str]]:
     with RawPcapNgReader(str(path)) as reader:
-        return [(meta.tshigh << 32 | meta.tslow, octets) for octets, meta in reader]
+        return [(meta.tshigh << 32 | meta.tslow, octets, meta.ifname.decode()) for octets, meta in reader]
 
 
 @pytest.mark.parametrize("trigger", [[], ["--trigger", "greater 1000", "--host-trigger", "--before", "0us"]])
@@ -41,10 +41,17 @@ def test_libpcap_filters_what_the_ports_saw(monitor_build: Path, tmp_path: Path,
     found, counts = captured(tmp_path / "c.pcapng"), json.loads((tmp_path / "c.json").read_text())
     pins = [truth.read_pcap(tmp_path / f"pins.port{port}.in.pcap") for port in range(PORTS)]
     came = sorted(pair for stamps, contents in pins for pair in zip(stamps.tolist(), contents, strict=True))
-    matching = [(stamp, octets[:SNAP]) for stamp, octets in came if int.from_bytes(octets[38:40]) >= LEAST]
-    # It begins and ends somewhere among the frames that go on and on.
-    first = next(number for number, (stamp, _) in enumerate(matching) if stamp >= found[0][0])
-    assert found == matching[first : first + len(found)]
+    assert [stamp for stamp, _, _ in found] == sorted(stamp for stamp, _, _ in found)
+    for port, (stamps, contents) in enumerate(pins):
+        matching = [
+            (stamp, octets[:SNAP])
+            for stamp, octets in zip(stamps.tolist(), contents, strict=True)
+            if int.from_bytes(octets[38:40]) >= LEAST
+        ]
+        mine = [(stamp, octets) for stamp, octets, name in found if name == f"port{port}"]
+        # It begins and ends somewhere among the frames that go on and on; ports are let go one after the other.
+        first = next(number for number, (stamp, _) in enumerate(matching) if stamp >= mine[0][0])
+        assert mine == matching[first : first + len(mine)]
     assert len(found) > 100 and not any(counts["dropped"].values())
     if trigger:  # --before 0us: what fires is the first.
         assert max(len(octets) for stamp, octets in came if stamp == found[0][0]) >= 1000

@@ -136,6 +136,9 @@ class NoSettings(CaptureSettings):
     def write(self, registers, ports):
         """Tell the probe nothing."""
 
+    def begin(self, registers, ports):
+        """Tell the probe nothing."""
+
 
 def captured(host, path, channels, length, count, mask):
     """Capture the frames of both lines as `liteprobe capture --via dma` does; return counters and blocks of each channel."""
