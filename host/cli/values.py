@@ -9,7 +9,6 @@ from pathlib import Path
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.units import EXPONENT, PREFIXES, TIMES, Factors, split
 
-
 LONG_TIMES = {"min": 60 * TIMES["s"], "h": 3600 * TIMES["s"]}  # Of what lasts, and not of what is on a line.
 
 

@@ -259,7 +259,10 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--margin-ppm", "-2000000"), "times can't be stretched by"),
         (("A", "--speed", "1e30", "--check"), "times can't be stretched by 1e-30: give 1e-9 to 1e6 in all"),
         (("A", "--speed", "1e-7", "--check"), "times can't be stretched by 1e+07: give 1e-9 to 1e6 in all"),
-        (("A", "--rate", "0.0001", "--check"), "a rate of 0.0001 b/s is out of range: give 1 to 1e9, or have it back to back"),
+        (
+            ("A", "--rate", "0.0001", "--check"),
+            "a rate of 0.0001 b/s is out of range: give 1 to 1e9, or have it back to back",
+        ),
         (("A", "--stamp-tick", "3", "--check"), "--stamp-tick 3 is of no stamp: give --stamp, too"),
     ],
 )

@@ -380,7 +380,7 @@ def test_what_changes_nothing_at_a_rate_is_said(tmp_path: Path, change: Callable
     trace = Trace.from_pcap(path, sort=True).limited(1)
     assert trace.summary().notes == ("1 gaps are shortened to 1 s, by 8 s in all",)
     assert change(trace).summary().notes == (
-        "--sort and --max-gap change nothing: at a rate, and back to back, frames go as they stand in the file",
+        "without effect: --sort and --max-gap; at a rate, and back to back, frames go as they stand in the file",
     )
 
 

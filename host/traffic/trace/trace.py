@@ -549,7 +549,7 @@ class Trace:
         counts = {**self.source.counts, "shortened": gaps.shortened}
         asked = {"--sort": self.is_sorted, "--max-gap": self.max_gap_s is not None}
         idle = [name for name, is_asked in asked.items() if is_asked and self._is_paced]
-        said = f"{' and '.join(idle)} change nothing: at a rate, and back to back, frames go as they stand in the file"
+        said = f"without effect: {' and '.join(idle)}; at a rate, and back to back, frames go as they stand in the file"
         notes = (*self.source.notes, *gaps.notes, *([said] if idle else []))
         return replace(found, notes=notes, counts=counts)
 
