@@ -81,7 +81,7 @@ def plain_file(path: Path, name: str) -> PlainFile:
                 return _copied(file, name)
             start = file.read(MAGIC_MOST)
             file.seek(0)
-            return _copied(file, name) if _packing(start) else PlainFile(path)
+            return _copied(file, name) if _packing(start) or start.startswith(*SKIPPED) else PlainFile(path)
     except OSError as error:
         raise UsageError(f"can't read {name} ({error.strerror}): give a file that you may read") from None
 
@@ -117,11 +117,22 @@ def _copied(file: Any, name: str) -> PlainFile:
     return PlainFile(Path(made), True, broken)
 
 
+def _read(file: BinaryIO, count: int) -> bytes:
+    """Return so many octets; fewer at the end."""
+    data = b""
+    while len(data) < count and (more := file.read(count - len(data))):
+        data += more
+    return data
+
+
 def _unpacked(file: BinaryIO) -> Iterator[bytes | str]:
     """Yield what is in a file, unpacked; a text: why it ends before its end."""
-    data = file.read(MAGIC_MOST)
-    while len(data) < MAGIC_MOST and (more := file.read(MAGIC_MOST - len(data))):
-        data += more
+    data = _read(file, MAGIC_MOST)
+    while data.startswith(*SKIPPED):  # Before the first member that has something in it: pzstd writes so.
+        left = int.from_bytes((data + _read(file, 8 - MAGIC_MOST))[4:8], "little")
+        while left > 0 and (more := file.read(min(left, PIECE))):
+            left -= len(more)
+        data = _read(file, MAGIC_MOST)
     packing = _packing(data)
     if packing is None:
         yield data

@@ -198,7 +198,10 @@ USAGE = [
     (("train", "--fill", "prsb"), "there is no --fill 'prsb': did you mean prbs?"),
     (("train", "60"), "'60' is one argument too many"),
     (("train", "--waiting-time", "0"), "0 leaves no time: give one above 0, like 1ms"),
-    (("send", "--length", "64", "--duration", "2h"), "'2h' is not a time: write it like 10s, 100ms, or 10 for seconds"),
+    (
+        ("send", "--length", "64", "--duration", "2d"),
+        "'2d' is not a time: write it like 10s, 100ms, 2h, or 10 for seconds",
+    ),
     (("clock", "stauts"), "there is no action 'stauts': did you mean status?"),
     (("trian",), "there is no command 'trian': did you mean train?"),
     (("calibrate", "--length", "60"), "two lengths"),

@@ -236,7 +236,7 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "A", "--ports", "1,1"), "2 files can't be sent from ports 1,1: give as many ports as files, each once"),
         (("A", "--loop", "-1"), "--loop -1 is out of range: give 1 or more, or 0 for until Ctrl-C"),
         (("A", "--speed", "0"), "--speed 0 is out of range: give more than 0, like 2 for twice as fast"),
-        (("A", "--rate", "2G"), "give up to 1e9, or have it back to back (--top)"),
+        (("A", "--rate", "2G"), "give 1 to 1e9, or have it back to back (--top)"),
         (("A", "--speed", "2", "--top"), "not allowed with argument"),
         (("A", "--snap", "9001"), "snap length 9001 is out of range: give 0 to 9000"),
         (("A", "--stamp", "octet"), "'octet' is not a place of a stamp: write it like octet:42 or ipv4.identification"),
@@ -252,9 +252,18 @@ def test_a_narrow_terminal_shows_two_tables(
             ("A", "--max-gap", "7200000"),
             "a gap of 7200000 s at most is out of range: give more than 0, up to 3600000 s",
         ),
+        (("A", "--max-gap", "2000h"), "a gap of 7200000 s at most is out of range"),
+        (("A", "--max-gap", "120000min"), "a gap of 7200000 s at most is out of range"),
         (("A", "--capture", "A"), "what is replayed and --capture are the same file"),
         (("A", "A", "--ports", "0,1", "--json", "A"), "what is replayed and --json are the same file"),
         (("A", "--margin-ppm", "-2000000"), "times can't be stretched by"),
+        (("A", "--speed", "1e30", "--check"), "times can't be stretched by 1e-30: give 1e-9 to 1e6 in all"),
+        (("A", "--speed", "1e-7", "--check"), "times can't be stretched by 1e+07: give 1e-9 to 1e6 in all"),
+        (
+            ("A", "--rate", "0.0001", "--check"),
+            "a rate of 0.0001 b/s is out of range: give 1 to 1e9, or have it back to back",
+        ),
+        (("A", "--stamp-tick", "3", "--check"), "--stamp-tick 3 is of no stamp: give --stamp, too"),
     ],
 )
 def test_what_can_not_be_is_refused(

@@ -157,6 +157,8 @@ def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
         trace = trace.limited(units.exact(args.max_gap) / 10**9)
     if args.margin_ppm:
         trace = trace.with_margin(args.margin_ppm)
+    if args.stamp_tick and not args.stamp:
+        raise UsageError(f"--stamp-tick {args.stamp_tick} is of no stamp: give --stamp, too, or leave it out")
     if args.stamp:
         place, octet, width = args.stamp
         trace = trace.stamped(stamps.Stamp(place, octet, width, args.stamp_tick))

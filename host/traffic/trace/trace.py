@@ -65,6 +65,7 @@ def _product(times: Index, over: int, under: int) -> tuple[Index, Index]:
     return whole * over + near + carry, left - carry * under
 
 
+FACTOR_LEAST, FACTOR_MOST = Fraction(1, 10**9), 10**6  # Of what ``fitting`` has: beyond, times end at 0 or overflow.
 SORTED_FRAMES = 4096  # A frame may be so many places from where it belongs.
 GAP_MOST_S = 3600  # Longer ones are a mistake more often than not: who wants them says so.
 GAP_RANGE_S = 3_600_000  # Of what can be asked for.
@@ -431,6 +432,8 @@ class Trace:
         """Return it with all times ``factor`` (above 0) as long: 2 is half the speed."""
         if exact(factor) <= 0:
             raise UsageError(f"times can't be stretched by {factor}: give more than 0")
+        if not FACTOR_LEAST <= self.factor * exact(factor) <= FACTOR_MOST:
+            raise UsageError(f"times can't be stretched by {float(factor):g}: give 1e-9 to 1e6 in all")
         return replace(self, factor=self.factor * exact(factor))
 
     def with_margin(self, ppm: Number) -> "Trace":
@@ -439,9 +442,9 @@ class Trace:
 
     def at_rate(self, rate_bps: Number) -> "Trace":
         """Return it at a constant rate on the wire (b/s, frame + 24 octets), whatever its times were."""
-        if not 0 < exact(rate_bps) <= LINE_RATE_BPS:
+        if not 1 <= exact(rate_bps) <= LINE_RATE_BPS:
             raise UsageError(
-                f"a rate of {rate_bps} b/s is out of range: give up to 1e9, or have it back to back (--top)"
+                f"a rate of {rate_bps} b/s is out of range: give 1 to 1e9, or have it back to back (--top)"
             )
         return replace(self, rate_bps=rate_bps, is_top=False)
 
@@ -544,7 +547,11 @@ class Trace:
         gaps = self.gaps()
         found = summarize(once.due(increment, gaps), self.stamp)
         counts = {**self.source.counts, "shortened": gaps.shortened}
-        return replace(found, notes=(*self.source.notes, *gaps.notes), counts=counts)
+        asked = {"--sort": self.is_sorted, "--max-gap": self.max_gap_s is not None}
+        idle = [name for name, is_asked in asked.items() if is_asked and self._is_paced]
+        said = f"without effect: {' and '.join(idle)}; at a rate, and back to back, frames go as they stand in the file"
+        notes = (*self.source.notes, *gaps.notes, *([said] if idle else []))
+        return replace(found, notes=notes, counts=counts)
 
     def gaps(self) -> Gaps:
         """Return what limits the times between its frames."""
