@@ -102,7 +102,8 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
         counts = [*first, *PORTS.of("late"), EXPECTED_LATE, *PORTS.of("underruns first_underrun")]
     else:
         counts = [*first, *OF_SETS.values(), *PORTS.of("late underruns first_underrun")]
-    delays = in_unit(DELAYS.of("least mean p50 p99 p99_9 most"), "ns", 1.0, 0)
+    is_short = any(one.known_delays and one.known_delays.modulo_ns for one in result.ports)
+    delays = in_unit(DELAYS.of("least mean p50 p99 p99_9 most" + " modulo" * is_short), "ns", 1.0, 0)
     others = [*STREAM.of("rate_bps share resent"), *delays]
     wide = tables.figures([*port, *counts, *others], result.ports)
     two = [tables.figures([*port, *part], result.ports, is_tight=True) for part in (counts, others)]

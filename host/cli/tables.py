@@ -220,6 +220,10 @@ def trains(rows: Sequence[Row]) -> None:
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."
     )
+    out.print(
+        "+-95 %: the longer side; it holds what rare trains that have not come yet could change, so more trains make it "
+        "closer."
+    )
     out.print(_trust(rows))
     _remarks(rows)
 

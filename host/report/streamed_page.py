@@ -83,5 +83,6 @@ def _delays(result: StreamedResult[FiguresT]) -> list[Block]:
     if not rows:
         return []
     trust = f"The clock was {result.clock_state}; {delay_words(result.uncertainty_ns)}."
-    shown = [*PORTS.of("port"), *CAPTURED.values(), *DELAYS.of(DELAY)]
+    is_short = any(one.delays and one.delays.modulo_ns for one in rows)
+    shown = [*PORTS.of("port"), *CAPTURED.values(), *DELAYS.of(DELAY + " modulo" * is_short)]
     return [heading("Delay, ns"), *said_of([trust]), listed(shown, rows)]

@@ -37,7 +37,7 @@ from liteprobe.host.replay.dma import DmaTarget, PortAddresses
 from liteprobe.host.replay.slots import ReplaySession, WordSource
 from liteprobe.host.replay.streamer import Streamer, StreamState, Target
 from liteprobe.host.replay.udp import Pace, UdpTarget
-from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, PortRun, RunDevice, is_shared
+from liteprobe.host.run.engine import IN_BAND_PORT, PortEnd, PortRun, RunDevice, is_shared, noted
 from liteprobe.host.run.figures import RESULTS
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import delays_ns, has_octets
@@ -75,6 +75,7 @@ class Delays:
     frames: int  # That have one.
     without: int  # Frames that came to the port without a stamp.
     values: NDArray[np.int64]  # Shape (frames,). In the order in which they came; the first 20 million.
+    modulo_ns: int | None = None  # They are known modulo this alone, the range of their stamp; None: they are known.
 
     @cached_property
     def figures(self) -> dict[str, float | None]:
@@ -106,7 +107,7 @@ class Delays:
 
     def document(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
-        return {"frames": self.frames, "without": self.without, **self.figures}
+        return {"frames": self.frames, "without": self.without, **self.figures, "modulo": self.modulo_ns}
 
 
 @dataclass(frozen=True)
@@ -160,10 +161,13 @@ class PortFigures(ABC):
         """Return what the reader of the figures must know, a sentence each."""
 
     def without_stamp(self) -> list[str]:
-        """Return what is to be said of captured frames that have no delay."""
-        if not self.delays or not self.delays.without:
-            return []
-        return [f"{self.delays.without} frames came to port {self.receive} without a stamp"]
+        """Return what is to be said of captured frames that have no delay, or one that isn't known but modulo something."""
+        without, modulo_ns = (self.delays.without, self.delays.modulo_ns or 0) if self.delays else (0, 0)
+        said = {
+            f"{without} frames came to port {self.receive} without a stamp": without,
+            f"delays are modulo {modulo_ns:,} ns, the range of the stamp: give one of more bits, or of a slower tick": modulo_ns,
+        }
+        return noted(said)
 
     def row(self) -> dict[str, Any]:
         """Return the figures as what JSON can hold."""
@@ -193,7 +197,7 @@ STREAM = Columns(
     Column("rate_bps", "Mb/s", "Mb/s", 3, MEGA),
     Column("share", "of line", of=lambda one: one.rate_bps and f"{100 * one.rate_bps / LINE_RATE_BPS:.2f} %"),
 )
-DELAYS = delays(lambda one: one.known_delays and {**one.known_delays.figures, "std": None})
+DELAYS = delays(lambda one: one.known_delays and {**one.known_delays.document(), "std": None}, modulo=True)
 CAPTURED = Columns(
     Column("with_delay", "", "Frames", of=lambda one: one.delays.frames),
     Column("without", "", "Without\nstamp", of=lambda one: one.delays.without),
@@ -304,13 +308,14 @@ class DelaySink:
                 self._found[port].append(found[: DELAYS_MOST - self._frames[port]])
             self._frames[port] += len(found)
 
-    def delays(self, port: int) -> Delays | None:
-        """Return the delays of the frames that came to a port; None: none has stamps there."""
+    def delays(self, port: int, age_ns: int) -> Delays | None:
+        """Return the delays of the frames that came to a port, none older than ``age_ns``; None: none has stamps there."""
         if port not in self._stamps:
             return None
-        parts = self._found[port]
+        parts, range_ns = self._found[port], self._stamps[port].range_ns
+        values = np.concatenate(parts) if parts else np.empty(0, np.int64)
         return Delays(
-            self._frames[port], self._without[port], np.concatenate(parts) if parts else np.empty(0, np.int64)
+            self._frames[port], self._without[port], values, range_ns if range_ns and age_ns >= range_ns else None
         )
 
     # # #
@@ -477,7 +482,9 @@ class StreamedRun(PortRun, Generic[FiguresT]):
 
     def figures_of(self, job: StreamedPort[FiguresT]) -> FiguresT:
         """Return what a port sent."""
-        return job.figures(self._delays.delays(job.receive) if self._options.capture else None)
+        if not self._options.capture:
+            return job.figures(None)
+        return job.figures(self._delays.delays(job.receive, self._probe.timebase.now_ns - self._began_ns))
 
     # Begin ----------------------------------------------------------------------------------------
 
@@ -582,8 +589,8 @@ class StreamedRun(PortRun, Generic[FiguresT]):
         """Keep how far a port and its stream are."""
         assert self._streamer
         number = job.port.number
+        job.sent = self._streamer.state(number)  # First: what came too late is counted before it leaves.
         job.state, job.frames, is_up = job.port.transmit.look()
-        job.sent = self._streamer.state(number)
         if not is_up and job.state != TransmitState.IDLE:
             self.lose_link(f"port {number}", f"{job.frames} frames had been sent")
 

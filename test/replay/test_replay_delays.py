@@ -188,9 +188,12 @@ def test_delays_are_those_of_the_stamps_in_captured_frames(stamp: Stamp) -> None
     sink, decoder = DelaySink({1: stamp}), BlockDecoder()
     for blocks in np.array_split(blocks_of(frames), 7):
         sink.write(decoder.decode(blocks))
-    found = sink.delays(1)
-    assert found and sink.delays(0) is None
-    assert found.values.tolist() == wanted
+    found = sink.delays(1, 0)
+    assert found and sink.delays(0, 0) is None
+    assert found.values.tolist() == wanted and found.modulo_ns is None
+    for age_ns, modulo_ns in [((stamp.range_ns or 0) - 1, None), (1 << 63, stamp.range_ns)]:
+        older = sink.delays(1, age_ns)
+        assert older and older.modulo_ns == older.document()["modulo"] == modulo_ns
     assert (found.frames, found.without) == (len(wanted), without)
     assert (found.least_ns, found.most_ns) == (min(wanted), max(wanted))
     assert found.percentiles()[0] == sorted(wanted)[(len(wanted) + 1) // 2 - 1]

@@ -156,7 +156,7 @@ def test_delays_are_those_of_frames_that_have_the_signature() -> None:
     cut = Captured(now + 10**6, frames[0].octets, 0, snap=at + 3)
     sink = DelaySink({0: stamp}, {0: at})
     sink.write(BlockDecoder().decode(blocks_of([*frames, cut])))
-    found = sink.delays(0)
+    found = sink.delays(0, 0)
     own = [number for number in range(50) if number % 7]
     assert found and found.values.tolist() == [700 + number for number in own if number % 5 != 4]
     assert found.without == len([number for number in own if number % 5 == 4]) + 1
