@@ -223,7 +223,7 @@ def pair_capacity(
     """
     pairs = _pairs(sequences, count, tx_ns, rx_ns)
     if not len(pairs.first):
-        return Capacity(None, None, None, 0, 0, "no two frames that follow each other arrived")
+        return Capacity(None, None, None, 0, 0, "no two frames that follow each other are in the records")
     spread = pairs.dispersion_ns[pairs.is_near]
     near, dispersion = int(pairs.is_near.sum()), float(spread.mean())
     if dispersion <= TICK_NS:

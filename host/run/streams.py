@@ -1077,8 +1077,8 @@ def _row_notes(rows: Sequence[StreamFigures], is_given_range: bool) -> list[str]
             "it is not measured: the port that it comes to can't tell it from other streams without a probe header": (
                 one.received is None and not one.stream.probe and one.stream.used_stamp is not None
             ),
-            f"none of its {one.sent} frames came to port {one.receive} whole: check what is on the way, or name the port that "
-            "it leads to (receive)": one.sent and one.received == 0,
+            f"none of its {one.sent} frames came to port {one.receive} whole and in time: check what is on the way, give a "
+            "longer waiting time, or name the port that it leads to (receive)": one.sent and one.received == 0,
         }
         found += [f"{name}: {note}" for note in noted(said)]
     return found

@@ -301,7 +301,7 @@ def test_trains_that_wait_for_one_another_need_a_gap():
         # One frame of other traffic between the first two, and none between the others.
         ([[0, *[SLOT_NS] * 9]] * 3, "came too soon for them"),
         ([[0, SLOT_NS]] * 20, "shorter frames may have come between all pairs"),
-        ([[0]] * 3, "no two frames that follow each other"),
+        ([[0]] * 3, "no two frames that follow each other are in the records"),
     ],
 )
 def test_nothing_is_claimed_where_pairs_may_have_been_queued(waits, reason):

@@ -283,8 +283,8 @@ def test_a_stream_of_which_nothing_came_is_said(make: MakeProbe) -> None:
     result = probe.send([FIXED, MIXED]).result()
     assert [(row.received, row.lost) for row in result.rows] == [(0, 40), (200, 0)]
     assert result.notes == (
-        "stream 'fixed': none of its 40 frames came to port 1 whole: check what is on the way, or name the port that it leads "
-        "to (receive)",
+        "stream 'fixed': none of its 40 frames came to port 1 whole and in time: check what is on the way, give a longer "
+        "waiting time, or name the port that it leads to (receive)",
     )
 
 
