@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ QUIET_S = 0.01  # Without a block of any channel: nothing comes any more that be
 #: Called with the frames written so far, and with a line that a person should see.
 Progress = Callable[[int], None]
 Remark = Callable[[str], None]
+T = TypeVar("T")
 
 
 class CaptureCompanion(Protocol):
@@ -203,7 +204,9 @@ def _run(
         written = Output(Path(request.write))
         files.append(OutputFile(written.name, written.close, lambda: written.parts))
         stack.callback(files[-1].close)
-        pcapng = PcapngWriter(written, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        pcapng = files[-1].attempt(
+            lambda: PcapngWriter(written, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        )
         files[-1].sink = pcapng
     if request.headers:
         with extras.named():
@@ -217,7 +220,7 @@ def _run(
         files.append(OutputFile(blocks.name, blocks.close, blocks=blocks))
         stack.callback(files[-1].close)
     choice = Selection(setup.passes, trigger, request.count)
-    sinks = [*(setup.companion.sinks if setup.companion else ()), *(one for one in files if one.sink)]
+    sinks = [*(setup.companion.sinks if setup.companion else ()), *(one for one in files if one.blocks is None)]
     capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
     try:
         signal = _loop(request.duration_s, setup, capture, files)
@@ -270,22 +273,22 @@ class OutputFile:
 
     def write(self, batch: Batch) -> None:
         """Take records."""
-        sink = self.sink
-        assert sink
         frames, headers = np.count_nonzero(~batch.is_gap), np.count_nonzero(batch.has_header)
         self._came += int(headers if self._of_headers else frames)
         self.without_header += int(frames - headers)
-        self.attempt(lambda: sink.write(batch))
+        if sink := self.sink:
+            self.attempt(lambda: sink.write(batch))
 
-    def attempt(self, act: Callable[[], object]) -> None:
-        """Have something written, unless the file has ended; where that fails it ends now."""
+    def attempt(self, act: Callable[[], T]) -> T | None:
+        """Have something written, and return what that gives, unless the file has ended; where it fails it ends now: None."""
         if self.error:
-            return
+            return None
         try:
-            act()
+            return act()
         except (ProbeError, OSError) as error:
             self.error = words_of(error) if isinstance(error, OSError) else str(error)
             self.close()
+            return None
 
     def close(self) -> None:
         """Close it; closing twice is harmless."""

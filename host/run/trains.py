@@ -335,7 +335,8 @@ class TrainRun(PortRun):
             raise ProbeError(
                 f"nothing {what}: {job.sent} frames left port {here.port.number}, none reached port "
                 f"{there.port.number} whole ({counters['fcs_errors']} with a bad FCS, {counters['foreign_streams']} "
-                f"of other streams): check the cable and what is on the way, or name the port it leads to (--receive)"
+                "of other streams): check the cable and what is on the way, name the port it leads to (--receive), or "
+                "wait longer (--waiting-time)"
             )
 
 

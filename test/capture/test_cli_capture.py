@@ -54,6 +54,18 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_disk_that_is_full_from_the_start_keeps_no_other_output_from_being_written(
+    run: Run, recording: Path, tmp_path: Path
+) -> None:
+    headers, counts = tmp_path / "h.parquet", tmp_path / "z.json"
+    files = ["-w", "/dev/full", "--headers", str(headers), "--json", str(counts)]
+    code, _, said = run("capture", "--read", str(recording), *files)
+    frames = len(stacks.stacks())
+    assert code == 1 and "the disk is full: /dev/full holds nothing; make room" in said
+    assert pq.read_metadata(headers).num_rows == frames
+    assert json.loads(counts.read_text())["unwritten"] == {"/dev/full": frames}
+
+
 def stamps(path: Path) -> list[int]:
     with RawPcapNgReader(str(path)) as reader:
         return [meta.tshigh << 32 | meta.tslow for _, meta in reader]

@@ -76,9 +76,9 @@ class Output:
         if error.errno not in FULL:
             with named(Path(self.name)):
                 raise error
+        held = f"holds what came before, {self.octets} octets, whole and readable" if self.octets else "holds nothing"
         raise ProbeError(
-            f"the disk is full: {self.name} holds what came before, {self.octets} octets, whole and readable; make room, "
-            "or keep less (--snap, --filter, --sample)"
+            f"the disk is full: {self.name} {held}; make room, or keep less (--snap, --filter, --sample)"
         ) from None
 
     def _count(self, done: int, parts: NDArray[np.int64] | None) -> int:
