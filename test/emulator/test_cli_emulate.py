@@ -192,7 +192,7 @@ def test_a_signal_stops_it_and_shows_what_came(
         (["--netem-back", "loss 1%", "--preset", "dsl"], "--netem-back goes with --from-netem"),
         (["--expected", "50M", "--preset", "dsl"], "--expected goes with --from-netem"),
         (["--from-netem", "slot 1ms"], "netem's 'slot' can't be done"),
-        (["--preset", "dsl", "--duration", "10min"], "'10min' is not a time: write it like 10s"),
+        (["--preset", "dsl", "--duration", "10d"], "'10d' is not a time: write it like 10s"),
         (["--preset", "dsl", "--duration", "1e99s"], "up to 26 days: give --duration less"),
         (["--preset", "dsl", "--detach", "--duration", "1s"], "--detach leaves at once"),
         (["--attach", "--check"], "--attach has no network to show"),
