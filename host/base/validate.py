@@ -422,8 +422,19 @@ def _mapping(value: Any, key: Taken, kind: Taken) -> Any:
 def _iterable(value: Any, kind: Taken) -> Any:
     _held(value, isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping))
     _held(value, getattr(value, "ndim", 1) > 0)
-    found = (_inner(kind, one, f"[{place}]") for place, one in enumerate(value))
-    return found if isinstance(value, collections.abc.Iterator) else list(found)
+    if isinstance(value, collections.abc.Iterator):
+        return _checked_later(value, kind)
+    return [_inner(kind, one, f"[{place}]") for place, one in enumerate(value)]
+
+
+def _checked_later(values: Iterable[Any], kind: Taken) -> Iterable[Any]:
+    """Yield what an iterator gives: each is checked when it is asked for, long after the call."""
+    for place, one in enumerate(values):
+        try:
+            taken = kind.take(one)
+        except _No as no:
+            raise refuse(f"item {place}", one, str(no).rpartition("\0")[2] or kind.what) from None
+        yield taken
 
 
 def _object(cls: type) -> Taken:

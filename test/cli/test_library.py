@@ -9,7 +9,7 @@ import pkgutil
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -638,3 +638,15 @@ def test_every_argument_of_what_the_library_offers_is_checked_or_excluded() -> N
         kinds = validate.kinds_of(validate.PUBLIC[name].__wrapped__)  # type: ignore[attr-defined]
         named = set(inspect.signature(validate.PUBLIC[name]).parameters) - {"self", "cls"}
         assert kinds.keys() | {"settings"} >= named, name
+
+
+def test_what_an_iterator_gives_is_checked_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "PUBLIC", {})
+
+    @validate.validated
+    def doubled(values: Iterable[int]) -> list[int]:
+        return [2 * value for value in values]
+
+    assert doubled(iter(["3", 4])) == [6, 8]
+    with pytest.raises(ProbeError, match=r"item 1 is None \(NoneType\): give a whole number"):
+        doubled(iter([1, None]))  # type: ignore[list-item]
