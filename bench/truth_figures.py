@@ -30,7 +30,7 @@ SECOND_NS = (3, 9)
 
 
 def drawn(seed: int, longest: int, count: int, total: float) -> list[Stream]:
-    """Return streams of one port, with no stamps but those of probe headers: others of several streams can't be told apart."""
+    """Return streams of one port. Stamps are those of probe headers alone: a port reads others at one place for all streams."""
     return [replace(stream, stamp=None) for stream in StreamMaker(seed, longest).streams(count, total)]
 
 

@@ -42,10 +42,8 @@ def mechanism_at(host: str, port: int) -> str | None:
 FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
 POLL_MOST_S = 10**6  # More milliseconds than ZeroMQ can count, nearly.
 PUSHES_KEPT = 100_000  # Not yet taken by the script.
-HEARTBEAT_MS, SILENCE_MS = (
-    1000,
-    3000,
-)  # Of a connection for values: asked so often; without an answer for so long it is lost.
+HEARTBEAT_MS = 1000  # From one question to the next whether a connection for values is there.
+SILENCE_MS = 3000  # Without an answer for so long it is lost.
 
 
 class AgentUnreachableError(ProbeError):
@@ -77,9 +75,8 @@ class Connection:
         self._failures = 0
         self._values: zmq.Socket[bytes] | None = None
         self._values_port = 0
-        self.lost_s: float | None = (
-            None  # When (monotonic) the connection for values was found to be lost; None: it is not.
-        )
+        #: When (monotonic) the connection for values was found to be lost; None: it is not.
+        self.lost_s: float | None = None
         self._socket.connect(address)
 
     def ask(self, request: AgentRequest, limit_s: float) -> AgentAnswer:

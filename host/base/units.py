@@ -13,6 +13,11 @@ Number = int | float | Fraction
 Factors = Mapping[str, int | Fraction]
 
 TIMES: Factors = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}  # In ns.
+DURATIONS: Factors = {
+    **TIMES,
+    "min": 60 * TIMES["s"],
+    "h": 3600 * TIMES["s"],
+}  # Of what lasts, and not of what is on a line.
 PREFIXES: Factors = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()}  # In b/s.
 PER_CENT: Factors = {"%": Fraction(1, 100)}
@@ -39,7 +44,7 @@ def exact(number: Number) -> Fraction:
 
 def split(text: str, factors: Factors, number: str = DECIMAL) -> tuple[str, int | Fraction] | None:
     """Return the digits of a number and the size of its unit; None where ``text`` is not one with one of these units."""
-    match = re.fullmatch(rf"({number})\s*([A-Za-z%]*)", text)
+    match = re.fullmatch(rf"({number})\s*([A-Za-z/%]*)", text)
     return (match[1], factors[match[2]]) if match and match[2] in factors else None
 
 
@@ -47,8 +52,8 @@ def quantity(text: str, factors: Factors) -> Fraction | None:
     """Return a number with one of these units, 0x hexadecimal or below 0, too; None where ``text`` is none."""
     if found := re.fullmatch(r"(-?)(0x[0-9a-fA-F]{1,32})", text):
         return Fraction(int(found[1] + found[2], 16))
-    match = re.fullmatch(rf"(-?{EXPONENT})\s*([A-Za-z/%]*)", text)
-    return Fraction(match[1]) * factors[match[2]] if match and match[2] in factors else None
+    parts = split(text, factors, f"-?{EXPONENT}")
+    return Fraction(parts[0]) * parts[1] if parts else None
 
 
 def with_unit(number: Number, factors: Factors, digits: int = DIGITS, is_whole: bool = False) -> str:

@@ -7,9 +7,7 @@ import os
 from pathlib import Path
 
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.base.units import EXPONENT, PREFIXES, TIMES, Factors, split
-
-LONG_TIMES = {"min": 60 * TIMES["s"], "h": 3600 * TIMES["s"]}  # Of what lasts, and not of what is on a line.
+from liteprobe.host.base.units import DURATIONS, EXPONENT, PREFIXES, TIMES, Factors, split
 
 
 def _with_unit(text: str, units: Factors, what: str, example: str) -> float:
@@ -39,7 +37,7 @@ def duration_ns(text: str) -> float:
 
 def span_ns(text: str) -> float:
     """Return how long something lasts (ns), 0 or more, from text like ``10s``; a number alone is seconds."""
-    return _with_unit(text, {**TIMES, **LONG_TIMES, "": TIMES["s"]}, "time", "10s, 100ms, 2h, or 10 for seconds")
+    return _with_unit(text, {**DURATIONS, "": TIMES["s"]}, "time", "10s, 100ms, 2h, or 10 for seconds")
 
 
 def whole(text: str) -> int:

@@ -30,7 +30,7 @@ DAMAGED = (
 FCS_BIT, FCS_MASK = 5, 0xF
 RESOLUTION_USUAL = 6
 SECOND_MOST = (1 << 62) - 1  # From the first packet on, either way: a time that is farther away is not one.
-COARSE = 8  # Units of a second, from which on 64 bits of them are no more seconds than that.
+COARSE = 8  # Units a second. With fewer, a stamp of 64 bits can be a time beyond SECOND_MOST.
 
 
 @dataclass(frozen=True)

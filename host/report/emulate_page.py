@@ -22,7 +22,7 @@ with extras.named():
 
 Figure = Callable[[emulate.ClassLook], float | None]
 TITLE = "A network, emulated"
-WAYS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
+DIRECTION_HEADS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
 FATES = f"name arrived sent {' '.join(emulate.DROPS)} duplicated corrupted held_back late"
 QUEUES = "frames most least_ns most_ns background background_dropped"
 DEFINED = ("Frame length",)
@@ -41,7 +41,7 @@ def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any
         *said_of([ran, *about]),
         *said_of(result.notes, "note"),
         _tiles(result),
-        *(part for way in result.last.directions for part in _way(result, way)),
+        *(part for direction in result.last.directions for part in _direction(result, direction)),
         *(_stations(result.stations) if result.stations else ()),
         heading("How to read it"),
         *said_of([FATES_WORDS]),
@@ -56,7 +56,7 @@ def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any
 
 
 def _tiles(result: emulate.EmulationResult) -> Block:
-    classes = [one for way in result.last.directions for one in way.classes]
+    classes = [one for direction in result.last.directions for one in direction.classes]
     tiles = [
         (count(sum(one.counts.arrived for one in classes)), "frames arrived"),
         (count(sum(one.counts.sent for one in classes)), "sent"),
@@ -76,9 +76,9 @@ def _stations(report: StationsReport) -> list[Block]:
     ]
 
 
-def _way(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[Block]:
-    way = last.way
-    looks = [getattr(look, way) for look in result.samples]
+def _direction(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[Block]:
+    name = last.way
+    looks = [getattr(look, name) for look in result.samples]
     outside = (
         f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
         f"was no space at the input; {count(last.management)} for the probe itself."
@@ -93,8 +93,8 @@ def _way(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[B
         ),
     ]
     return [
-        heading(WAYS[way]),
-        *_asked(result, way),
+        heading(DIRECTION_HEADS[name]),
+        *_asked(result, name),
         listed(emulate.CLASSES.of(FATES), last.classes),
         listed([*emulate.CLASSES.of("name"), _mean_rate(last.seconds), *emulate.CLASSES.of(QUEUES)], last.classes),
         *said_of([outside]),
@@ -110,10 +110,10 @@ def _mean_rate(seconds: float) -> Column:
     return Column("mean_bps", "", "Mb/s,\nmean", 3, MEGA, of=of)
 
 
-def _asked(result: emulate.EmulationResult, way: str) -> list[Block]:
+def _asked(result: emulate.EmulationResult, name: str) -> list[Block]:
     if result.network is None:
         return []
-    classes = getattr(result.network, way).numbered.values()
+    classes = getattr(result.network, name).numbered.values()
     rows = [[one.name, one.match_text or "the rest", treatment(one)] for one in classes]
     return [table(["Class", "Matches", "What its frames meet"], rows, "words")]
 

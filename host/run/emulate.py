@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import (
@@ -147,7 +147,7 @@ class ClassLook:
 class DirectionLook:
     """A direction at a moment."""
 
-    way: str
+    way: str  # ``there`` or ``back``.
     seconds: float  # Since the start.
     state: int  # How many changes have taken place.
     is_running: bool  # Of the port out.
@@ -309,9 +309,9 @@ def have_done(stations: Stations, look: EmulationLook) -> bool:
     report = stations.report()
     if not report.are_done:
         return False
-    for port, way in enumerate(look.directions):
-        counts = [one.counts for one in way.classes]
-        taken = sum(one.arrived for one in counts) + way.damaged + way.overflows
+    for port, direction in enumerate(look.directions):
+        counts = [one.counts for one in direction.classes]
+        taken = sum(one.arrived for one in counts) + direction.damaged + direction.overflows
         left = sum(one.arrived - one.dropped + one.duplicated for one in counts)
         sent, seen = report.ports[port], report.ports[1 - port]
         if (sent.sent + sent.played, left) != (taken, seen.frames + seen.wrong):
@@ -322,8 +322,8 @@ def have_done(stations: Stations, look: EmulationLook) -> bool:
 def look_document(look: EmulationLook) -> dict[str, Any]:
     """Return a look as plain data."""
     found = asdict(look)
-    for way in look.directions:
-        for one, plain in zip(way.classes, found[way.way]["classes"], strict=True):
+    for direction in look.directions:
+        for one, plain in zip(direction.classes, found[direction.way]["classes"], strict=True):
             del plain["delays"]["tick_ns"]
             plain["delays"]["edges_ns"] = one.delays.edges_ns
             plain["delays"]["counts"] = list(one.delays.counts)
@@ -333,9 +333,9 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
 def notes_of(look: EmulationLook) -> list[str]:
     """Return what the reader of the figures must know, a sentence each."""
     notes = []
-    for way in look.directions:
-        for one in way.classes:
-            where = f"'{one.name}' of '{way.way}'"
+    for direction in look.directions:
+        for one in direction.classes:
+            where = f"'{one.name}' of '{direction.way}'"
             if one.counts.no_store:
                 notes.append(
                     f"{one.counts.no_store:,} frames of {where} found no space in the probe's memory, which the "
@@ -348,11 +348,11 @@ def notes_of(look: EmulationLook) -> list[str]:
             if one.counts.sent_octets is None or one.counts.arrived_octets is None:
                 notes.append(f"the octets of {where} are not known: the host didn't look often enough")
         events: Mapping[str, int] = {
-            "with bad FCS, too short or too long": way.damaged,
-            "for want of space": way.overflows,
+            "with bad FCS, too short or too long": direction.damaged,
+            "for want of space": direction.overflows,
         }
         notes += [
-            f"{count:,} frames of '{way.way}' were dropped at the input, {why}"
+            f"{count:,} frames of '{direction.way}' were dropped at the input, {why}"
             for why, count in events.items()
             if count
         ]
@@ -373,6 +373,7 @@ def _rate(
 
 
 Show = Callable[[EmulationLook], None]
+T = TypeVar("T")
 
 
 class EmulatorDirection:
@@ -477,8 +478,8 @@ def rules_of(network: Network) -> list[Rule]:
     """
     found: list[Rule] = []
     for number in range(UNMATCHED_CLASS):
-        for port, way in enumerate(DIRECTIONS):
-            one = getattr(network, way).numbered.get(number)
+        for port, name in enumerate(DIRECTIONS):
+            one = getattr(network, name).numbered.get(number)
             if one is None or one.expression is None:
                 continue
             if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
@@ -565,14 +566,14 @@ class Emulation(PortRun):
         self._switches = switch_ticks(network, increment) if network else []
         self._directions = [
             _Direction(
-                way,
+                name,
                 ports[number],
                 probe.ports[1 - number],
-                _counters(network, way, limits[number].longest),
+                _counters(network, name, limits[number].longest),
                 Extended(limits[number].longest),
                 words[number],
             )
-            for number, way in enumerate(DIRECTIONS[:count])
+            for number, name in enumerate(DIRECTIONS[:count])
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
@@ -681,7 +682,7 @@ class Emulation(PortRun):
         look_s, came = min(look_s, LOOK_MOST_S), "stopped"
         try:
             look = self.look()
-            while any(way.is_running for way in look.directions):
+            while any(direction.is_running for direction in look.directions):
                 if show:
                     show(look)
                 left = look_s if seconds is None else seconds - look.there.seconds
@@ -715,8 +716,8 @@ class Emulation(PortRun):
         """
         if self.network:
             self.check_own()
-        ways = {one.way: self._look_at(one) for one in self._directions}
-        look = EmulationLook(ways["there"], ways.get("back"), len(self._switches))
+        found = {one.way: self._look_at(one) for one in self._directions}
+        look = EmulationLook(found["there"], found.get("back"), len(self._switches))
         self._last = look
         if self._looks % self._every == 0:
             self._samples.append(look)
@@ -728,17 +729,21 @@ class Emulation(PortRun):
     @property
     def counts(self) -> dict[str, dict[str, ClassCounts]]:
         """Counters of now, by direction and class."""
-        return {way.way: {one.name: one.counts for one in way.classes} for way in self.look().directions}
+        return self._by_class(lambda one: one.counts)
 
     @property
     def queues(self) -> dict[str, dict[str, ClassQueue]]:
         """Queues of now, by direction and class."""
-        return {way.way: {one.name: one.queue for one in way.classes} for way in self.look().directions}
+        return self._by_class(lambda one: one.queue)
 
     @property
     def delays(self) -> dict[str, dict[str, ClassDelays]]:
         """Delays until now, by direction and class."""
-        return {way.way: {one.name: one.delays for one in way.classes} for way in self.look().directions}
+        return self._by_class(lambda one: one.delays)
+
+    def _by_class(self, taken: Callable[[ClassLook], T]) -> dict[str, dict[str, T]]:
+        looks = self.look().directions
+        return {direction.way: {one.name: taken(one) for one in direction.classes} for direction in looks}
 
     def result(self, end: str = "") -> EmulationResult:
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
@@ -803,16 +808,16 @@ class Emulation(PortRun):
     def _until_change(self, look: EmulationLook) -> float:
         """Return the seconds until just after the next change that is set, for the one after it to be set soon."""
         left = [
-            float(self._switches[one.asked - 1] * self._tick_ns) / 1e9 - way.seconds
-            for one, way in zip(self._directions, look.directions, strict=True)
+            float(self._switches[one.asked - 1] * self._tick_ns) / 1e9 - direction.seconds
+            for one, direction in zip(self._directions, look.directions, strict=True)
             if one.state < one.asked < len(self._switches)
         ]
         return max(0.0, min(left)) + 1e-4 if left else LOOK_MOST_S
 
 
-def _counters(network: Network | None, way: str, longest: int) -> list[ClassCounters]:
+def _counters(network: Network | None, name: str, longest: int) -> list[ClassCounters]:
     if network is None:
         names = {number: f"class {number}" for number in range(CLASSES_MOST)} | {UNMATCHED_CLASS: REST}
         return [ClassCounters(number, name, None, longest) for number, name in names.items()]
-    numbered = getattr(network, way).numbered
+    numbered = getattr(network, name).numbered
     return [ClassCounters(number, one.name, one.match_text, longest) for number, one in numbered.items()]

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser, "write a report")
 
 
-WAYS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
+DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
 BAR = 10  # Characters of a full queue.
 STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
@@ -204,13 +204,13 @@ def asked(network: networks.Network) -> rich.console.RenderableType:
     parts: list[rich.console.RenderableType] = [rich.text.Text(network.name, "bold")]
     if network.about:
         parts.append(rich.text.Text(network.about))
-    for way in networks.DIRECTIONS:
-        parts.append(_asked_way(way, getattr(network, way)))
+    for name in networks.DIRECTIONS:
+        parts.append(_asked(name, getattr(network, name)))
     for number, change in enumerate(network.changes, 1):
         before, after = network.at(number - 1), network.at(number)
-        for way in networks.DIRECTIONS:
-            lines = _changed(getattr(before, way), getattr(after, way))
-            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {way}: {line}") for line in lines]
+        for name in networks.DIRECTIONS:
+            lines = _changed(getattr(before, name), getattr(after, name))
+            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {name}: {line}") for line in lines]
     return rich.console.Group(*parts)
 
 
@@ -219,7 +219,7 @@ def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.Rend
     head = rich.text.Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
     if look.changes:
         head.append(f"   change {look.there.state} of {look.changes}")
-    panels = [_panel(way) for way in look.directions]
+    panels = [_panel(direction) for direction in look.directions]
     return rich.console.Group(head, tables.InTurn(panels, turn), rich.text.Text("Ctrl-C stops it.", "dim"))
 
 
@@ -231,7 +231,7 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     said = f"{ended}{by_host}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
     lines = map(rich.text.Text, [said, *result.notes])
-    return rich.console.Group(*(_panel(way) for way in last.directions), *stations, *lines)
+    return rich.console.Group(*(_panel(direction) for direction in last.directions), *stations, *lines)
 
 
 # # #
@@ -243,13 +243,13 @@ def _stations(report: sim_stations.StationsReport) -> rich.console.RenderableTyp
     return rich.console.Group(shown, rich.text.Text(report.sentence))
 
 
-def _asked_way(way: str, direction: networks.Direction) -> rich.console.RenderableType:
+def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableType:
     link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
         link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
     service = f", {direction.service}" if len(direction.numbered) > 1 else ""
     shown = tables.table(
-        "class", "matches", "what its frames meet", title=f"{way}: {WAYS[way]}, {link}{service}", text=3
+        "class", "matches", "what its frames meet", title=f"{name}: {DIRECTION_HEADS[name]}, {link}{service}", text=3
     )
     for one in direction.numbered.values():
         shown.add_row(
@@ -275,19 +275,22 @@ def _changed(before: networks.Direction, after: networks.Direction) -> list[str]
     return lines
 
 
-def _panel(way: runs.DirectionLook) -> rich.console.RenderableType:
+def _panel(direction: runs.DirectionLook) -> rich.console.RenderableType:
     parts: list[rich.console.RenderableType] = []
-    outside = {"bad FCS or length": way.damaged, "no space on the way in": way.overflows}
+    outside = {"bad FCS or length": direction.damaged, "no space on the way in": direction.overflows}
     if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
         parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
-    parts += [_fates(way.classes), _queues(way.classes)]
-    delays = [_delays(one) for one in way.classes if any(one.delays.counts)]
+    parts += [_fates(direction.classes), _queues(direction.classes)]
+    delays = [_delays(one) for one in direction.classes if any(one.delays.counts)]
     parts += delays
-    state = "" if way.is_link_up else ", its link is down"
-    state += "" if way.is_running else ", not running"
-    style = "cyan" if way.is_running and way.is_link_up else "red"
+    state = "" if direction.is_link_up else ", its link is down"
+    state += "" if direction.is_running else ", not running"
+    style = "cyan" if direction.is_running and direction.is_link_up else "red"
     return rich.panel.Panel(
-        rich.console.Group(*parts), title=f"{way.way}: {WAYS[way.way]}{state}", title_align="left", border_style=style
+        rich.console.Group(*parts),
+        title=f"{direction.way}: {DIRECTION_HEADS[direction.way]}{state}",
+        title_align="left",
+        border_style=style,
     )
 
 
