@@ -8,6 +8,7 @@ lost, what was to be captured is in the file or counted as missing.
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import random
@@ -37,7 +38,14 @@ from liteprobe.sim.drivers.tools.processes import pass_on_signals
 from liteprobe.sim.system.build import build_probe
 
 SEED = 20261126
-KINDS = ("int", "term", "full", "pipe")
+SIGNALS = {"int": signal.SIGINT, "term": signal.SIGTERM, "hup": signal.SIGHUP}
+KINDS = (*SIGNALS, "full", "pipe")
+SETS = """stream: {length: 60, vlan: [5], probe: false, interval: 10us}
+entry: ipv4.destination
+table: [198.18.0.9, 198.18.0.10]
+repeats: 3
+sets:
+"""
 DEVICE = "name: queue\nallow: [/proc/loadavg]\nvalues:\n  load: {read: /proc/loadavg, type: text}\n"
 
 
@@ -62,6 +70,7 @@ COMMANDS = {
     "send": Command(f"send {LOOP} --rate 300M --length 64-1514 --count {{many}}", "tester", "50"),
     "replay": Command(f"replay p.pcap {CABLE} --loop {{many}}", "replay", "1"),
     "replay_capture": Command(f"replay p.pcap {CABLE} --loop {{many}}", "replay", "1", "--json o.json --capture c.pcapng"),
+    "sets": Command(f"sets s.yaml {CABLE} --count {{many}}", "replay", "100", "--json o.json --capture c.pcapng"),
     "capture": Command(
         f"capture {PLAYED} {{many}}", "monitor", "--duration 3ms", "--json o.json -w c.pcapng --headers h.parquet", is_endless=True
     ),
@@ -70,9 +79,19 @@ COMMANDS = {
     "metrics": Command(f"monitor {PLAYED} --interval 1ms --metrics 0 {{many}}", "monitor", "--once", is_endless=True),
     "emulate": Command(f"emulate --preset dsl {CABLE} {{many}}", "emulator", "--duration 3ms", is_endless=True),
     "clock": Command(f"clock status {LOOP} {{many}}", short=" "),
+    "discipline": Command(
+        "clock discipline --probe sim://loopback?pps=1ms&build={build} --for {many}", short="30ms", outputs="--log o.csv"
+    ),
     "agent": Command("agent run device.yaml --address tcp://127.0.0.1:0", outputs="", begins_s=0.5, is_endless=True),
 }  # fmt: skip
-MANY = {"replay": "0", "replay_capture": "0", "clock": "--watch 10s", "send": "1000000"}
+MANY = {
+    "replay": "0",
+    "replay_capture": "0",
+    "clock": "--watch 10s",
+    "send": "1000000",
+    "sets": "20000",
+    "discipline": "100s",
+}
 OUTPUT_FILES = ("o.json", "o.csv", "c.pcapng", "h.parquet")
 
 
@@ -88,10 +107,11 @@ def test_stops(name: str, size: Size) -> Iterator[Figure]:
     before = signals.shared_memory()
     codes: Counter[str] = Counter()
     wrong = 0
-    stops = size.of(4, 20, 200)
+    stops = size.of(5, 20, 200)
     with TemporaryDirectory() as text:
         folder = Path(text)
         (folder / "p.pcap").write_bytes(pcap(_packets()))
+        (folder / "s.yaml").write_text(SETS + "".join(f"  - {{vlan: {number % 4096}}}\n" for number in range(20_000)))
         (folder / "device.yaml").write_text(DEVICE)
         for number in range(stops):
             kind = KINDS[number % len(KINDS)]
@@ -141,6 +161,7 @@ def stopped(stop: Stop, command: Command, folder: Path, build: str, name: str) -
     )  # The command lets them through once it has its handlers.
     pid = os.fork()
     if not pid:
+        os.close(reads)  # A pipe whose own writer could read it would never be broken.
         _be_command(words, folder, mark, writes)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupt.SIGNALS)
     os.close(writes)
@@ -168,6 +189,7 @@ def _be_command(words: Sequence[str], folder: Path, mark: str, writes: int) -> N
         for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (writes, 1), (errors, 2)):
             os.dup2(source, target)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+        faulthandler.register(signal.SIGUSR1, file=2)  # Of a command that hangs we read where.
         sys.argv = ["liteprobe", *words]
         code = program()
     except BaseException as error:
@@ -199,7 +221,7 @@ def _follow(pid: int, stop: Stop, reads: int, ends_s: float | None) -> tuple[int
             moments.pop(0)
             since_s = since_s or now_s
             if stop.kind != "pipe":
-                os.kill(pid, signal.SIGINT if stop.kind == "int" else signal.SIGTERM)
+                os.kill(pid, SIGNALS[stop.kind])
             elif is_open:
                 os.close(reads)
                 is_open = False
@@ -207,6 +229,8 @@ def _follow(pid: int, stop: Stop, reads: int, ends_s: float | None) -> tuple[int
             os.kill(pid, signal.SIGINT)
             ends_s = None
         if now_s > signals.HANG_S:
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(1)
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.005)
     if is_open:
@@ -222,7 +246,7 @@ def faults(stop: Stop, command: Command, ended: signals.Ended) -> list[str]:
     """Return what is wrong with an end: words, processes, exit code."""
     wrong = [f"{ended.err!r} has {word}" for word in ("Traceback", "Exception ignored", "leaked") if word in ended.err]
     wrong += [f"still runs: {one}" for one in ended.left]
-    number = {"int": signal.SIGINT, "term": signal.SIGTERM}.get(stop.kind)
+    number = SIGNALS.get(stop.kind)
     if number is None:
         right = {1} if stop.full else {0, 1}
     else:
@@ -251,7 +275,7 @@ def sums(name: str, folder: Path, ended: signals.Ended) -> list[str]:
             for one in content["rows" if name != "send" else "streams"]
             if one["sent"] != one["received"] + one["lost"] or one["lost"]
         ]
-    captured = content.get("capture") if name == "replay_capture" else content if name == "capture" else None
+    captured = content.get("capture") if name in ("replay_capture", "sets") else content if name == "capture" else None
     if captured:
         accepted = sum(port["accepted"] for port in captured["ports"])
         missing = sum(captured["dropped_by_probe"].values()) + captured["filtered"]
@@ -262,7 +286,7 @@ def sums(name: str, folder: Path, ended: signals.Ended) -> list[str]:
             without = captured["without_header"] if file == "h.parquet" and count is not None else 0
             if count is not None and count + without + unwritten.get(file, 0) != captured["frames"]:
                 wrong.append(f"{file} holds {count} of {captured['frames']}, unwritten {unwritten}")
-        if name == "replay_capture" and content["ports"][0]["frames"] != captured["frames"]:
+        if name in ("replay_capture", "sets") and content["ports"][0]["frames"] != captured["frames"]:
             wrong.append(f"sent {content['ports'][0]['frames']}, captured {captured['frames']}")
     return wrong
 

@@ -26,8 +26,9 @@ ENDS = {
 
 
 def ended(time: str, end: str, is_complete: bool = True) -> str:
-    """Return after which time a run ended, and how, in words; ``end``: one of `ENDS`."""
-    return f"{time}, {ENDS[end]}{'' if is_complete else ', incomplete'}"
+    """Return within or after which time a run ended, and how, in words; ``end``: one of `ENDS`."""
+    said = f"All was sent within {time}" if end == "sent" else f"{time}, {ENDS[end]}"
+    return f"{said}{'' if is_complete else ', incomplete'}"
 
 
 def shown(value: Any, digits: int = 0, scale: float = 1.0) -> str:

@@ -915,8 +915,9 @@ class Traffic(PortRun):
             notes += _port_notes(number, events, meters.is_saturated)
             is_whole &= not (events["overflows"] or events["unclassified"] or meters.is_saturated)
         clock, seconds = self.clock, (ended_ns - self._started.most_ns) / 1e9
-        if self._plan.is_cut and not self._stopped and self._options.seconds is not None:
-            seconds = self._options.seconds
+        asked_s = self._options.seconds
+        if asked_s is not None and self._plan.is_timed and not self._stopped:
+            seconds = asked_s if self._plan.is_cut else min(seconds, asked_s)
         return TrafficResult(
             tuple(found),
             seconds,

@@ -17,13 +17,14 @@ from liteprobe.cores.formats import (
     STREAM_FIELDS,
     STREAM_SLOTS_MAX,
     STREAM_WORDS,
+    TICK_NS,
     LengthKind,
     ModifierOp,
     packed_words,
 )
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.units import exact
+from liteprobe.host.base.units import exact, time_text
 from liteprobe.host.traffic.due import WORD, DueTicks, Timing, UnknownDueError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
 from liteprobe.host.traffic.intervals import (
@@ -77,6 +78,9 @@ def words_of(
         raise UsageError("there is no stream to send: give one or more")
     if seconds is not None and seconds <= 0:
         raise UsageError(f"{seconds:g} seconds are out of range: give more than 0")
+    if seconds is not None and exact(seconds) * 10**9 < TICK_NS:
+        given = time_text(exact(seconds) * 10**9)
+        raise UsageError(f"{given} is less than a tick of the probe's clock: give {TICK_NS} ns or more")
     if seconds is not None and is_detached:
         raise UsageError("nobody would be there to stop detached streams: give each a count, or stop them later")
     for name in names:

@@ -73,7 +73,16 @@ def test_send_prints_a_row_a_stream(run: Run, model: TrafficProbe, file: str) ->
     assert (voice[6], bulk[6]) == ("-", "0")  # Bit errors.
     assert float(voice[7]) == pytest.approx(9.52, abs=0.001)
     assert voice[8:] == ["296", "296.0", "296", "296", "296", "296"]
-    assert "all was sent. Clock free-running; a delay is within 8.0 ns." in out and "\x1b" not in out
+    assert (
+        "All was sent within " in out
+        and "s. Clock free-running; a delay is within 8.0 ns." in out
+        and "\x1b" not in out
+    )
+
+
+def test_what_was_sent_before_its_time_was_sent_within_it(run: Run, model: TrafficProbe) -> None:
+    code, out, _ = run("send", "--pps", "10000", "--length", "64", "--count", "2", "--duration", "350us")
+    assert code == 0 and "All was sent within 350.000 us." in out
 
 
 def test_files_hold_what_was_asked_for_and_what_came(run: Run, model: TrafficProbe, file: str, tmp_path: Path) -> None:
@@ -378,6 +387,8 @@ def test_a_wrong_file_is_refused_with_its_line(
             "exponential intervals need a length of time: give an interval (ns), a rate (b/s), packets a second, a share of the "
             "line",
         ),
+        (("--share", "100.0001"), "--share 100.0001% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
+        (("--duration", "7ns"), "7ns is less than a tick of the probe's clock: give 8 ns or more"),
         (("--share", "101"), "--share 101% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
         (
             ("--pps", "nan"),

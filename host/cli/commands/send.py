@@ -19,6 +19,7 @@ from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
+from liteprobe.host.base.units import exact
 from liteprobe.host.cli.arguments import add, add_probe, add_results, add_waiting_time, of_options, open_probe
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
@@ -162,7 +163,7 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
             interval_ns=args.interval,
             rate_bps=args.rate,
             pps=args.pps,
-            share=None if args.share is None else args.share / 100,
+            share=None if args.share is None else exact(args.share) / 100,
             exponential=args.exponential,
             burst=burst,
         )
