@@ -198,8 +198,8 @@ class Bookkeeper:
         return self.counted_s - before
 
     def overdrawn(self) -> list[str]:
-        """Return the folders that took more than they may; none where everything is run, or firmware, too."""
-        if self.config.getoption("--full") or "ZEPHYR_BASE" in os.environ:
+        """Return the folders that took more than they may; none where everything is run, firmware, too, or a benchmark."""
+        if self.config.getoption("--full") or self.config.getoption("--bench") or "ZEPHYR_BASE" in os.environ:
             return []
         return [folder for folder in self.budgets_s if self.taken_s[folder] > self.budget_s(folder)]
 
