@@ -61,7 +61,6 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=Version, help="show the version, and end")
-    parser.add_argument("--verbose", action="store_true", help="say on stderr what is being done")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name in [command] if command in COMMANDS and command not in OF_ALL else COMMANDS:
         module = module_of(name)
@@ -97,10 +96,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         args = parser.parse_args(arguments, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
-        if args.verbose:
-            import logging  # Takes a fifth of the time of --help.
-
-            logging.basicConfig(format="%(message)s", level=logging.INFO)
         with extras.named():
             module_of(args.command).run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.

@@ -13,6 +13,7 @@ from liteprobe.host.analysis.clock_smooth import Smoothed
 from liteprobe.host.analysis.clock_stability import LEAST, allan_deviation, longest_run, wander
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import safe
 from liteprobe.host.clock.log import ClockLog
 
 with extras.named():
@@ -50,7 +51,7 @@ def write(path: Path, name: str, log: ClockLog, smoothed: Smoothed) -> None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=SIZE_IN, layout="constrained")
         upper, middle, third, lower = figure.subplots(4, 1, height_ratios=(1.1, 0.9, 1.1, 1.1))
-        figure.suptitle(name, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figure.suptitle(safe(name), x=0.01, ha="left", fontsize=11, fontweight="bold")
         _offset(upper, log, smoothed)
         _rate(middle, log, smoothed)
         _allan(third, log)

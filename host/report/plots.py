@@ -17,6 +17,7 @@ from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import safe
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainResult
 
@@ -58,7 +59,7 @@ def svg(figure: Figure, name: str) -> str:
     stream = io.StringIO()
     with matplotlib.rc_context(STYLE):
         figure.savefig(stream, format="svg")
-    text = stream.getvalue()
+    text = safe(stream.getvalue())  # Others have named what is in it; XML has no control characters.
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = (

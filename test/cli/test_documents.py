@@ -12,7 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
+from matplotlib.figure import Figure as MplFigure
 
 from liteprobe.host.agent import message
 from liteprobe.host.agent.document import read_device
@@ -26,7 +28,7 @@ from liteprobe.host.clock import log
 from liteprobe.host.device.link.url import parse, sim_options
 from liteprobe.host.device.registers import load_map
 from liteprobe.host.packets.filter import expression
-from liteprobe.host.report import files
+from liteprobe.host.report import files, plots
 from liteprobe.host.report.page import TEMPLATES
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.document import read_document, read_sets
@@ -166,6 +168,7 @@ HOSTILE = "a\x1b[31m\x1b]0;own\u202eb\x9b\u2066c<i>"
 SHOWN = "a\\x1b[31m\\x1b]0;own\\u202eb\\x9b\\u2066c<i>"
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")
 def test_text_of_others_is_safe_wherever_it_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert safe(HOSTILE) == SHOWN and safe("é 日本\n\t") == "é 日本\n\t"
     shown = tables.table("name", title=HOSTILE)
@@ -176,6 +179,10 @@ def test_text_of_others_is_safe_wherever_it_is_shown(capsys: pytest.CaptureFixtu
     assert out.count(SHOWN) == 4 and not any(one in out for one in "\x1b\u202e\x9b\u2066")
     page = TEMPLATES.from_string("{{ name }}").render(name=HOSTILE)
     assert page == SHOWN.replace("<i>", "&lt;i&gt;")
+    with matplotlib.rc_context(plots.PLAIN):
+        figure = MplFigure()
+        figure.suptitle(HOSTILE)
+        assert SHOWN.replace("<i>", "&lt;i&gt;") in plots.svg(figure, "a")
     assert json.loads(json.dumps(HOSTILE)) == HOSTILE and json.dumps(HOSTILE).isascii()
     formula = files.as_csv([Sweep("=1+1", "sim://a", {}, [], [{"length": 60}])])  # type: ignore[typeddict-item]
     assert formula.split() == ['"name","length"', '"=1+1",60']
