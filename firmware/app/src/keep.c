@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "keep.h"
 
@@ -17,7 +17,8 @@
 LOG_MODULE_REGISTER(keep, LOG_LEVEL_INF);
 
 BUILD_ASSERT(sizeof(struct keep_values) <= LP_STORE_MOST, "what is kept doesn't fit a record");
-BUILD_ASSERT(sizeof(struct keep_values) == 40 + sizeof(struct frame_addresses) + 4, "what is kept has holes");
+BUILD_ASSERT(sizeof(struct keep_values) == 40 + sizeof(struct frame_addresses) + 4,
+	     "what is kept has holes");
 
 static const struct lp_store_flash flash = {
 	.read = lp_flash_read,
@@ -47,9 +48,11 @@ static void save(struct k_work *work)
 		return;
 	}
 	keep_read(&values);
-	state = lp_store_save(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (const uint8_t *)&values, sizeof(values));
+	state = lp_store_save(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (const uint8_t *)&values,
+			      sizeof(values));
 	if (state < 0) {
-		LOG_ERR("settings are not kept over a reset: error %d (write-protected? no flash?)", -state);
+		LOG_ERR("settings are not kept over a reset: error %d (write-protected? no flash?)",
+			-state);
 	}
 }
 
@@ -145,7 +148,8 @@ static int load(void)
 		state = -ENODEV;
 		return 0;
 	}
-	state = lp_store_load(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (uint8_t *)&values, sizeof(values));
+	state = lp_store_load(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (uint8_t *)&values,
+			      sizeof(values));
 	if (state == 0) {
 		kept = values;
 	}

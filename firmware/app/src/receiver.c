@@ -1,9 +1,9 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Reads the GNSS receiver: octets to sentences and messages, sentences to the second of a pulse, messages to the
- * quantisation error of the next one.
+ * Reads the GNSS receiver: octets to sentences and messages, sentences to the second of a pulse,
+ * messages to the quantisation error of the next one.
  */
 
 #include <zephyr/device.h>
@@ -14,13 +14,16 @@
 #include "second/nmea.h"
 #include "second/ubx.h"
 
-/* At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt: Zephyr's driver may
- * lose an octet in its own.
+/* At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt:
+ * Zephyr's driver may lose an octet in its own.
  */
-#define POLL_MS 1
-#define STACK 1536
-/* So often a receiver that is silent about its pulses is asked to speak. Others than u-blox's don't mind. */
-#define ASK_MS 10000
+#define POLL_MS  1
+#define STACK    1536
+/*
+ * So often a receiver that is silent about its pulses is asked to speak. Others than u-blox's don't
+ * mind.
+ */
+#define ASK_MS   10000
 #define PRIORITY 2
 
 static const struct device *const uart = DEVICE_DT_GET(DT_NODELABEL(gnss));

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* The port to the board's flash: soc/boot.py. Commands of all SPI NOR flashes (JESD216). */
 

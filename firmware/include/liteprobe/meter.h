@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -38,7 +38,8 @@ __subsystem struct lp_meter_driver_api {
 };
 
 /**
- * @brief Begin anew, taking the frames of @p stream_id only, without records: these are for the host.
+ * @brief Begin anew, taking the frames of @p stream_id only, without records: these are for the
+ * host.
  *
  * @retval 0 always.
  */

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -63,7 +63,9 @@ static inline int lp_train_arm(const struct device *dev, const struct lp_train_p
 	return DEVICE_API_GET(lp_train, dev)->arm(dev, program);
 }
 
-/** @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits. */
+/**
+ * @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits.
+ */
 void lp_train_start(uint32_t mask);
 
 /** @brief End the program after the present frame. @retval 0 always. */

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/steer.h"
 
@@ -7,17 +7,24 @@
 #include "wide/wide.h"
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
-#define SQUARE_95 251763
-/* Slow errors of a receiver (ionosphere, multipath) may be three times as large as its noise, but at most 12 ns. */
+#define SQUARE_95     251763
+/*
+ * Slow errors of a receiver (ionosphere, multipath) may be three times as large as its noise, but
+ * at most 12 ns.
+ */
 #define WANDER_SQUARE 9
 #define MOST_WANDER   ((int64_t)12 * 12 << LP_VARIANCE_BITS)
-#define NS_PER_S  1000000000
-/* With qErr, while fewer pulses than this have been learned of, the variance is counted up to three times. */
-#define EARLY_PULSES 64
+#define NS_PER_S      1000000000
+/*
+ * With qErr, while fewer pulses than this have been learned of, the variance is counted up to three
+ * times.
+ */
+#define EARLY_PULSES  64
 
 LP_NEAR int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
-	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
+	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment,
+			40 - LP_PHASE_BITS);
 }
 
 int64_t lp_servo_magnitude(int64_t a)
@@ -32,11 +39,17 @@ int32_t lp_servo_narrow(int64_t a)
 
 static int64_t variance_of(int64_t square, uint32_t periods)
 {
-	/* To the digits of a variance of the phase: the square of a rate, times that of the periods. */
+	/*
+	 * To the digits of a variance of the phase: the square of a rate, times that of the
+	 * periods.
+	 */
 	return lp_scale(square, (int64_t)periods * periods, 2 * LP_ERROR_BITS - LP_VARIANCE_BITS);
 }
 
-/* Of a straight line through the pulses that are remembered, a whole memory of which is 4 / memory of their noise. */
+/*
+ * Of a straight line through the pulses that are remembered, a whole memory of which is 4 / memory
+ * of their noise.
+ */
 static int64_t extrapolated(const struct lp_servo *s)
 {
 	int64_t variance = lp_sum(lp_bank_variance(&s->bank), s->doubt);
@@ -45,7 +58,8 @@ static int64_t extrapolated(const struct lp_servo *s)
 	if (silent == 0) {
 		return variance;
 	}
-	return lp_sum(variance, lp_ratio(lp_ratio(variance, 3 * silent, memory), silent + memory, memory));
+	return lp_sum(variance,
+		      lp_ratio(lp_ratio(variance, 3 * silent, memory), silent + memory, memory));
 }
 
 int64_t lp_servo_variance(const struct lp_servo *s)
@@ -53,31 +67,37 @@ int64_t lp_servo_variance(const struct lp_servo *s)
 	if (s->silent == 0) {
 		return extrapolated(s);
 	}
-	return lp_sum(extrapolated(s), variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
+	return lp_sum(extrapolated(s),
+		      variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
 }
 
 /*
- * Return the variance of the receiver's slow errors. No pulse shows them. A receiver with qErr is made for timing: the
- * configured value is used. Without qErr they are estimated from the noise, and the configured value is the least.
+ * Return the variance of the receiver's slow errors. No pulse shows them. A receiver with qErr is
+ * made for timing: the configured value is used. Without qErr they are estimated from the noise,
+ * and the configured value is the least.
  */
 static int64_t wander(const struct lp_servo *s)
 {
-	int64_t estimated = s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
+	int64_t estimated =
+		s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
 
 	estimated = estimated < MOST_WANDER ? estimated : MOST_WANDER;
 	return estimated > s->wander ? estimated : s->wander;
 }
 
 /*
- * Return the variance of the prediction for the bound: noise is known of few pulses at the start, and a drift hardly
- * shows in them yet, so it counts three times with none and fades to once. Without qErr the wander covers that.
+ * Return the variance of the prediction for the bound: noise is known of few pulses at the start,
+ * and a drift hardly shows in them yet, so it counts three times with none and fades to once.
+ * Without qErr the wander covers that.
  */
 static int64_t early(const struct lp_servo *s)
 {
 	int64_t variance = extrapolated(s);
 	uint32_t pulses = s->bank.pulses;
 
-	return s->has_qerr && pulses < EARLY_PULSES ? lp_scale(variance, 3 * EARLY_PULSES - 2 * (int64_t)pulses, 6) : variance;
+	return s->has_qerr && pulses < EARLY_PULSES
+		       ? lp_scale(variance, 3 * EARLY_PULSES - 2 * (int64_t)pulses, 6)
+		       : variance;
 }
 
 int64_t lp_servo_bound(const struct lp_servo *s)
@@ -85,12 +105,15 @@ int64_t lp_servo_bound(const struct lp_servo *s)
 	int64_t unseen = lp_sum(early(s), wander(s));
 	struct lp_wide square = lp_wide_multiply((uint64_t)unseen, SQUARE_95);
 
-	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
+	square = lp_wide_right(square,
+			       LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
 	if (s->silent > 0) {
 		int64_t rate = lp_outlook_square(&s->outlook, s->silent + 1);
-		uint64_t deviation = lp_wide_root((struct lp_wide){.low = (uint64_t)rate}) * ((uint64_t)s->silent + 1);
-		int64_t bound = lp_scale((int64_t)deviation, lp_outlook_scale(&s->outlook, s->silent + 1),
-					 LP_ERROR_BITS + 16 - 8);
+		uint64_t deviation = lp_wide_root((struct lp_wide){.low = (uint64_t)rate}) *
+				     ((uint64_t)s->silent + 1);
+		int64_t bound =
+			lp_scale((int64_t)deviation, lp_outlook_scale(&s->outlook, s->silent + 1),
+				 LP_ERROR_BITS + 16 - 8);
 
 		square = lp_wide_add(square, lp_wide_multiply((uint64_t)bound, (uint64_t)bound));
 	}
@@ -179,7 +202,10 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 		out->adjust = -at.error;
 		at.error = 0;
 	}
-	/* To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall show it. */
+	/*
+	 * To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall
+	 * show it.
+	 */
 	s->left = at.local - at.since - waiting;
 	s->wanted = at.period - at.elapsed - waited;
 	while (s->left < at.period / 4) {
@@ -211,7 +237,9 @@ void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 	}
 	bound = s->bound + lp_servo_magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
 	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
-	out->rate = lp_servo_narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
-	out->drift = lp_servo_narrow(lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000,
-					      LP_DRIFT_BITS - 8));
+	out->rate =
+		lp_servo_narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
+	out->drift = lp_servo_narrow(
+		lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000,
+			 LP_DRIFT_BITS - 8));
 }
