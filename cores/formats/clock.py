@@ -41,6 +41,8 @@ class ClockError(IntFlag):
     STEP_REFUSED = 1 << 6  # The time is wrong, but a train runs: it is slewed.
     REFERENCE_JUMPED = 1 << 7  # The pulses have moved, or seem to: the bound covers where they were, too.
     LEAP_UNSURE = 1 << 8  # A leap second may have passed unseen: TAI may be a second off.
+    SECOND_UNKNOWN = 1 << 9  # No second of a pulse is known yet: the clock's phase is right at most.
+    PPS_INVERTED = 1 << 10  # Pulses are longer than the pauses between them: their ends may be taken for their beginnings.
 
 
 # Word ``clock_error``: bits of ClockError, then how often the reference jumped and ``now`` was stepped; both wrap.

@@ -3,15 +3,17 @@
 """The second that a pulse begins: NMEA against pulses, with garbage, leap seconds, lies and silence; beside a second witness."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from liteprobe.sim.drivers.clock import second_streams
 from liteprobe.sim.drivers.clock.clock_runs import LEAP, NO_FIX, NO_NMEA, NO_PPS, UNKNOWN, UNSURE, WRONG, Feed
-from liteprobe.sim.models.clock.receiver import clock_text, gga, rmc, sentence, tim_tp, utc_of, zda
+from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
+from liteprobe.sim.models.clock.receiver import clock_text, gga, rmc, sentence, tim_tp, timels, utc_of, zda
 
 TAI_UTC = 37
 START = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -412,49 +414,29 @@ def silent(number: int) -> bool:
 
 
 @pytest.mark.parametrize("witness", [nobody, in_gps])
-def test_a_leap_second_while_the_receiver_is_silent_moves_utc_and_not_tai(witness: Witness) -> None:
-    """Pulses go on: TAI is counted."""
+def test_a_leap_second_while_the_receiver_is_silent_moves_nothing_and_is_reported(witness: Witness) -> None:
+    """Pulses go on: TAI is counted. What sentences say then, a receiver that is late would say as well."""
     start = NEW_YEAR - timedelta(seconds=60)
 
     def witnessed(number: int, utc: datetime) -> bytes:
         return b"" if silent(number) or witness is nobody else tim_tp(utc, 0, gps_utc=GPS)
 
-    found = run(300, lambda n, utc: b"" if silent(n) else rmc(counting_none(n, utc)), witnessed, start)
-    assert found["tai"][3:].tolist() == [tai(start) + number for number in range(3, 300)]
-    assert found["tai_utc"][-1] == TAI_UTC + 1
-    # Without TIM-TP nobody knows what was in the half year before.
-    assert found["faults"][-1] == (UNSURE if witness is nobody else 0)
+    found = run(900, lambda n, utc: b"" if silent(n) else rmc(counting_none(n, utc)), witnessed, start)
+    assert found["tai"][3:].tolist() == [tai(start) + number for number in range(3, 900)]
+    assert found["tai_utc"][-1] == TAI_UTC and found["faults"][-1] & WRONG
 
 
-@pytest.mark.parametrize(("witness", "is_right"), [(nobody, False), (in_utc, False), (in_gps, True)])
-def test_a_leap_second_in_an_outage_or_before_a_reboot_is_seen_by_gps_time_or_reported(
-    witness: Witness, is_right: bool
-) -> None:
-    """An hour after it, with the TAI - UTC of before."""
+@pytest.mark.parametrize("witness", [nobody, in_utc, in_gps])
+def test_a_leap_second_before_a_reboot_is_reported(witness: Witness) -> None:
+    """An hour after it, with the TAI - UTC of before: TIM-TP in GPS time shows another second than sentences do."""
     start = NEW_YEAR + timedelta(hours=1)
 
     def witnessed(number: int, utc: datetime) -> bytes:
         return witness(number, utc) if witness is not in_gps else tim_tp(utc, 0, gps_utc=GPS + 1)
 
-    found = run(30, lambda _, utc: rmc(utc), witnessed, start)
+    found = run(60, lambda _, utc: rmc(utc), witnessed, start)
     assert found["is_known"][3:].all()
-    if is_right:
-        assert (found["tai"][-1], found["tai_utc"][-1], found["faults"][-1]) == (tai(start, 38) + 29, 38, 0)
-    else:
-        assert (found["tai_utc"][-1], found["faults"][-1]) == (37, UNSURE)
-
-
-def test_an_outage_with_a_leap_second_in_it_is_mended_by_gps_time() -> None:
-    """No pulse for ten minutes: the second is learnt anew."""
-    start = NEW_YEAR - timedelta(seconds=60)
-    found = run(
-        800,
-        lambda n, utc: rmc(counting_none(n, utc)),
-        lambda _, utc: tim_tp(utc, 0, gps_utc=GPS),
-        start,
-        lambda n: not 20 <= n < 620,
-    )
-    assert (found["tai"][-1], found["tai_utc"][-1], found["faults"][-1]) == (tai(start) + 799, 38, 0)
+    assert (found["tai_utc"][-1], found["faults"][-1]) == (37, UNSURE | (WRONG if witness is in_gps else 0))
 
 
 def test_without_gps_time_a_second_that_was_counted_over_the_half_year_stays_sure() -> None:
@@ -470,25 +452,17 @@ def test_gps_time_that_comes_later_makes_sure() -> None:
     assert (found["faults"][3:30] == UNSURE).all() and not found["faults"][31:].any()
 
 
-def test_a_leap_second_that_gps_time_shows_later_moves_tai_by_it() -> None:
-    start = NEW_YEAR + timedelta(hours=1)
-    found = run(60, lambda _, utc: rmc(utc), lambda n, utc: tim_tp(utc, 0, gps_utc=19) if n >= 20 else b"", start)
-    assert found["tai"][19] == tai(start) + 19
-    assert (found["tai"][-1], found["tai_utc"][-1], found["faults"][-1]) == (tai(start, 38) + 59, 38, 0)
-    assert found["corrections"][-1] == 1
-
-
-@pytest.mark.parametrize(("pulses", "leaps"), [(1, 0), (9, 0), (10, 1), (11, 1)])
-def test_a_leap_second_is_believed_once_gps_time_has_shown_it_for_ten_pulses(pulses: int, leaps: int) -> None:
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_leap_second_that_gps_time_alone_shows_is_reported(count: int) -> None:
     start = NEW_YEAR + timedelta(hours=1)
 
     def shown(number: int, utc: datetime) -> bytes:
-        return tim_tp(utc, 0, gps_utc=GPS + 1) if 20 <= number < 20 + pulses else b""
+        return tim_tp(utc, 0, gps_utc=GPS + 1) if 20 <= number < 20 + count else b""
 
     found = run(60, lambda _, utc: rmc(utc), shown, start)
-    assert found["tai"][28] == tai(start) + 28
-    assert (found["tai"][-1], found["tai_utc"][-1]) == (tai(start, TAI_UTC + leaps) + 59, TAI_UTC + leaps)
-    assert (found["corrections"][-1], found["faults"][-1]) == (leaps, 0 if leaps else UNSURE)
+    assert (found["tai"][-1], found["tai_utc"][-1]) == (tai(start) + 59, TAI_UTC)
+    assert found["faults"][20 : 20 + count].tolist() == [UNSURE | WRONG] * min(count, 40)
+    assert found["faults"][-1] == UNSURE | (WRONG if count == 40 else 0)
 
 
 @pytest.mark.parametrize("weeks", [-1024, 1024])
@@ -496,3 +470,284 @@ def test_a_receiver_that_lost_count_of_the_weeks_agrees_with_itself(weeks: int) 
     wrong = timedelta(weeks=weeks)
     found = run(60, lambda _, utc: rmc(utc + wrong), lambda _, utc: tim_tp(utc + wrong, 0, gps_utc=GPS))
     assert (found["tai"][-1], found["faults"][-1], found["rollovers"][-1]) == (tai(START) + 59, 0, 60)
+
+
+# Leap seconds that are announced ------------------------------------------------------------------
+
+JUNE = datetime(2026, 6, 30, 23, 59, 30, tzinfo=UTC)
+END_S = 30  # After JUNE.
+
+
+def over_the_end(
+    leap: int, events: Callable[[Feed, int, int], None], style: str = "60", count: int = 90
+) -> NDArray[np.void]:
+    """Return what is known over the end of June, with its leap second; ``events`` adds what else comes each second."""
+    feed, looks = Feed(), []
+    for number in range(count):
+        at_ms = 5000 + 1000 * number
+        is_leap = leap == 1 and number == END_S
+        utc = JUNE + timedelta(seconds=number - leap * (number >= END_S + min(leap, 0)))
+        feed.pulse(at_ms)
+        feed.octets(
+            at_ms + 150,
+            rmc(utc, leap=True)
+            if is_leap and style == "60"
+            else rmc(utc + timedelta(seconds=is_leap * (style == "00"))),
+        )
+        events(feed, number, at_ms + 300)
+        feed.octets(at_ms + 900, b"")
+        looks.append(feed.count - 1)
+    return feed.run()[looks]
+
+
+@pytest.mark.parametrize(("leap", "style"), [(1, "60"), (1, "59"), (1, "00"), (-1, "")])
+@pytest.mark.parametrize("who", ["receiver", "host"])
+def test_an_announced_leap_second_comes_without_a_fault(leap: int, style: str, who: str) -> None:
+    def announce(feed: Feed, number: int, at_ms: int) -> None:
+        if who == "host" and number == 5:
+            feed.announce(at_ms, TAI_UTC, JUNE + timedelta(seconds=END_S), leap)
+        elif who == "receiver" and number % 10 == 4:
+            has_been = number >= END_S
+            feed.octets(at_ms, timels(GPS + leap * has_been, leap * (not has_been), END_S - number))
+
+    found = over_the_end(leap, announce, style)
+    assert found["tai"][3:].tolist() == [tai(JUNE) + number for number in range(3, 90)]
+    assert not found["faults"][3:].any()
+    assert found["tai_utc"].tolist() == [TAI_UTC + leap * (n >= END_S + leap) for n in range(90)]
+
+
+@pytest.mark.parametrize("who", ["receiver", "host"])
+def test_a_leap_second_that_was_withdrawn_does_not_come(who: str) -> None:
+    def announce(feed: Feed, number: int, at_ms: int) -> None:
+        if who == "host" and number in (5, 15):
+            feed.announce(at_ms, TAI_UTC, JUNE + timedelta(seconds=END_S), int(number == 5))
+        elif who == "receiver" and number % 10 == 4:
+            feed.octets(at_ms, timels(GPS, int(number < 10), END_S - number))
+
+    found = over_the_end(0, announce)
+    assert found["tai"][3:].tolist() == [tai(JUNE) + number for number in range(3, 90)]
+    assert not found["faults"][3:].any() and (found["tai_utc"] == TAI_UTC).all()
+
+
+@pytest.mark.parametrize(
+    ("start", "told", "expected", "fault"),
+    [
+        (NEW_YEAR + timedelta(hours=1), timels(GPS + 1), 38, 0),
+        (NEW_YEAR + timedelta(hours=1), timels(GPS), 37, 0),
+        (NEW_YEAR + timedelta(hours=1), timels(None), 37, UNSURE),
+        (NEW_YEAR + timedelta(hours=1), timels(GPS + 1, source=0), 37, UNSURE),  # A constant of its firmware.
+        (NEW_YEAR + timedelta(hours=1), timels(GPS + 1, source=255), 37, UNSURE),
+        (START, timels(GPS + 1), 37, LEAP),  # There can have been none: one of the two is wrong.
+    ],
+)
+def test_a_receiver_that_knows_tai_less_utc_is_believed_where_it_can_be_right(
+    start: datetime, told: bytes, expected: int, fault: int
+) -> None:
+    found = run(60, lambda _, utc: rmc(utc), lambda n, _: told if n % 10 == 5 else b"", start)
+    assert (found["tai"][-1], found["tai_utc"][-1], found["faults"][-1]) == (tai(start, expected) + 59, expected, fault)
+
+
+@pytest.mark.parametrize("who", ["receiver", "host"])
+def test_after_a_leap_second_that_nobody_saw_the_news_of_it_moves_utc_and_not_tai(who: str) -> None:
+    """Sentences have contradicted since."""
+    start = NEW_YEAR - timedelta(seconds=60)
+    feed, looks = Feed(), []
+    for number in range(400):
+        at_ms, utc = 5000 + 1000 * number, counting_none(number, start + timedelta(seconds=number))
+        feed.pulse(at_ms)
+        feed.octets(at_ms + 150, b"" if silent(number) else rmc(utc))
+        if number >= 300 and number % 10 == 0:
+            if who == "receiver":
+                feed.octets(at_ms + 300, timels(GPS + 1))
+            else:
+                feed.announce(at_ms + 300, TAI_UTC + 1, NEW_YEAR + timedelta(days=180))
+        feed.octets(at_ms + 900, b"")
+        looks.append(feed.count - 1)
+    found = feed.run()[looks]
+    assert found["tai"][3:].tolist() == [tai(start) + number for number in range(3, 400)]
+    assert (found["faults"][299] & WRONG, found["tai_utc"][-1], found["faults"][-1]) == (WRONG, TAI_UTC + 1, 0)
+
+
+def test_a_leap_second_at_another_time_than_the_end_of_a_quarter_is_not_announced() -> None:
+    found = run(60, lambda _, utc: rmc(utc), lambda n, _: timels(GPS, 1, 50 - n) if n % 10 == 5 else b"")
+    assert (found["tai_utc"][-1], found["faults"][-1]) == (TAI_UTC, 0)
+
+
+# Late, early, after a pause -----------------------------------------------------------------------
+
+
+def per_second(count: int, *says: tuple[int, Callable[[datetime], bytes]], start: datetime = START) -> NDArray[np.void]:
+    """Return what is known at the end of each second in which octets come so long (ms) after its pulse; each names its own."""
+    feed, looks, events = Feed(), [], []
+    for number in range(count):
+        events.append((1000 * number, None))
+        events += [(1000 * number + late_ms, make(start + timedelta(seconds=number))) for late_ms, make in says]
+        events.append((1000 * number + 995, b""))
+    for at_ms, octets in sorted(events, key=lambda event: event[0]):
+        if octets is None:
+            feed.pulse(5000 + at_ms)
+        elif at_ms < 1000 * count:
+            feed.octets(5000 + at_ms, octets)
+            if not octets:
+                looks.append(feed.count - 1)
+    return feed.run()[looks]
+
+
+def is_right_or_reported(found: NDArray[np.void], start: datetime = START) -> bool:
+    wrong = found["tai"].astype(np.int64) != np.arange(len(found)) + tai(start)
+    return not (wrong & (found["is_known"] == 1) & (found["faults"] == 0)).any()
+
+
+def test_a_sentence_that_ends_in_the_next_second_names_none() -> None:
+    """RMC comes 1040 ms late, right GGA 90 ms after the pulse."""
+    found = per_second(900, (90, gga), (1040, rmc))
+    assert is_right_or_reported(found) and found["faults"][-1]
+    alone = per_second(60, (90, gga), (850, rmc))
+    assert (alone["is_known"][-1], alone["faults"][-1]) == (1, 0) and is_right_or_reported(alone)
+
+
+@pytest.mark.parametrize("witness", [in_gps, in_utc])
+def test_a_late_receiver_invents_no_leap_second(witness: Witness) -> None:
+    """After the last bulletin, TIM-TP in GPS time: sentences are a second behind, and TAI - UTC is not another."""
+    start = datetime(2026, 9, 1, tzinfo=UTC)
+    found = run(900, lambda _, utc: rmc(utc - timedelta(seconds=1)), witness, start)
+    assert (found["tai_utc"] == TAI_UTC).all() and (found["faults"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "day", [datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)]
+)
+def test_sentences_that_are_late_after_silence_over_an_end_are_no_leap_second(day: datetime) -> None:
+    start = day - timedelta(seconds=120)
+    found = run(900, lambda n, utc: b"" if 20 <= n < 260 else rmc(utc - timedelta(seconds=260 <= n < 263)), start=start)
+    assert found["tai"][3:].tolist() == [tai(start) + number for number in range(3, 900)]
+    assert (found["tai_utc"] == TAI_UTC).all() and not found["faults"][-1] & WRONG
+
+
+@pytest.mark.parametrize("late_ms", [2, 820, 950, 999])
+def test_a_second_that_is_not_clear_stays_unknown_and_is_reported(late_ms: int) -> None:
+    found = per_second(60, (late_ms, rmc))
+    assert not found["is_known"].any() and (found["faults"] & UNKNOWN).all()
+
+
+@pytest.mark.parametrize("width_ms", [100, 200])
+@pytest.mark.parametrize("late_ms", [20, 60, 90, 150, 190, 250, 700])
+def test_a_pulse_taken_at_its_falling_edge_names_no_wrong_second(width_ms: int, late_ms: int) -> None:
+    found = per_second(60, (late_ms - width_ms, rmc))
+    assert is_right_or_reported(found)
+
+
+def test_two_sentences_without_a_pulse_between_name_two_seconds() -> None:
+    feed, looks = Feed(), []
+    for number in range(60):
+        if number not in (2, 30, 31):
+            feed.pulse(5000 + 1000 * number)
+        feed.octets(5150 + 1000 * number, rmc(START + timedelta(seconds=number)))
+        looks.append(feed.count - 1)
+    found = feed.run()[looks]
+    assert not found["faults"][32:].any() and not (found["faults"][3:] & WRONG).any()
+    assert found["tai"][-1] == tai(START) + 59
+
+
+def test_ten_fixes_a_second_are_well() -> None:
+    def ten(utc: datetime) -> bytes:
+        return b"".join(sentence(f"GNZDA,{utc:%H%M%S}.{tenth}0,{utc:%d,%m,%Y},00,00") for tenth in range(10))
+
+    found = per_second(
+        30, *((100 * tenth + 20, lambda utc, tenth=tenth: ten(utc)[38 * tenth :][:38]) for tenth in range(10))
+    )
+    assert len(ten(START)) == 380 and not found["faults"][3:].any() and found["malformed"][-1] == 0
+    assert found["tai"][-1] == tai(START) + 29
+
+
+@pytest.mark.parametrize("off_s", [-2, 2])
+def test_a_cold_start_without_leap_seconds_is_reported_once_they_come(off_s: int) -> None:
+    found = run(1400, lambda n, utc: rmc(utc + timedelta(seconds=off_s * (n < 750))))
+    assert (found["faults"][750:1349] & WRONG).all()
+    assert (found["tai"][-1], found["faults"][-1]) == (tai(START) + 1399, 0)
+
+
+def test_another_receiver_takes_over() -> None:
+    """RMC and GGA, then ZDA alone, which says nothing of a fix."""
+    found = run(60, lambda n, utc: rmc(utc) + gga(utc) if n < 20 else zda(utc))
+    assert (found["faults"][40:] == 0).all() and found["tai"][-1] == tai(START) + 59
+    assert is_right_or_reported(found)
+
+
+def test_a_later_sentence_of_the_same_pulse_is_compared() -> None:
+    found = per_second(30, (100, rmc), (300, lambda utc: zda(utc + timedelta(seconds=1))))
+    assert is_right_or_reported(found) and (found["faults"] > 0).all()
+
+
+# Sentences that say nothing of the time -----------------------------------------------------------
+
+
+def of_mode(mode: str, status: str = "A", date: str = "040326") -> bytes:
+    return sentence(f"GNRMC,{UTC_TEXT},{status},5542.1234,N,01233.5678,E,0.01,,{date},,,{mode}")
+
+
+@pytest.mark.parametrize(
+    ("octets", "times", "is_used"),
+    [
+        (of_mode("A"), 1, 1), (of_mode("D"), 1, 1), (of_mode("R"), 1, 1), (of_mode("F"), 1, 1), (of_mode(""), 1, 1),
+        (of_mode("S"), 1, 0), (of_mode("E"), 1, 0), (of_mode("N"), 1, 0), (of_mode("M"), 1, 0), (of_mode("A", "V"), 1, 0),
+        (of_mode("A", date="040387"), 0, 0), (of_mode("A", date="060180"), 0, 0),
+        (of_mode("A", date="040306"), 1, 1),
+        *((sentence(f"GNGGA,{UTC_TEXT},5542.1,N,01233.5,E,{quality},12,0.8,10.0,M,40.0,M,,"), 1, 0) for quality in "0678"),
+        (sentence(f"GNZDA,{UTC_TEXT},04,03,2087,00,00"), 1, 0),
+        (sentence("PUBX,00," + "0" * 200), 0, 0),
+    ],
+)  # fmt: skip
+def test_only_a_fix_names_a_second(octets: bytes, times: int, is_used: int) -> None:
+    feed = Feed()
+    feed.pulse(5000)
+    feed.octets(5150, octets)
+    answer = feed.run()[-1]
+    assert (answer["times"], answer["sentences"], answer["refused"]) == (times, is_used, 0)
+
+
+@pytest.mark.parametrize("year", ["87", "80", "99"])
+def test_a_year_that_has_been_is_never_believed(year: str) -> None:
+    found = per_second(60, (150, lambda utc: sentence(f"GNRMC,{clock_text(utc)},A,,,,,,,0403{year},,,A")))
+    assert is_right_or_reported(found)
+
+
+def test_zda_of_a_receiver_that_lost_its_fix_names_nothing() -> None:
+    found = run(20, lambda n, utc: gga(utc, is_valid=n < 5) + zda(utc + timedelta(seconds=40 * (n >= 5))))
+    assert not (found["faults"][5:] & WRONG).any() and found["tai"][-1] == tai(START) + 19
+
+
+# Receivers of all kinds on a line of their own speed ----------------------------------------------
+
+
+@row("clock", "second", is_test=True)
+def test_second_is_right_or_a_fault_says_so(size: Size) -> Iterator[Figure]:
+    """Streams with faults from seeds, and receivers that are well for an hour (a minute as a test)."""
+    count, batch, wrong, excluded, looks, known = size.of(60, 3000, 100_000), 500, 0, 0, 0, 0
+    for first in range(0, count, batch):
+        cases = [second_streams.faulty(seed) for seed in range(first, min(first + batch, count))]
+        for case, found in zip(cases, second_streams.run(case.stream for case in cases), strict=True):
+            silent_looks = second_streams.silent_wrong(case.stream, found)
+            is_early = np.arange(len(found)) <= case.first_right
+            excluded += int((silent_looks & is_early).sum())
+            bad = silent_looks & ~is_early
+            if bad.any():
+                note(f"# {case.name}: TAI off by {found['tai'].astype(np.int64) - case.stream.tai()}")
+            wrong += bool(bad.any())
+            looks += len(found)
+            known += int(found["is_known"].sum())
+    note(f"# {count} streams, {looks} looks, a second known in {known / looks:.0%}")
+    note(f"# excluded: {excluded} looks before the receiver has named its first right second (no probe can know it)")
+    yield Figure("second_wrong_without_a_fault", wrong, f"streams of {count}", 0)
+    kinds = second_streams.healthy_kinds(size.of(30, 100, 300))
+    span_s = size.of(60, 3600)
+    streams = [second_streams.healthy(kind, START, span_s, seed) for seed, kind in enumerate(kinds)]
+    ill = 0
+    for kind, stream, found in zip(kinds, streams, second_streams.run(streams), strict=True):
+        is_well = (
+            not found["faults"][5:].any() and (found["tai"][5:] == stream.tai()[5:]).all() and not found["refused"][-1]
+        )
+        ill += not is_well
+        if not is_well:
+            note(f"# {kind}: faults {np.unique(found['faults'][5:])}, {found['refused'][-1]} garbled")
+    yield Figure("second_fault_of_a_healthy_receiver", ill, f"of {len(kinds)}, {span_s} s", 0)

@@ -128,6 +128,27 @@ void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms)
 	k_sched_unlock();
 }
 
+void discipline_heard(uint64_t ms)
+{
+	k_sched_lock();
+	lp_second_heard(&second, ms);
+	k_sched_unlock();
+}
+
+void discipline_leap(const struct lp_ubx_leap *leap)
+{
+	k_sched_lock();
+	lp_second_leap(&second, leap);
+	k_sched_unlock();
+}
+
+void discipline_announce(int32_t tai_utc, uint32_t until, int8_t leap)
+{
+	k_sched_lock();
+	lp_second_announce(&second, tai_utc, until, leap);
+	k_sched_unlock();
+}
+
 void discipline_garbage(uint64_t ms)
 {
 	k_sched_lock();
@@ -144,6 +165,14 @@ void discipline_set_tai_utc(uint32_t seconds)
 	k_sched_unlock();
 }
 
+/* Pulses last longer than the pauses between them, as those do that are taken at their end. */
+static bool is_inverted(void)
+{
+	struct lp_pps_edge edge;
+
+	return lp_pps_read(pps, &edge) == 0 && edge.width > servo.config.period_ns / LP_TICK_NS / 2;
+}
+
 /* What is wrong with the receiver, as bits of clock_error. */
 static uint32_t faults(void)
 {
@@ -153,7 +182,10 @@ static uint32_t faults(void)
 
 	error |= (found & LP_SECOND_NO_NMEA) != 0 ? LP_CLOCK_ERROR_NO_NMEA : 0;
 	error |= (found & LP_SECOND_WRONG) != 0 ? LP_CLOCK_ERROR_WRONG_SECOND : 0;
-	error |= (found & LP_SECOND_UNSURE) != 0 ? LP_CLOCK_ERROR_LEAP_UNSURE : 0;
+	error |= (found & (LP_SECOND_UNSURE | LP_SECOND_LEAP)) != 0 ? LP_CLOCK_ERROR_LEAP_UNSURE
+								    : 0;
+	error |= (found & LP_SECOND_UNKNOWN) != 0 ? LP_CLOCK_ERROR_SECOND_UNKNOWN : 0;
+	error |= is_inverted() ? LP_CLOCK_ERROR_PPS_INVERTED : 0;
 	error |= (found & LP_SECOND_NO_FIX) != 0 ? LP_CLOCK_ERROR_NO_FIX : 0;
 	is_bad = is_bad && ms - bad_ms < BAD_NMEA_MS;
 
@@ -164,9 +196,11 @@ static uint32_t faults(void)
 static void forget_second(void)
 {
 	int64_t sure_until = second.sure_until;
+	int8_t leap = second.leap;
 
 	lp_second_init(&second, second.tai_utc);
 	lp_second_expect(&second, sure_until, CONFIG_LITEPROBE_NOT_BEFORE);
+	second.leap = leap;
 }
 
 static int start_servo(void)

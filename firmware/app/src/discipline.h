@@ -60,6 +60,15 @@ void discipline_pulse(const struct lp_ubx_pulse *pulse, uint64_t ms);
 /** A sentence or message came at `ms` whose checksum or form is wrong. */
 void discipline_garbage(uint64_t ms);
 
+/** The receiver's line brings something at `ms` of discipline_ms(). */
+void discipline_heard(uint64_t ms);
+
+/** Take what the receiver says of leap seconds. */
+void discipline_leap(const struct lp_ubx_leap *leap);
+
+/** TAI - UTC until a moment (POSIX time), and by how much it differs from then on; of a host. */
+void discipline_announce(int32_t tai_utc, uint32_t until, int8_t leap);
+
 /** TAI - UTC as of now (s); the second is then learned anew. */
 void discipline_set_tai_utc(uint32_t seconds);
 

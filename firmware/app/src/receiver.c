@@ -24,6 +24,8 @@
  * mind.
  */
 #define ASK_MS   10000
+/* It tells of leap seconds once in ten fixes. */
+#define LEAP_MS  30000
 #define PRIORITY 2
 
 static const struct device *const uart = DEVICE_DT_GET(DT_NODELABEL(gnss));
@@ -32,8 +34,13 @@ static struct lp_ubx ubx;
 /* When the sentence began that is coming in. */
 static uint64_t began_ms;
 
-/* When to ask it next. */
-static uint64_t ask_ms;
+/* When to ask it next for either. */
+enum {
+	PULSE,
+	LEAP,
+	MESSAGES,
+};
+static uint64_t ask_ms[MESSAGES] = {0, ASK_MS / 2};
 
 static void take(uint8_t octet)
 {
@@ -43,7 +50,11 @@ static void take(uint8_t octet)
 	switch (lp_ubx_octet(&ubx, octet, &pulse)) {
 	case LP_UBX_PULSE:
 		discipline_pulse(&pulse, discipline_ms());
-		ask_ms = discipline_ms() + ASK_MS;
+		ask_ms[PULSE] = discipline_ms() + ASK_MS;
+		return;
+	case LP_UBX_LEAP:
+		discipline_leap(&ubx.leap);
+		ask_ms[LEAP] = discipline_ms() + LEAP_MS;
 		return;
 	case LP_UBX_TAKEN:
 		return;
@@ -58,12 +69,16 @@ static void take(uint8_t octet)
 	}
 }
 
-/* The FIFO towards the receiver takes all of it. */
-static void ask(void)
+/* The FIFO towards the receiver takes all of a message. */
+static void ask(int message)
 {
 	uint8_t octets[LP_UBX_ENABLE_OCTETS];
 
-	lp_ubx_enable(octets);
+	if (message == LEAP) {
+		lp_ubx_enable_leap(octets);
+	} else {
+		lp_ubx_enable(octets);
+	}
 	for (size_t i = 0; i < sizeof(octets); i++) {
 		uart_poll_out(uart, octets[i]);
 	}
@@ -72,6 +87,7 @@ static void ask(void)
 static void receive(void *p1, void *p2, void *p3)
 {
 	uint32_t refused = 0;
+	uint64_t heard_ms;
 	unsigned char octet;
 
 	ARG_UNUSED(p1);
@@ -80,16 +96,23 @@ static void receive(void *p1, void *p2, void *p3)
 	lp_nmea_clear(&nmea);
 	lp_ubx_clear(&ubx);
 	for (;;) {
+		heard_ms = 0;
 		while (uart_poll_in(uart, &octet) == 0) {
+			if (heard_ms == 0) {
+				heard_ms = discipline_ms();
+				discipline_heard(heard_ms);
+			}
 			take(octet);
 		}
 		if (nmea.refused + ubx.refused != refused) {
 			refused = nmea.refused + ubx.refused;
 			discipline_garbage(discipline_ms());
 		}
-		if (IS_ENABLED(CONFIG_LITEPROBE_UBX) && discipline_ms() >= ask_ms) {
-			ask_ms = discipline_ms() + ASK_MS;
-			ask();
+		for (int i = 0; IS_ENABLED(CONFIG_LITEPROBE_UBX) && i < MESSAGES; i++) {
+			if (discipline_ms() >= ask_ms[i]) {
+				ask_ms[i] = discipline_ms() + ASK_MS;
+				ask(i);
+			}
 		}
 		k_msleep(POLL_MS);
 	}

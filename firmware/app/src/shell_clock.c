@@ -25,7 +25,9 @@ static const char *const errors[] = {"no PPS",
 				     "bad NMEA",
 				     "step refused: a train runs, the clock is slewed",
 				     "the reference has jumped",
-				     "a leap second may have passed unseen: 'clock leap SECONDS'"};
+				     "a leap second may have passed unseen: 'clock leap SECONDS'",
+				     "no second is known",
+				     "pulses are longer than their pauses: an inverted PPS?"};
 
 /* A value of 2^-8 with two decimals. */
 static void print_part(const struct shell *sh, const char *name, int64_t value, const char *unit)
@@ -90,18 +92,29 @@ static int cmd_pps(const struct shell *sh, size_t argc, char **argv)
 
 static int cmd_leap(const struct shell *sh, size_t argc, char **argv)
 {
-	char *end;
-	unsigned long seconds = strtoul(argv[1], &end, 10);
+	long seconds[3] = {0};
 
-	ARG_UNUSED(argc);
-	if (*end != '\0' || seconds > 255) {
-		shell_error(
-			sh,
-			"'%s' is not a number of leap seconds: give TAI less UTC, 37 since 2017",
-			argv[1]);
+	for (size_t i = 1; i < argc; i++) {
+		char *end;
+
+		seconds[i - 1] = strtol(argv[i], &end, 10);
+		if (*end != '\0' || seconds[i - 1] < 0 || (i != 2 && seconds[i - 1] > 255)) {
+			shell_error(sh, "'%s' is not a number of seconds: give TAI less UTC, 37 since 2017",
+				    argv[i]);
+			return -EINVAL;
+		}
+	}
+	if (argc == 2) {
+		discipline_set_tai_utc((uint32_t)seconds[0]);
+		return 0;
+	}
+	if (argc == 4 && labs(seconds[2] - seconds[0]) > 1) {
+		shell_error(sh, "from %ld to %ld s is more than a leap second", seconds[0],
+			    seconds[2]);
 		return -EINVAL;
 	}
-	discipline_set_tai_utc((uint32_t)seconds);
+	discipline_announce((int32_t)seconds[0], (uint32_t)seconds[1],
+			    argc == 4 ? (int8_t)(seconds[2] - seconds[0]) : 0);
 
 	return 0;
 }
@@ -149,7 +162,9 @@ static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 SHELL_STATIC_SUBCMD_SET_CREATE(
 	clock_commands, SHELL_CMD(status, NULL, "State, uncertainty, rate", cmd_status),
 	SHELL_CMD(pps, NULL, "Counters of the PPS input", cmd_pps),
-	SHELL_CMD_ARG(leap, NULL, "leap SECONDS: TAI less UTC", cmd_leap, 2, 0),
+	SHELL_CMD_ARG(leap, NULL,
+		      "leap SECONDS [UNTIL [THEN]]: TAI less UTC, until when (POSIX time), then",
+		      cmd_leap, 2, 2),
 	SHELL_CMD_ARG(profile, NULL,
 		      "profile RECEIVER OSCILLATOR: acquire anew with their settings", cmd_profile,
 		      3, 0),

@@ -26,20 +26,16 @@ static int hex_digit(char c)
 /* Check the checksum and cut it off. */
 static bool is_sound(struct lp_nmea *n)
 {
-	uint8_t sum = 0;
-	int high, low;
+	int high = hex_digit(n->last[1]);
+	int low = hex_digit(n->last[2]);
 
-	if (n->length < 4 || n->text[n->length - 3] != '*') {
+	if (n->length < 4 || n->last[0] != '*' || high < 0 || low < 0) {
 		return false;
 	}
-	high = hex_digit(n->text[n->length - 2]);
-	low = hex_digit(n->text[n->length - 1]);
-	n->length = (uint8_t)(n->length - 3);
-	n->text[n->length] = '\0';
-	for (int i = 0; i < n->length; i++) {
-		sum ^= (uint8_t)n->text[i];
-	}
-	return high >= 0 && low >= 0 && sum == high * 16 + low;
+	n->length = (uint16_t)(n->length - 3);
+	n->text[n->length < LP_NMEA_MOST ? n->length : LP_NMEA_MOST] = '\0';
+	/* Its own octets are in the sum, too. */
+	return (n->sum ^ n->last[0] ^ n->last[1] ^ n->last[2]) == high * 16 + low;
 }
 
 /* Cut the text at its commas; return the number of fields, those beyond FIELDS not counted. */
@@ -72,14 +68,12 @@ static int number(const char *text, int digits)
 	return value;
 }
 
-/* hhmmss, with no fraction but zero: a sentence between two pulses says nothing of a pulse. */
+/* hhmmss, and a fraction that may be zero. */
 static bool read_clock(const char *text, struct lp_nmea_time *time)
 {
 	int hour = number(text, 2);
 	int minute = hour < 0 ? -1 : number(text + 2, 2);
 	int second = minute < 0 ? -1 : number(text + 4, 2);
-	size_t rest;
-
 	if (second < 0 || hour > 23 || minute > 59 || second > 60) {
 		return false;
 	}
@@ -90,11 +84,8 @@ static bool read_clock(const char *text, struct lp_nmea_time *time)
 	time->minute = (uint8_t)minute;
 	time->second = (uint8_t)second;
 	text += 6;
-	if (*text == '\0') {
-		return true;
-	}
-	rest = strspn(text + 1, "0");
-	return *text == '.' && text[1 + rest] == '\0';
+	time->is_whole = text[strspn(text, ".0")] == '\0';
+	return *text == '\0' || (*text == '.' && text[1 + strspn(text + 1, "0123456789")] == '\0');
 }
 
 static bool is_leap_year(int year)
@@ -119,9 +110,16 @@ static bool set_date(int year, int month, int day, struct lp_nmea_time *time)
 	return true;
 }
 
+/* Autonomous, differential, RTK, precise: not estimated, manual, simulated or none. */
+static bool is_mode_of_fix(const char *mode)
+{
+	return *mode == '\0' || strchr("ADRFP", *mode) != NULL;
+}
+
 static bool read_rmc(const char *fields[FIELDS], int count, struct lp_nmea_time *time)
 {
 	const char *date = fields[count > 9 ? 9 : 0];
+	int year;
 
 	if (count < 10) {
 		return false;
@@ -132,9 +130,12 @@ static bool read_rmc(const char *fields[FIELDS], int count, struct lp_nmea_time 
 	if (strlen(date) != 6 || number(date, 6) < 0) {
 		return false;
 	}
-	time->has_fix = strcmp(fields[2], "A") == 0;
+	time->has_fix = strcmp(fields[2], "A") == 0 && (count < 13 || is_mode_of_fix(fields[12]));
+	year = number(date + 4, 2);
+	/* GPS began in 1980: what a receiver shows that has lost its date is no year to come. */
+	year += year < 80 ? 2000 : 1900;
 	return read_clock(fields[1], time) &&
-	       set_date(2000 + number(date + 4, 2), number(date + 2, 2), number(date, 2), time);
+	       set_date(year, number(date + 2, 2), number(date, 2), time);
 }
 
 static bool read_zda(const char *fields[FIELDS], int count, struct lp_nmea_time *time)
@@ -169,6 +170,7 @@ static bool read_sentence(struct lp_nmea *n, struct lp_nmea_time *time, bool *is
 	if (strlen(fields[0]) != 5 || count < 2) {
 		return false;
 	}
+	memcpy(time->talker, fields[0], sizeof(time->talker));
 	if (strcmp(fields[0] + 2, "RMC") == 0) {
 		time->kind = LP_NMEA_RMC;
 		read = read_rmc;
@@ -193,11 +195,16 @@ static bool finish(struct lp_nmea *n, struct lp_nmea_time *time)
 		n->refused++;
 		return false;
 	}
-	n->sentences++;
-	if (read_sentence(n, time, &is_good) && !is_good) {
-		n->malformed++;
+	if (read_sentence(n, time, &is_good)) {
+		if (n->length > LP_NMEA_MOST) {
+			n->refused++;
+			return false;
+		}
+		n->malformed += !is_good;
 	}
-	return is_good;
+	n->sentences++;
+	/* Of a fix between two pulses: nothing is wrong, and it says nothing of a pulse. */
+	return is_good && (time->is_whole || !time->has_fix);
 }
 
 bool lp_nmea_octet(struct lp_nmea *n, uint8_t octet, struct lp_nmea_time *time)
@@ -206,6 +213,7 @@ bool lp_nmea_octet(struct lp_nmea *n, uint8_t octet, struct lp_nmea_time *time)
 		n->refused += n->is_inside;
 		n->is_inside = true;
 		n->length = 0;
+		n->sum = 0;
 		return false;
 	}
 	if (!n->is_inside) {
@@ -215,12 +223,18 @@ bool lp_nmea_octet(struct lp_nmea *n, uint8_t octet, struct lp_nmea_time *time)
 		n->is_inside = false;
 		return finish(n, time);
 	}
-	if (n->length >= LP_NMEA_MOST || octet < 0x20 || octet > 0x7e) {
+	if (n->length >= LP_NMEA_LONGEST || octet < 0x20 || octet > 0x7e) {
 		n->is_inside = false;
 		n->refused++;
 		return false;
 	}
-	n->text[n->length++] = (char)octet;
+	if (n->length < LP_NMEA_MOST) {
+		n->text[n->length] = (char)octet;
+	}
+	n->length++;
+	n->sum ^= octet;
+	memmove(n->last, n->last + 1, sizeof(n->last) - 1);
+	n->last[sizeof(n->last) - 1] = (char)octet;
 	return false;
 }
 

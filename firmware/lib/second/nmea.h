@@ -15,8 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From '$' to the checksum; longer ones are dropped. */
-#define LP_NMEA_MOST 82
+/*
+ * From '$' to the checksum, of one that tells the time: 82 by the standard, more with the digits of
+ * an RTK receiver. Of others the checksum alone is looked at, up to LP_NMEA_LONGEST.
+ */
+#define LP_NMEA_MOST    100
+#define LP_NMEA_LONGEST 1024
 
 /*
  * A year before this is none of a receiver's that has a fix; one that lost count of the GPS weeks
@@ -35,8 +39,10 @@ enum lp_nmea_kind {
  */
 struct lp_nmea_time {
 	enum lp_nmea_kind kind;
+	char talker[2];
 	bool has_fix;  /* The receiver vouches for it; always true of ZDA, which doesn't say. */
 	bool has_date; /* GGA has none. */
+	bool is_whole; /* It has no fraction of a second. */
 	uint16_t year;
 	uint8_t month;
 	uint8_t day;
@@ -46,8 +52,10 @@ struct lp_nmea_time {
 };
 
 struct lp_nmea {
-	char text[LP_NMEA_MOST + 1];
-	uint8_t length;
+	char text[LP_NMEA_MOST + 1]; /* Its beginning. */
+	char last[3];                /* Its last octets: the checksum. */
+	uint8_t sum;                 /* Over all of it. */
+	uint16_t length;
 	bool is_inside;
 	uint32_t sentences; /* With a good checksum, of any kind. */
 	uint32_t refused;   /* Bad checksum, too long, or cut short. */

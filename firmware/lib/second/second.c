@@ -7,26 +7,42 @@
 
 #define DAY 86400
 
-/* A sentence belongs to the pulse before it if it comes within this time of it. */
+/* An epoch belongs to the pulse before it if it begins within this time of it. */
 #define EARLIEST_MS      10
-#define LATEST_MS        900
+#define LATEST_MS        800
+/* A line that is silent for so long is idle: 10 octets at 4800 baud. */
+#define IDLE_MS          20
+/* So long may a burst of sentences last, and so long after its first may those of an epoch come. */
+#define BURST_MS         1000
+#define EPOCH_MS         2000
+/* Without a pulse for so long, where it should have been is no longer clear. */
+#define NO_PULSE_MS      10000
 /* So far may a pulse be from a whole second after the last. */
 #define GRID_MS          20
 /* Longer gaps are not counted over: an oscillator of 50 ppm is off by 20 ms after 400 s. */
 #define GAP_MS           300000
 /*
- * Sentences in a row: to believe a second, to believe a leap, to believe that the known second was
- * wrong.
+ * Pulses in a row: to believe a second, to keep it when one contradicts, to believe a leap, to
+ * believe that the known second was wrong.
  */
 #define TO_KNOW          3
+#define TO_KEEP          6
+/* The same, once sentences have contradicted each other. */
+#define TO_KNOW_AGAIN    10
 #define TO_LEAP          3
 #define TO_CORRECT       10
 /* Without a second witness. */
 #define TO_CORRECT_ALONE 600
 /* A witness that was silent for so long is none. */
 #define WITNESS_MS       3500
-/* More leap seconds between two looks are none. */
-#define LEAPS_MOST       3
+/* Messages in a row that say another TAI - UTC. */
+#define TO_TELL          3
+/* Seconds before the end of a half year within which a sentence has seen it. */
+#define LEAP_NEAR        5
+/* Seconds from there on within which sentences show a leap second. */
+#define LEAP_SHOWS       60
+/* So far may a receiver be off with the moment of a leap second (s). */
+#define LEAP_ROUND       3
 /*
  * GPS: its weeks count from this POSIX time, and TAI is so far ahead. The satellites send the week
  * modulo 1024.
@@ -35,9 +51,12 @@
 #define GPS_LESS_TAI     19
 #define WEEK_S           604800
 #define WRAP_S           (1024LL * WEEK_S)
-/* After so long without: no PPS, no NMEA, no fix. */
+/* Oftener no receiver's count of weeks has wrapped: the date is nonsense. */
+#define WRAPS_MOST       2
+/* After so long without: no PPS, no NMEA, no fix; none that reports a fix. */
 #define PPS_MS           1500
 #define NMEA_MS          3500
+#define VOUCH_MS         10000
 /* Off-grid pulses in a row that make a new grid. */
 #define NEW_GRID         4
 
@@ -62,25 +81,129 @@ static int64_t unwrapped(const struct lp_second *s, int64_t posix)
 	return s->not_before + (since < 0 ? since + WRAP_S : since);
 }
 
-/* The next end of June or December, from which on there may have been a leap second. */
-static int64_t next_end(int64_t posix)
+/* The next end of a quarter at which there may be a leap second: June or December, or any. */
+static int64_t next_end(int64_t posix, int quarters)
 {
 	struct lp_nmea_time end = {.year = 1970, .month = 1, .day = 1};
 
 	end.year = (uint16_t)(1970 + posix / (365 * DAY + DAY / 4));
 	while (lp_nmea_posix(&end) <= posix) {
-		end.year = (uint16_t)(end.year + (end.month == 7));
-		end.month = end.month == 7 ? 1 : 7;
+		end.month = (uint8_t)(end.month + 3 * quarters);
+		end.year = (uint16_t)(end.year + end.month / 12);
+		end.month %= 12;
 	}
 	return lp_nmea_posix(&end);
 }
 
+static int64_t posix_of(const struct lp_second *s)
+{
+	return (int64_t)s->tai - s->tai_utc;
+}
+
 static void be_sure(struct lp_second *s, int64_t posix)
 {
-	int64_t end = next_end(posix);
+	int64_t end = next_end(posix, 2);
 
 	s->is_sure = true;
-	s->sure_until = s->sure_until == INT64_MAX || s->sure_until < end ? end : s->sure_until;
+	if (s->leap == 0 && (s->sure_until == INT64_MAX || s->sure_until < end)) {
+		s->sure_until = end;
+	}
+}
+
+/* Do what was announced. The second 60 is the last with the TAI - UTC of before. */
+static void pass_leap(struct lp_second *s)
+{
+	if (s->leap != 0 && (int64_t)s->tai >= s->sure_until + s->tai_utc + s->leap) {
+		s->leap_tai = (uint64_t)(s->sure_until + s->tai_utc + s->leap);
+		s->tai_utc += s->leap;
+		s->leap = 0;
+		s->is_leap = false;
+		be_sure(s, posix_of(s));
+	}
+}
+
+/* About a leap second receivers show all manner of seconds. */
+static bool is_at_leap(const struct lp_second *s)
+{
+	return (s->leap != 0 && (int64_t)s->tai >= s->sure_until + s->tai_utc - 1) ||
+	       (s->leap_tai != 0 && s->tai <= s->leap_tai + 2);
+}
+
+/*
+ * TAI - UTC is another. Where sentences contradict by as much, UTC changed, and TAI is right;
+ * where they agree, TAI was counted from a wrong difference.
+ */
+static void set_tai_utc(struct lp_second *s, int32_t tai_utc)
+{
+	int32_t by = tai_utc - s->tai_utc;
+	bool is_utc = s->contradicted > 0 && s->contradiction == -by;
+
+	if (by != 0 && s->is_known && !is_utc) {
+		s->tai = (uint64_t)((int64_t)s->tai + by);
+		s->corrections++;
+	}
+	if (by != 0) {
+		s->agreed = s->is_known ? s->agreed : 0;
+		s->contradicted = 0;
+		s->is_leap = false;
+		s->other = 0;
+	}
+	s->tai_utc = tai_utc;
+	s->told_count = 0;
+}
+
+void lp_second_announce(struct lp_second *s, int32_t tai_utc, int64_t until, int8_t leap)
+{
+	set_tai_utc(s, tai_utc);
+	s->sure_until = until;
+	s->leap = leap;
+	s->is_leap_listed = leap != 0;
+	s->is_sure = s->is_known && posix_of(s) < until;
+	if (s->is_known) {
+		pass_leap(s);
+	}
+}
+
+/* Take the event that a receiver announces, or withdraws. */
+static void expect_leap(struct lp_second *s, const struct lp_ubx_leap *leap)
+{
+	int64_t at = posix_of(s) + leap->in_s;
+	int64_t end = next_end(at - DAY, 1);
+	bool is_coming = leap->in_s > LEAP_ROUND && (leap->change == 1 || leap->change == -1) &&
+			 at - end <= LEAP_ROUND && end - at <= LEAP_ROUND;
+
+	if (is_coming) {
+		s->sure_until = end;
+		s->leap = leap->change;
+		s->is_leap_listed = false;
+	} else if (leap->in_s > LEAP_ROUND && !s->is_leap_listed) {
+		s->leap = 0;
+	}
+}
+
+void lp_second_leap(struct lp_second *s, const struct lp_ubx_leap *leap)
+{
+	int32_t tai_utc = leap->current + GPS_LESS_TAI;
+
+	if (!s->is_known || is_at_leap(s)) {
+		return;
+	}
+	if (leap->has_current && tai_utc != s->tai_utc) {
+		s->told_count = s->told_count > 0 && s->told == leap->current ? s->told_count + 1 : 1;
+		s->told = leap->current;
+		/* Until then there can be no other: one of the two is wrong. */
+		if (s->told_count < TO_TELL || posix_of(s) < s->sure_until) {
+			return;
+		}
+		set_tai_utc(s, tai_utc);
+	}
+	if (leap->has_current) {
+		s->told_count = 0;
+		be_sure(s, posix_of(s));
+	}
+	if (leap->has_event) {
+		expect_leap(s, leap);
+	}
 }
 
 void lp_second_pulse(struct lp_second *s, const struct lp_ubx_pulse *pulse, uint64_t ms)
@@ -107,24 +230,35 @@ static void hear(struct lp_second *s, uint64_t ms)
 }
 
 /*
- * Return the second of TAI that TIM-TP named, as far as UTC is wanted by the TAI - UTC that is
- * believed.
+ * Return how many seconds later than ``tai`` TIM-TP names the last pulse, in UTC by the TAI - UTC
+ * that is believed. One that is a second behind is about the pulse before, as a busy line has it.
  */
-static uint64_t named_tai(const struct lp_second *s)
+static int64_t dissent(const struct lp_second *s, uint64_t tai)
 {
-	return s->is_gps ? s->opinion : s->opinion + (uint64_t)s->tai_utc;
+	int64_t later = (int64_t)(s->opinion - tai) + (s->is_gps ? 0 : s->tai_utc);
+
+	return s->has_opinion && later != -1 ? later : 0;
 }
 
 static void forget(struct lp_second *s)
 {
 	s->is_known = false;
 	s->agreed = 0;
+	s->agreed_posix = 0;
 	s->contradicted = 0;
-	s->has_named = false;
+	s->mixed_ms = 0;
 	s->is_leap = false;
 	s->is_sure = false;
-	s->month = 0;
-	s->later = 0;
+	s->other = 0;
+	s->told_count = 0;
+}
+
+/* Other pulses: of what was said of the last ones nothing holds. */
+static void begin_anew(struct lp_second *s)
+{
+	forget(s);
+	s->is_doubted = false;
+	s->epoch.is_open = false;
 }
 
 bool lp_second_edge(struct lp_second *s, uint64_t ms)
@@ -134,16 +268,19 @@ bool lp_second_edge(struct lp_second *s, uint64_t ms)
 	int64_t off = (int64_t)(since - seconds * 1000);
 
 	if (!s->has_edge || since > GAP_MS) {
-		forget(s);
+		begin_anew(s);
 	} else if (seconds == 0 || off > GRID_MS || off < -GRID_MS) {
 		s->spurious++;
 		if (++s->off_grid < NEW_GRID) {
 			return false;
 		}
-		forget(s);
+		begin_anew(s);
 	} else {
 		s->tai += seconds;
 		s->candidate += seconds;
+		if (s->is_known) {
+			pass_leap(s);
+		}
 	}
 	s->off_grid = 0;
 	s->has_edge = true;
@@ -152,189 +289,286 @@ bool lp_second_edge(struct lp_second *s, uint64_t ms)
 	return true;
 }
 
-/*
- * Return whether TIM-TP counts in GPS time, which shows how many leap seconds UTC has had that TAI
- * - UTC lacks.
- */
-static bool leaps_of(const struct lp_second *s, int64_t posix, int64_t *leaps)
+void lp_second_heard(struct lp_second *s, uint64_t ms)
 {
-	*leaps = (int64_t)s->opinion - posix - s->tai_utc;
-	return s->has_opinion && s->is_gps && *leaps >= 0 && *leaps <= LEAPS_MOST;
+	if (s->heard_ms == 0 || ms > s->heard_ms + IDLE_MS) {
+		s->burst_ms = ms;
+	}
+	s->heard_ms = ms > s->heard_ms ? ms : s->heard_ms;
 }
 
-/* A first guess, then as many sentences as TO_KNOW that say what the pulses count. */
-static void learn(struct lp_second *s, int64_t posix)
+/* Return the pulse before a moment, or where it should have been. */
+static uint64_t edge_before(const struct lp_second *s, uint64_t ms)
 {
-	int64_t leaps;
-	bool has_leaps = leaps_of(s, posix, &leaps);
-	uint64_t tai;
+	int64_t since = (int64_t)(ms - s->edge_ms);
 
-	if (has_leaps && leaps > 0 && posix < s->sure_until) {
-		has_leaps = false; /* There can have been none: one of the two is wrong. */
+	return s->edge_ms + (uint64_t)((since - (since < 0 ? 999 : 0)) / 1000 * 1000);
+}
+
+/* Find the pulse of an epoch that begins with this sentence. */
+static void open_epoch(struct lp_second *s, uint64_t ms)
+{
+	struct lp_second_epoch *e = &s->epoch;
+	uint64_t from = s->burst_ms < ms ? s->burst_ms : ms;
+	bool is_behind = e->is_open && s->sentence_ms > from && s->sentence_ms < ms;
+	uint64_t edge_ms;
+
+	if (is_behind) {
+		/* It began after a sentence of the one before, and no later than this. */
+		edge_ms = edge_before(s, ms);
+		e->is_clear = edge_before(s, s->sentence_ms) == edge_ms;
+		from = ms;
+	} else {
+		edge_ms = edge_before(s, from);
+		e->is_clear = ms - from <= BURST_MS;
 	}
-	tai = (uint64_t)(posix + s->tai_utc + (has_leaps ? leaps : 0));
-	s->agreed = s->agreed > 0 && tai == s->candidate ? s->agreed + 1 : 1;
+	e->is_clear = e->is_clear && from - edge_ms >= EARLIEST_MS && from - edge_ms <= LATEST_MS;
+	e->is_open = true;
+	e->edge_ms = edge_ms;
+	e->ms = ms;
+	e->kinds = 0;
+}
+
+/*
+ * Return whether the pulse of a sentence is clear: ``ago`` is how many seconds before the last that
+ * was.
+ */
+static bool place(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms, int64_t *ago)
+{
+	struct lp_second_epoch *e = &s->epoch;
+	uint32_t of_day = time->hour * 3600u + time->minute * 60u + time->second;
+	uint32_t kind = 1u << time->kind;
+	bool is_same = e->is_open && e->of_day == of_day && ms - e->ms < EPOCH_MS;
+
+	bool is_burst = s->burst_ms <= e->ms;
+
+	/* After a pause another receiver may speak. */
+	if (is_same && !is_burst) {
+		is_same = memcmp(e->talker, time->talker, sizeof(e->talker)) == 0;
+	}
+	/* After the next pulse, what was said already or after a pause is no rest of it. */
+	if (is_same && edge_before(s, ms) != edge_before(s, e->ms)) {
+		is_same = is_burst && (e->kinds & kind) == 0;
+	}
+	if (!is_same) {
+		open_epoch(s, ms);
+		memcpy(e->talker, time->talker, sizeof(e->talker));
+	}
+	e->of_day = of_day;
+	e->kinds |= kind;
+	*ago = (int64_t)(s->edge_ms - e->edge_ms) / 1000;
+	return e->is_clear;
+}
+
+/* A first guess, then as many pulses as TO_KNOW whose sentences say what the pulses count. */
+static void learn(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix, int64_t ago)
+{
+	uint64_t tai = (uint64_t)(posix + s->tai_utc + ago);
+
+	if (s->agreed == 0 || tai != s->candidate) {
+		s->is_doubted = s->is_doubted || s->agreed > 0;
+		s->agreed = 1;
+	} else if (s->agreed_ms != s->epoch.edge_ms) {
+		s->agreed++;
+	}
+	s->agreed_ms = s->epoch.edge_ms;
 	s->candidate = tai;
-	if (s->agreed >= TO_KNOW) {
-		s->is_known = true;
-		s->tai = tai;
-		s->contradicted = 0;
-		s->tai_utc += has_leaps ? (int32_t)leaps : 0;
-		if (has_leaps || posix < s->sure_until) {
-			be_sure(s, posix);
-		}
-	}
-}
-
-/*
- * Leap seconds come at the end of a month: it may be one within the first minute of a month, or
- * after an outage over it.
- */
-static bool may_be_leap(const struct lp_second *s, const struct lp_nmea_time *time,
-			int64_t difference)
-{
-	bool is_month_new = s->month != 0 && s->month != 12 * time->year + time->month;
-
-	return (difference == -1 || difference == 1) && time->has_date &&
-	       ((time->day == 1 && time->hour == 0 && time->minute == 0) || is_month_new);
-}
-
-static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int64_t difference)
-{
-	bool is_leap = may_be_leap(s, time, difference);
-	bool has_witness = s->opinion_ms != 0 && s->edge_ms - s->opinion_ms <= WITNESS_MS;
-	bool is_against =
-		s->has_opinion && named_tai(s) == (uint64_t)((int64_t)s->tai + difference);
-
-	s->contradicted =
-		s->contradicted > 0 && difference == s->contradiction ? s->contradicted + 1 : 1;
-	s->contradiction = difference;
-	if (is_leap && s->contradicted >= TO_LEAP) {
-		s->tai_utc -= (int32_t)difference;
-		s->contradicted = 0;
-		s->is_leap = false;
-	} else if (s->contradicted >= (has_witness ? TO_CORRECT : TO_CORRECT_ALONE) &&
-		   (is_against || !has_witness)) {
-		s->tai = (uint64_t)((int64_t)s->tai + difference);
-		s->corrections++;
-		s->contradicted = 0;
-	}
-	s->wrong += !is_leap;
-}
-
-/*
- * A sentence agrees. See whether TAI is right as well, where TIM-TP counts in GPS time, which has
- * no leap seconds.
- */
-static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
-{
-	int64_t leaps;
-
-	s->contradicted = 0;
-	if (!time->has_date) {
+	if (s->agreed < (s->is_doubted ? TO_KNOW_AGAIN : TO_KNOW)) {
 		return;
 	}
-	s->month = 12 * time->year + time->month;
-	if (!leaps_of(s, posix, &leaps)) {
-		s->later = 0;
-	} else if (leaps == 0) {
-		s->later = 0;
-		s->is_sure = true;
-	} else if (++s->later >= TO_CORRECT && !s->is_sure) {
-		s->tai += (uint64_t)leaps;
-		s->tai_utc += (int32_t)leaps;
-		s->corrections++;
-		s->later = 0;
-		s->is_sure = true;
+	s->is_known = true;
+	s->is_doubted = false;
+	s->tai = tai;
+	s->contradicted = 0;
+	if (time->second != 60 && s->leap != 0 && posix >= s->sure_until) {
+		/* It was while nobody looked. */
+		s->tai = (uint64_t)((int64_t)tai + s->leap);
+		pass_leap(s);
 	}
-	if (s->is_sure && s->later == 0) {
+	if (posix < s->sure_until || (s->has_opinion && s->is_gps && s->opinion == s->tai)) {
 		be_sure(s, posix);
 	}
 }
 
-static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
+/* Whether sentences go over the end of a half year in a way that a leap second explains. */
+static bool may_be_leap(const struct lp_second *s, int64_t posix, int64_t difference)
 {
-	int64_t difference;
+	int64_t end = next_end(s->agreed_posix - 1, 2);
 
-	if (time->has_date) {
-		difference = posix + s->tai_utc - (int64_t)s->tai;
-	} else {
+	return (difference == -1 || difference == 1) && s->agreed_posix != 0 &&
+	       end >= s->sure_until && s->agreed_posix >= end - LEAP_NEAR && posix >= end - 1 &&
+	       posix < end + LEAP_SHOWS;
+}
+
+static void contradict(struct lp_second *s, int64_t posix, int64_t difference)
+{
+	bool is_leap = may_be_leap(s, posix, difference);
+	bool has_witness = s->opinion_ms != 0 && s->edge_ms - s->opinion_ms <= WITNESS_MS;
+	bool is_against = s->has_opinion && dissent(s, s->tai) == difference;
+	uint32_t enough = has_witness ? TO_CORRECT : TO_CORRECT_ALONE;
+
+	s->wrong += !is_leap;
+	if (s->agreed_ms == s->epoch.edge_ms) {
+		s->mixed_ms = s->sentence_ms;
+	}
+	if (!is_leap && s->agreed < TO_KEEP) {
+		forget(s);
+		s->is_doubted = true;
+		s->contradicted = 1;
+		s->contradicted_ms = s->epoch.edge_ms;
+		return;
+	}
+	if (s->contradicted == 0 || difference != s->contradiction) {
+		s->contradicted = 1;
+	} else if (s->contradicted_ms != s->epoch.edge_ms) {
+		s->contradicted++;
+	}
+	s->contradicted_ms = s->epoch.edge_ms;
+	s->contradiction = difference;
+	if (is_leap && s->contradicted >= TO_LEAP) {
+		set_tai_utc(s, s->tai_utc - (int32_t)difference);
+		be_sure(s, posix);
+	} else if (s->contradicted >= enough && difference != -1 && (is_against || !has_witness)) {
+		s->tai = (uint64_t)((int64_t)s->tai + difference);
+		s->corrections++;
+		s->contradicted = 0;
+	}
+}
+
+/* A sentence agrees. See whether TIM-TP does, too. */
+static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
+{
+	if (s->contradicted > 0 && s->contradicted_ms == s->epoch.edge_ms) {
+		s->mixed_ms = s->sentence_ms;
+		return;
+	}
+	s->contradicted = 0;
+	s->agreed += s->agreed < TO_KEEP && s->agreed_ms != s->epoch.edge_ms;
+	s->agreed_ms = s->epoch.edge_ms;
+	if (!time->has_date) {
+		return;
+	}
+	s->agreed_posix = posix - (time->second == 60);
+	s->other = dissent(s, s->tai) != 0 ? s->other + 1 : 0;
+	s->is_sure = s->is_sure || (s->has_opinion && s->is_gps && s->opinion == s->tai);
+	if (s->is_sure && s->other == 0) {
+		/* Not while it may show that there was one. */
+		be_sure(s, posix - LEAP_SHOWS);
+	}
+}
+
+static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix, int64_t ago)
+{
+	int64_t named = posix + s->tai_utc + ago;
+	int64_t difference = named - (int64_t)s->tai;
+
+	if (!time->has_date) {
 		/* A time of day says it to within a day. */
-		int64_t day = time->hour * 3600 + time->minute * 60 + time->second + s->tai_utc -
-			      (int64_t)(s->tai % DAY);
-
-		difference = (day % DAY + DAY + DAY / 2) % DAY - DAY / 2;
+		difference = (difference % DAY + DAY + DAY / 2) % DAY - DAY / 2;
 	}
 	if (difference == 0) {
 		agree(s, time, posix);
 	} else {
-		contradict(s, time, difference);
+		contradict(s, posix, difference);
 	}
 }
 
 /*
  * Return the date and time of day in POSIX time, corrected where the receiver's count of weeks has
- * wrapped.
+ * wrapped; without a date, that of the day.
  */
 static int64_t dated(struct lp_second *s, const struct lp_nmea_time *time)
 {
-	int64_t given = time->has_date ? lp_nmea_posix(time) : 0;
-	int64_t posix = time->has_date ? unwrapped(s, given) : 0;
+	int64_t given = lp_nmea_posix(time);
+	int64_t posix = unwrapped(s, given);
 
+	if (!time->has_date) {
+		return time->hour * 3600 + time->minute * 60 + time->second;
+	}
 	s->rollovers += posix != given;
 	return posix;
 }
 
-void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms)
+/* Whether a date may be that of a receiver whose count of weeks has wrapped, or is right. */
+static bool is_date(const struct lp_second *s, const struct lp_nmea_time *time)
 {
-	uint64_t since = ms - s->edge_ms;
+	int64_t given = time->has_date ? lp_nmea_posix(time) : s->not_before;
+	int64_t off = given - unwrapped(s, given);
 
-	s->has_sentence = true;
-	s->sentence_ms = ms;
-	/*
-	 * ZDA doesn't say whether there is a fix: the others of the same receiver do, if it sends
-	 * them.
-	 */
-	s->is_vouched = s->is_vouched || time->kind != LP_NMEA_ZDA;
-	if (time->has_fix && (time->kind != LP_NMEA_ZDA || !s->is_vouched)) {
+	return off >= -WRAPS_MOST * WRAP_S && off <= WRAPS_MOST * WRAP_S;
+}
+
+/*
+ * Take what a sentence says of the fix; return whether it, or the others of its receiver, vouch for
+ * the time. ZDA doesn't say: it is believed where no other does.
+ */
+static bool is_fixed(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms)
+{
+	bool is_reported = s->vouched_ms != 0 && ms - s->vouched_ms <= VOUCH_MS;
+
+	if (time->kind != LP_NMEA_ZDA) {
+		s->vouched_ms = ms;
+		s->is_vouched = time->has_fix;
+	}
+	if (time->kind == LP_NMEA_ZDA ? time->has_fix && !is_reported : time->has_fix) {
 		s->has_fix = true;
 		s->fix_ms = ms;
+		return true;
 	}
-	if (!time->has_fix || !s->has_fix || ms - s->fix_ms > NMEA_MS) {
+	return time->has_fix && s->is_vouched && s->has_fix && ms - s->fix_ms <= NMEA_MS;
+}
+
+void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms)
+{
+	bool has_fix = is_fixed(s, time, ms);
+	bool is_clear;
+	int64_t ago;
+
+	lp_second_heard(s, ms);
+	s->has_sentence = true;
+	if (!has_fix) {
+		s->sentence_ms = ms;
 		return;
 	}
-	if (!s->has_edge || since < EARLIEST_MS || since > LATEST_MS) {
-		s->unassigned++;
+	is_clear = s->has_edge && (int64_t)(ms - s->edge_ms) < NO_PULSE_MS && place(s, time, ms, &ago);
+	s->sentence_ms = ms;
+	if (!is_clear || !is_date(s, time)) {
+		if (!s->is_known) {
+			s->agreed = 0;
+			s->is_doubted = true;
+		}
+		s->unassigned += !is_clear;
+		s->wrong += is_clear;
 		return;
 	}
-	/* One vote a second; without a date, none before the second is known. */
-	if ((s->has_named && s->named == s->edge_ms) || (!s->is_known && !time->has_date)) {
+	/* Without a date, none before the second is known. */
+	if (!s->is_known && !time->has_date) {
 		return;
 	}
 	s->sentences++;
-	s->is_leap = s->is_leap || time->second == 60;
-	if (s->is_known) {
-		check(s, time, dated(s, time));
-	} else {
-		learn(s, dated(s, time));
+	s->is_leap = s->is_leap || (time->second == 60 && s->leap == 0);
+	if (!s->is_known) {
+		learn(s, time, dated(s, time), ago);
+	} else if (!is_at_leap(s)) {
+		check(s, time, dated(s, time), ago);
 	}
-	s->has_named = true;
-	s->named = s->edge_ms;
 }
 
 uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms)
 {
 	bool is_heard = s->has_sentence && ms - s->sentence_ms <= NMEA_MS;
 	bool is_fixed = s->has_fix && ms - s->fix_ms <= NMEA_MS;
+	bool is_mixed = s->mixed_ms != 0 && ms - s->mixed_ms <= NMEA_MS;
+	bool is_wrong = s->contradicted > 0 || s->other > 0 || is_mixed;
 	uint32_t faults = 0;
 
 	faults |= !s->has_edge || ms - s->edge_ms > PPS_MS ? LP_SECOND_NO_PPS : 0;
 	faults |= !is_heard ? LP_SECOND_NO_NMEA : 0;
-	faults |= s->contradicted > 0 || s->later > 0 ? LP_SECOND_WRONG : 0;
+	faults |= is_wrong ? LP_SECOND_WRONG : 0;
 	/* Who hears nothing can't tell. */
 	faults |= is_heard && !is_fixed ? LP_SECOND_NO_FIX : 0;
 	faults |= !s->is_known ? LP_SECOND_UNKNOWN : 0;
-	faults |= s->is_leap ? LP_SECOND_LEAP : 0;
+	faults |= s->is_leap || s->told_count > 0 ? LP_SECOND_LEAP : 0;
 	faults |= s->is_known && !s->is_sure ? LP_SECOND_UNSURE : 0;
 	return faults;
 }

@@ -2,15 +2,22 @@
 /* This file is part of LiteProbe. */
 
 /*
- * Which second does a pulse begin? A sentence that follows a pulse names it in UTC; TAI seconds are
+ * Which second does a pulse begin? Sentences that follow a pulse name it in UTC; TAI seconds are
  * counted, so that a leap second moves nothing. A single sentence is never believed, and once a
  * second is known the count of the pulses goes before: TAI moves only where NMEA and UBX-TIM-TP, by
  * week and time of week, agree on another one for ten pulses, or where a receiver without TIM-TP
- * contradicts for ten minutes.
+ * contradicts for ten minutes. What is one second behind may only be late: it moves nothing.
  *
- * TAI less UTC is known until the next leap second may be, the end of June or December. From there
- * on it is sure where sentences and pulses went over that end together, or where TIM-TP counts in
- * GPS time, which has no leap seconds.
+ * All sentences that name the same second are an epoch, and it belongs to the pulse before its
+ * first octet: a slow line may take until after the next pulse to bring the rest. Where an epoch
+ * begins is clear when the line was idle before it, or brought a sentence of the epoch before that
+ * since the last pulse. Its first octet comes 10 to 800 ms after the pulse: others may be late, or
+ * early, or the pulse is taken at its falling edge, and name nothing.
+ *
+ * TAI less UTC changes where UBX-NAV-TIMELS or a host announces it, or where sentences went over the
+ * end of June or December with a leap second, seen from both sides. It is known until the next such
+ * end. From there on it is sure where sentences and pulses went over that end together, or where
+ * TIM-TP counts in GPS time, which has no leap seconds, or NAV-TIMELS says so.
  */
 
 #ifndef LITEPROBE_SECOND_H
@@ -37,12 +44,22 @@
 enum lp_second_fault {
 	LP_SECOND_NO_PPS = 1 << 0,
 	LP_SECOND_NO_NMEA = 1 << 1, /* No sentence that tells the time. */
-	LP_SECOND_WRONG = 1 << 2,   /* Sentences contradict the count of the pulses. */
+	LP_SECOND_WRONG = 1 << 2,   /* Sentences contradict the pulses, each other, or TIM-TP. */
 	LP_SECOND_NO_FIX = 1 << 3,  /* Sentences come, but the receiver doesn't vouch for them. */
 	LP_SECOND_UNKNOWN = 1 << 4, /* No second is known yet. */
 	LP_SECOND_LEAP = 1 << 5,    /* A leap second was seen and isn't confirmed yet. */
-	LP_SECOND_UNSURE = 1
-		<< 6, /* A leap second may have passed unseen: TAI may be a second off. */
+	LP_SECOND_UNSURE = 1 << 6,  /* A leap second may have passed unseen. */
+};
+
+/** Sentences that name the same second. */
+struct lp_second_epoch {
+	bool is_open;
+	bool is_clear;    /* Its pulse is known: */
+	uint64_t edge_ms; /* that, or where it should have been. */
+	uint64_t ms;      /* When its first sentence began. */
+	uint32_t of_day;  /* What they name. */
+	uint32_t kinds;   /* Bits of enum lp_nmea_kind that came. */
+	char talker[2];   /* Of the first. */
 };
 
 /** All state; private to second.c, but for what is said of a field. */
@@ -53,31 +70,41 @@ struct lp_second {
 	bool is_known; /* May be read. */
 	bool has_edge;
 	bool has_sentence;
-	uint64_t edge_ms;
-	uint64_t sentence_ms;
-	uint64_t fix_ms; /* Of the last sentence with a fix. */
 	bool has_fix;
-	bool is_vouched; /* Sentences of a kind that reports a fix were seen. */
-	uint64_t named;  /* Pulse whose second a sentence has named already. */
-	bool has_named;
-	uint64_t candidate; /* What a sentence said, carried on pulse by pulse. */
-	uint32_t agreed;    /* Sentences in a row that said the candidate. */
-	/* Pulses in a row that were no whole number of seconds after the last. */
-	uint32_t off_grid;
+	bool is_vouched;      /* The last sentence of a kind that reports a fix had one. */
+	uint64_t edge_ms;
+	uint64_t sentence_ms; /* Of the last sentence of a kind that tells the time, */
+	uint64_t vouched_ms;  /* of one that reports whether there is a fix; 0: none, */
+	uint64_t fix_ms;      /* and of the last with a fix. */
+	uint64_t heard_ms;    /* When the line brought something last, 0: never, */
+	uint64_t burst_ms;    /* and since when without a pause. */
+	struct lp_second_epoch epoch;
+	uint64_t candidate;    /* What a sentence said, carried on pulse by pulse. */
+	uint32_t agreed;       /* Pulses whose sentences said so; not counted on for ever. */
+	bool is_doubted;       /* Sentences have contradicted each other, or said nothing clear. */
+	uint64_t agreed_ms;    /* The last such pulse, */
+	int64_t agreed_posix;  /* and its date; 0: none. */
+	uint32_t off_grid;     /* Pulses in a row that were no whole seconds after the last. */
 	int64_t contradiction; /* Seconds by which the last sentences disagreed, */
-	uint32_t contradicted; /* and how many in a row. */
-	bool is_leap;          /* A second 60 was seen. */
-	uint32_t sentences;    /* May be read: used, */
-	uint32_t unassigned; /* came at no time after a pulse at which its second would be clear, */
-	uint32_t wrong;      /* contradicted, */
-	uint32_t spurious;   /* pulses off the grid, */
-	uint32_t corrections; /* and times that the second was changed once it was known. */
-	int64_t sure_until;   /* POSIX time from which on a leap second may have been. */
+	uint32_t contradicted; /* for how many pulses in a row, */
+	uint64_t contradicted_ms; /* the last such pulse, */
+	uint64_t mixed_ms;        /* and the last with sentences of both kinds. */
+	bool is_leap;             /* A second 60 was seen. */
+	uint32_t sentences;       /* May be read: used, */
+	uint32_t unassigned;      /* whose pulse isn't clear, */
+	uint32_t wrong;           /* contradicted, */
+	uint32_t spurious;        /* pulses off the grid, */
+	uint32_t corrections;     /* and times that the second was changed once it was known. */
+	int64_t sure_until; /* POSIX time from which on a leap second may be, or is, if leap isn't 0. */
 	bool is_sure;
+	int8_t leap;         /* What is announced: 0 or, for TAI - UTC, 1 or -1, */
+	bool is_leap_listed; /* by a host. */
+	uint64_t leap_tai;   /* When the last one was; 0: none. */
+	int8_t told;         /* What NAV-TIMELS said of TAI - UTC that is another, */
+	uint32_t told_count; /* in how many messages in a row. */
 	int64_t not_before;
-	/* May be read: sentences whose date was off by 1024 weeks, or several times that. */
+	/* May be read: sentences whose date was off by 1024 weeks, or twice that. */
 	uint32_t rollovers;
-	int32_t month; /* Of the last sentence that agreed: 12 * year + month; 0: none. */
 	struct lp_ubx_pulse reported; /* What TIM-TP said of the next pulse, */
 	uint64_t reported_ms;         /* when it came, */
 	bool is_reported;             /* and whether there is one. */
@@ -85,8 +112,7 @@ struct lp_second {
 	bool is_gps;                  /* in GPS time, which has no leap seconds; else in UTC. */
 	uint64_t opinion;             /* That second, of TAI; in UTC it is POSIX time. */
 	uint64_t opinion_ms;          /* When it last named one. */
-	/* Sentences in a row that agreed while TIM-TP named a second later than they did. */
-	uint32_t later;
+	uint32_t other;               /* Times in a row that it named another. */
 };
 
 /** Start anew. ``tai_utc``: seconds, 37 since 2017. */
@@ -100,6 +126,15 @@ void lp_second_init(struct lp_second *s, int32_t tai_utc);
 void lp_second_expect(struct lp_second *s, int64_t sure_until, int64_t not_before);
 
 /**
+ * Take what a host knows: TAI - UTC is ``tai_utc`` until a moment (POSIX time), and differs by
+ * ``leap`` (-1 to 1) from then on. What was announced before is withdrawn.
+ */
+void lp_second_announce(struct lp_second *s, int32_t tai_utc, int64_t until, int8_t leap);
+
+/** Take what UBX-NAV-TIMELS says of leap seconds, as of now. */
+void lp_second_leap(struct lp_second *s, const struct lp_ubx_leap *leap);
+
+/**
  * Take what UBX-TIM-TP says of the next pulse, by a message that was complete at ``ms`` of the same
  * clock.
  */
@@ -110,6 +145,12 @@ void lp_second_pulse(struct lp_second *s, const struct lp_ubx_pulse *pulse, uint
  * the grid.
  */
 bool lp_second_edge(struct lp_second *s, uint64_t ms);
+
+/**
+ * The receiver's line brings something, whatever it is, at ``ms`` of the same clock. Without these
+ * calls the line is idle between sentences.
+ */
+void lp_second_heard(struct lp_second *s, uint64_t ms);
 
 /** Take a sentence whose first octet came at ``ms`` of the same clock. */
 void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms);

@@ -12,12 +12,20 @@
 
 #define CLASS_TIM         0x0d
 #define TIM_TP            0x01
+#define CLASS_NAV         0x01
+#define NAV_TIMELS        0x26
 #define CLASS_CFG         0x06
 #define CFG_MSG           0x01
 #define FLAG_BASE_UTC     0x01
 #define FLAG_QERR_INVALID 0x10
 #define REFERENCE_MASK    0x0f
 #define REFERENCE_GPS     0
+/* Sources of what NAV-TIMELS says: below, its firmware or none. */
+#define SOURCE_CURRENT    1
+#define SOURCE_CHANGE     2
+#define SOURCE_UNKNOWN    255
+#define VALID_CURRENT     0x01
+#define VALID_EVENT       0x02
 
 void lp_ubx_clear(struct lp_ubx *u)
 {
@@ -83,6 +91,21 @@ static void read_pulse(const struct lp_ubx *u, struct lp_ubx_pulse *pulse)
 	pulse->is_gps = !pulse->is_utc && (u->payload[15] & REFERENCE_MASK) == REFERENCE_GPS;
 }
 
+static bool is_source(uint8_t source, uint8_t least)
+{
+	return source >= least && source != SOURCE_UNKNOWN;
+}
+
+static void read_leap(const uint8_t *payload, struct lp_ubx_leap *leap)
+{
+	leap->has_current =
+		(payload[23] & VALID_CURRENT) != 0 && is_source(payload[8], SOURCE_CURRENT);
+	leap->current = (int8_t)payload[9];
+	leap->has_event = (payload[23] & VALID_EVENT) != 0 && is_source(payload[10], SOURCE_CHANGE);
+	leap->change = (int8_t)payload[11];
+	leap->in_s = (int32_t)little(&payload[12], 4);
+}
+
 /* The second octet of the checksum. */
 static enum lp_ubx_result finish(struct lp_ubx *u, uint8_t octet, struct lp_ubx_pulse *pulse)
 {
@@ -92,6 +115,11 @@ static enum lp_ubx_result finish(struct lp_ubx *u, uint8_t octet, struct lp_ubx_
 		return LP_UBX_TAKEN;
 	}
 	u->messages++;
+	if (u->class_id == CLASS_NAV && u->message == NAV_TIMELS &&
+	    u->length == LP_UBX_TIMELS_OCTETS) {
+		read_leap(u->payload, &u->leap);
+		return LP_UBX_LEAP;
+	}
 	if (u->class_id != CLASS_TIM || u->message != TIM_TP || u->length != LP_UBX_TIM_TP_OCTETS) {
 		return LP_UBX_TAKEN;
 	}
@@ -129,10 +157,11 @@ enum lp_ubx_result lp_ubx_octet(struct lp_ubx *u, uint8_t octet, struct lp_ubx_p
 	return finish(u, octet, pulse);
 }
 
-void lp_ubx_enable(uint8_t octets[LP_UBX_ENABLE_OCTETS])
+static void enable(uint8_t octets[LP_UBX_ENABLE_OCTETS], uint8_t class_id, uint8_t message,
+		   uint8_t rate)
 {
-	static const uint8_t head[] = {SYNC_1, SYNC_2,    CLASS_CFG, CFG_MSG, 3,
-				       0,      CLASS_TIM, TIM_TP,    1};
+	const uint8_t head[] = {SYNC_1, SYNC_2,   CLASS_CFG, CFG_MSG, 3,
+				0,      class_id, message,   rate};
 	struct lp_ubx sums = {0};
 
 	_Static_assert(sizeof(head) + CHECKSUM == LP_UBX_ENABLE_OCTETS, "two octets of checksum");
@@ -142,4 +171,14 @@ void lp_ubx_enable(uint8_t octets[LP_UBX_ENABLE_OCTETS])
 	}
 	octets[sizeof(head)] = sums.sum_a;
 	octets[sizeof(head) + 1] = sums.sum_b;
+}
+
+void lp_ubx_enable(uint8_t octets[LP_UBX_ENABLE_OCTETS])
+{
+	enable(octets, CLASS_TIM, TIM_TP, 1);
+}
+
+void lp_ubx_enable_leap(uint8_t octets[LP_UBX_ENABLE_OCTETS])
+{
+	enable(octets, CLASS_NAV, NAV_TIMELS, 10);
 }

@@ -3,11 +3,11 @@
 
 /*
  * Finds the messages of u-blox's binary protocol among the octets of a receiver, and reads what
- * TIM-TP says of a pulse. NMEA may share the line. Whatever comes in, it never reads or writes
- * outside its own structure, and takes nothing whose checksum is wrong.
+ * TIM-TP says of a pulse, and NAV-TIMELS of leap seconds. NMEA may share the line. Whatever comes
+ * in, it never reads or writes outside its own structure, and takes nothing whose checksum is wrong.
  *
  * Source: u-blox ZED-F9T Interface description (UBX-20033631), "UBX frame structure", "UBX
- * checksum", "UBX-TIM-TP".
+ * checksum", "UBX-TIM-TP", "UBX-NAV-TIMELS".
  */
 
 #ifndef LITEPROBE_UBX_H
@@ -22,13 +22,15 @@
  */
 #define LP_UBX_MOST 1024
 
-/* Payload of TIM-TP. */
+/* Payloads of TIM-TP and of NAV-TIMELS. */
 #define LP_UBX_TIM_TP_OCTETS 16
+#define LP_UBX_TIMELS_OCTETS 24
 
 enum lp_ubx_result {
 	LP_UBX_FOREIGN, /* The octet belongs to no message: it may be NMEA's. */
 	LP_UBX_TAKEN,   /* It is part of a message. */
-	LP_UBX_PULSE,   /* It completes a TIM-TP. */
+	LP_UBX_PULSE,   /* It completes a TIM-TP, */
+	LP_UBX_LEAP,    /* or a NAV-TIMELS. */
 };
 
 /** What TIM-TP says of the next pulse. */
@@ -42,6 +44,15 @@ struct lp_ubx_pulse {
 	bool is_utc;   /* or of UTC; of another time where neither is. */
 };
 
+/** What NAV-TIMELS says of leap seconds. */
+struct lp_ubx_leap {
+	bool has_current; /* The receiver knows it from satellites, not from its firmware: */
+	int8_t current;   /* GPS - UTC (s). */
+	bool has_event;   /* It knows whether there is another to come: */
+	int8_t change;    /* that, 0: none, */
+	int32_t in_s;     /* and when; if not above 0, it has been. */
+};
+
 struct lp_ubx {
 	uint8_t position; /* In the header. */
 	uint8_t class_id;
@@ -50,7 +61,8 @@ struct lp_ubx {
 	uint16_t taken; /* Octets of payload and checksum. */
 	uint8_t sum_a;
 	uint8_t sum_b;
-	uint8_t payload[LP_UBX_TIM_TP_OCTETS];
+	uint8_t payload[LP_UBX_TIMELS_OCTETS];
+	struct lp_ubx_leap leap; /* After LP_UBX_LEAP. */
 	uint32_t messages; /* With a good checksum, of any kind. */
 	uint32_t refused;  /* Bad checksum, or too long. */
 };
@@ -65,5 +77,8 @@ enum lp_ubx_result lp_ubx_octet(struct lp_ubx *u, uint8_t octet, struct lp_ubx_p
 
 /** Write the message that has a receiver send TIM-TP once a pulse (UBX-CFG-MSG). */
 void lp_ubx_enable(uint8_t octets[LP_UBX_ENABLE_OCTETS]);
+
+/** The same for NAV-TIMELS, once in ten fixes. */
+void lp_ubx_enable_leap(uint8_t octets[LP_UBX_ENABLE_OCTETS]);
 
 #endif

@@ -150,8 +150,21 @@ class Feed:
         self._records.append(struct.pack("<QII", ms, 0, 0))
 
     def octets(self, ms: int, octets: bytes) -> None:
-        """The UART brings octets; none: only look at what is known."""
+        """The UART brings octets, at once or, after `restart`, one after the other; none: only look at what is known."""
         self._records.append(struct.pack("<QII", ms, 1, len(octets)) + octets)
+
+    def announce(self, ms: int, tai_utc: int, until: datetime, leap: int = 0) -> None:
+        """A host says what TAI less UTC is until a moment, and by how much it differs from then on."""
+        self._records.append(struct.pack("<QIIqii", ms, 2, 16, int(until.timestamp()), tai_utc, leap))
+
+    def restart(self, baud: int) -> None:
+        """All is forgotten; from here on octets take their time."""
+        self._records.append(struct.pack("<QII", baud, 3, 0))
+
+    @property
+    def count(self) -> int:
+        """Return how many answers there will be."""
+        return len(self._records)
 
     def run(
         self, tai_utc: int = 37, sure_until: datetime | None = None, not_before: datetime | None = None

@@ -179,3 +179,10 @@ def tim_tp(utc: datetime, late_ps: int, is_valid: bool = True, gps_utc: int | No
     flags = 0x03 if gps_utc is None else 0x00  # Time base UTC, which is available, or GNSS.
     flags |= 0x00 if is_valid else 0x10  # qErr is not valid.
     return ubx(0x0D, 0x01, struct.pack("<IIiHBB", 1000 * tow, 0, -late_ps, week, flags, reference))
+
+
+def timels(current: int | None, change: int | None = None, in_s: int = 0, source: int = 2) -> bytes:
+    """Return UBX-NAV-TIMELS: GPS less UTC, and the leap second that comes ``in_s`` from now; None: not known (valid bits)."""
+    valid = (current is not None) | (change is not None) << 1
+    fields = (0, 0, source, current or 0, source if change is not None else 0, change or 0, in_s, 0, 0, valid)
+    return ubx(0x01, 0x26, struct.pack("<IB3xBbBbiHH3xB", *fields))
