@@ -16,13 +16,14 @@ NAMES = {state: state.name.lower().replace("_", "-") for state in ClockState}
 FAULTS = {
     ClockError.NO_PPS: "no PPS: check the receiver's antenna and the wire of its PPS pin",
     ClockError.NO_NMEA: "no NMEA: check the wire and the baud rate of the receiver's UART",
-    ClockError.WRONG_SECOND: "the receiver contradicts the clock, or itself: wait for a fix, or raise the baud rate of its UART",
+    ClockError.WRONG_SECOND: "the receiver and the clock name different seconds, or its sentences do: wait for a fix, or raise "
+    "the baud rate of its UART",
     ClockError.WRONG_GATEWARE: "the firmware was built for another gateware: build and load it again",
     ClockError.NO_FIX: "the receiver knows no time yet: give it a view of the sky",
     ClockError.BAD_NMEA: "garbled NMEA: check the baud rate of the receiver's UART",
     ClockError.STEP_REFUSED: "the clock wants to step, but a train runs: it is slewed, and steps when the train ends",
     ClockError.REFERENCE_JUMPED: "the pulses of the receiver have moved: see whether its antenna or position did",
-    ClockError.LEAP_UNSURE: "a leap second may have passed unseen: give TAI less UTC ('liteprobe clock leap')",
+    ClockError.LEAP_UNSURE: "a leap second may have passed unseen: give TAI less UTC ('liteprobe clock set --leap system')",
     ClockError.SECOND_UNKNOWN: "the second is not known: no receiver has named it clearly yet, 10 to 800 ms after its pulse",
     ClockError.PPS_INVERTED: "pulses last longer than their pauses: their falling edge is taken, turn the PPS over",
 }

@@ -135,6 +135,17 @@ void discipline_heard(uint64_t ms)
 	k_sched_unlock();
 }
 
+bool discipline_wants_leap(void)
+{
+	bool is_wanted;
+
+	k_sched_lock();
+	is_wanted = lp_second_wants_leap(&second);
+	k_sched_unlock();
+
+	return is_wanted;
+}
+
 void discipline_leap(const struct lp_ubx_leap *leap)
 {
 	k_sched_lock();

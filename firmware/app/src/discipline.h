@@ -63,6 +63,9 @@ void discipline_garbage(uint64_t ms);
 /** The receiver's line brings something at `ms` of discipline_ms(). */
 void discipline_heard(uint64_t ms);
 
+/** Return whether the receiver is to be asked for leap seconds. */
+bool discipline_wants_leap(void);
+
 /** Take what the receiver says of leap seconds. */
 void discipline_leap(const struct lp_ubx_leap *leap);
 

@@ -111,7 +111,9 @@ static void receive(void *p1, void *p2, void *p3)
 		for (int i = 0; IS_ENABLED(CONFIG_LITEPROBE_UBX) && i < MESSAGES; i++) {
 			if (discipline_ms() >= ask_ms[i]) {
 				ask_ms[i] = discipline_ms() + ASK_MS;
-				ask(i);
+				if (i != LEAP || discipline_wants_leap()) {
+					ask(i);
+				}
 			}
 		}
 		k_msleep(POLL_MS);

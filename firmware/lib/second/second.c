@@ -39,6 +39,8 @@
 #define TO_TELL          3
 /* Seconds before the end of a half year within which a sentence has seen it. */
 #define LEAP_NEAR        5
+/* A month before, satellites have announced one. */
+#define LEAP_SOON        (30 * DAY)
 /* Seconds from there on within which sentences show a leap second. */
 #define LEAP_SHOWS       60
 /* So far may a receiver be off with the moment of a leap second (s). */
@@ -162,6 +164,11 @@ void lp_second_announce(struct lp_second *s, int32_t tai_utc, int64_t until, int
 	if (s->is_known) {
 		pass_leap(s);
 	}
+}
+
+bool lp_second_wants_leap(const struct lp_second *s)
+{
+	return s->is_known && (!s->is_sure || s->sure_until - posix_of(s) < LEAP_SOON);
 }
 
 /* Take the event that a receiver announces, or withdraws. */

@@ -131,6 +131,9 @@ void lp_second_expect(struct lp_second *s, int64_t sure_until, int64_t not_befor
  */
 void lp_second_announce(struct lp_second *s, int32_t tai_utc, int64_t until, int8_t leap);
 
+/** Return whether a receiver is to be asked: TAI - UTC is not sure, or may be another soon. */
+bool lp_second_wants_leap(const struct lp_second *s);
+
 /** Take what UBX-NAV-TIMELS says of leap seconds, as of now. */
 void lp_second_leap(struct lp_second *s, const struct lp_ubx_leap *leap);
 

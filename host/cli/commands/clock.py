@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ with lazily():
     from liteprobe.host.analysis import clock_smooth
     from liteprobe.host.cli import tables
     from liteprobe.host.clock import clock as clocks
+    from liteprobe.host.clock import leap, servo
     from liteprobe.host.clock import log as clock_log
-    from liteprobe.host.clock import servo
+    from liteprobe.host.device.firmware import Console
     from liteprobe.host.report import clock_plots
     from liteprobe.host.serve import discipline as disciplines
 
@@ -71,6 +73,12 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     add(what, "--time NS|now", str, "TAI in ns since 1970; now: the time of this host")
     add(what, "--mode", str, "what the servo shall do", choices=MODES)
+    add(
+        what,
+        "--leap FILE|system",
+        str,
+        "tell the firmware TAI less UTC, by the system's list of leap seconds or another",
+    )
     add(parser, "--tai-utc S", whole, "for now (default: %(default)s)", TAI_UTC_S)
     add_probe(parser)
 
@@ -205,8 +213,11 @@ def _plot(args: argparse.Namespace) -> None:
 
 
 def _set(args: argparse.Namespace) -> None:
-    if args.mode is None and args.time != "now" and not args.time.isdecimal():
+    if args.time is not None and args.time != "now" and not args.time.isdecimal():
         raise UsageError(f"'{args.time}' is not a time: give nanoseconds since 1970 (TAI), or now")
+    if args.leap is not None:
+        _set_leap(args)
+        return
     with open_probe(args) as probe:
         if args.mode is not None:
             probe.timebase.clock.set_mode(formats.ClockMode[args.mode.replace("-", "_").upper()])
@@ -215,6 +226,14 @@ def _set(args: argparse.Namespace) -> None:
         wanted_ns = time.time_ns() + args.tai_utc * 10**9 if args.time == "now" else int(args.time)
         probe.set_time(wanted_ns)
         say(f"time: {probe.timebase.now_ns} ns")
+
+
+def _set_leap(args: argparse.Namespace) -> None:
+    known, path = leap.find(time.time(), None if args.leap == "system" else Path(args.leap))
+    with open_probe(args) as probe:
+        leap.tell(Console(probe.registers), known)
+    until = datetime.fromtimestamp(known.until, UTC)
+    say(f"TAI - UTC: {known.tai_utc_s} s until {until:%Y-%m-%d}, then {known.then_s} s as far as {path} knows")
 
 
 # Discipline ---------------------------------------------------------------------------------------

@@ -70,7 +70,8 @@ class Receiver:
         self.has_sentences = False
         self.is_garbled = False
         self.ahead_s = 0  # Of the true second.
-        self.late_ns = 0  # Of its pulses.
+        self.late_ns = 0  # Of its pulses,
+        self.width_ns = 8000  # which last so long.
         self.utc_of_first = UTC_OF_FIRST
         self.leap: int | None = None  # Number of the pulse that begins a second 60.
         self.instead: bytes | None = None  # What it says in the place of its sentences.
@@ -82,7 +83,7 @@ class Receiver:
         while FIRST_NS + self.number * PERIOD_NS < now_ns + ahead * PERIOD_NS:
             at_ns = FIRST_NS + self.number * PERIOD_NS
             if self.has_pulses:
-                self.link.receive(f"pps {at_ns + self.late_ns} 8000")
+                self.link.receive(f"pps {at_ns + self.late_ns} {self.width_ns}")
             if self.has_sentences:
                 self._say(at_ns + SENTENCE_AFTER_NS)
             self.number += 1

@@ -16,6 +16,7 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockState, TransmitState
 from liteprobe.host import ProbeError, TrainProgram
+from liteprobe.host.clock import leap
 from liteprobe.host.clock.clock import FAULTS
 from liteprobe.host.traffic.train import schedule
 from liteprobe.sim.drivers.system.firmware_run import NOMINAL_NS, TAI_UTC, Running, boot
@@ -23,6 +24,7 @@ from liteprobe.sim.models.clock.receiver import sentence
 
 SETTLE = 7  # Periods: two that the simulation knows already, and 3.5 until the firmware misses what should have come.
 FREE, LOCKED, NONE = ClockState.FREE_RUNNING, ClockState.LOCKED, ClockError.NONE
+UNKNOWN = ClockError.SECOND_UNKNOWN
 # What receivers say that see no sky since they were switched on.
 VOID = sentence("GNRMC,,V,,,,,,,,,,N")
 SEED = 7
@@ -46,14 +48,14 @@ def told(running: Running) -> tuple[ClockState, ClockError]:
 
 def test_no_receiver_at_all_is_told(running: Running) -> None:
     running.wait(2)
-    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_NMEA)
+    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_NMEA | UNKNOWN)
     assert running.status().uncertainty_ns is None
 
 
 def test_sentences_without_pulses_set_no_clock(running: Running) -> None:
     running.receiver.has_sentences = True
     running.wait(4)
-    assert told(running) == (FREE, ClockError.NO_PPS)
+    assert told(running) == (FREE, ClockError.NO_PPS | UNKNOWN)
     assert running.probe.timebase.now_ns < 10**9
 
 
@@ -61,17 +63,17 @@ def test_no_antenna_is_not_taken_for_a_wire_that_is_cut(running: Running) -> Non
     """Before its first fix a receiver sends empty sentences; most send pulses, too, which are not a second."""
     running.receiver.instead = VOID
     running.wait(SETTLE)
-    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_FIX)
+    assert told(running) == (FREE, ClockError.NO_PPS | ClockError.NO_FIX | UNKNOWN)
     running.receiver.has_pulses = True
     running.until({LOCKED}, periods=10)
-    assert told(running) == (LOCKED, ClockError.NO_FIX)
+    assert told(running) == (LOCKED, ClockError.NO_FIX | UNKNOWN)
     assert running.edge()[0] < 1000
 
 
 def test_pulses_without_sentences_are_followed(running: Running) -> None:
     running.receiver.has_sentences = False
     running.wait(SETTLE)
-    assert told(running) == (LOCKED, ClockError.NO_NMEA)
+    assert told(running) == (LOCKED, ClockError.NO_NMEA | UNKNOWN)
     assert running.edge()[0] < 1000
 
 
@@ -171,3 +173,22 @@ def test_a_reference_that_jumps_is_told_and_both_readings_are_in_the_bound(runni
     status = running.status()
     assert (status.jumps, running.edge()[1] + 20 > 0) == (1, True)
     assert status.uncertainty_ns is not None and 20_000 <= status.uncertainty_ns < 20_200
+
+
+def test_pulses_that_last_longer_than_their_pauses_are_told(running: Running) -> None:
+    """A PPS that is the wrong way round is taken at its falling edge."""
+    running.receiver.width_ns = 9_000_000
+    running.wait(5)
+    assert ClockError.PPS_INVERTED in told(running)[1]
+    running.receiver.width_ns = 8000
+    running.wait(5)
+    assert ClockError.PPS_INVERTED not in told(running)[1]
+
+
+def test_a_host_announces_a_leap_second_and_withdraws_it(running: Running) -> None:
+    """By the list of leap seconds: the firmware's shell takes it, and the clock stays."""
+    leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 7, 1, 0, 0, 0)), 39))
+    leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 6, 28, 0, 0, 0)), 38))
+    with pytest.raises(ProbeError, match="more than a leap second"):
+        leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 6, 28, 0, 0, 0)), 41))
+    assert running.status().tai_utc_s == 38
