@@ -18,7 +18,6 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from litescope.software import litescope_cli
 from litex.tools import litex_client
 from litex.tools.litex_client import RemoteClient
 
@@ -27,6 +26,9 @@ from liteprobe.sim.drivers.frames import truth
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.sim.system.build import SCOPE, build_probe
 
+litescope_cli = pytest.importorskip(
+    "litescope.software.litescope_cli", reason="litescope isn't installed: ./run setup base"
+)
 SERVER = "liteprobe.sim.system.litex_server"
 
 
