@@ -115,7 +115,8 @@ def tell(shell: Shell, known: LeapSeconds) -> None:
     shell.follow(ANSWER_S, b"~$ ")
     shell.write(line.encode() + b"\n")
     said = shell.follow(ANSWER_S, b"~$ ").decode("ascii", "replace")
-    rest = said.replace("\r", "").partition(line)[2].replace("~$ ", "").strip()
+    lines = said.replace("\r", "").partition(line)[2].splitlines()
+    rest = " ".join(one for one in lines if one.strip() and not one.endswith("~$ "))
     if line not in said or rest:
         raise ProbeError(
             f"the firmware did not take {line!r}: it said {rest or said!r}; load it again ('liteprobe firmware load')"

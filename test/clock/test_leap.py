@@ -84,7 +84,8 @@ class FakeShell:
 
     def write(self, text: bytes) -> None:
         self.typed += text
-        self._said += text.replace(b"\n", b"\r\n") + (self.answer.encode() if text.strip() else b"") + b"~$ "
+        answer = self.answer.encode() if text.strip() else b""
+        self._said += text.replace(b"\n", b"\r\n") + answer + b"liteprobe:~$ "
 
     def follow(self, seconds: float, until: bytes | None = None) -> bytes:
         said, self._said = self._said, b""

@@ -80,6 +80,9 @@ static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
 static uint32_t last_qerr;
+/* Counts of the last pulse, and of the last that lasted for more than half a period; 0: none. */
+static uint32_t last_pulse;
+static uint32_t long_pulse;
 /* What the servo asked for last and was not done: bits of clock_error, until it asks again. */
 static uint32_t undone;
 static bool is_alone;
@@ -179,9 +182,7 @@ void discipline_set_tai_utc(uint32_t seconds)
 /* Pulses last longer than the pauses between them, as those do that are taken at their end. */
 static bool is_inverted(void)
 {
-	struct lp_pps_edge edge;
-
-	return lp_pps_read(pps, &edge) == 0 && edge.width > servo.config.period_ns / LP_TICK_NS / 2;
+	return long_pulse != 0 && last_pulse - long_pulse <= 1;
 }
 
 /* What is wrong with the receiver, as bits of clock_error. */
@@ -333,6 +334,7 @@ static void take(const struct lp_pps_edge *edge)
 	/* What the servo takes hardly changes from edge to edge. */
 	given.latency = (uint32_t)(now.ticks - edge->ticks) + servo_ticks;
 	number(edge, &given);
+	last_pulse = edge->count;
 	lp_servo_edge(&servo, &given, &out);
 	obey(true, given.has_second);
 
@@ -356,6 +358,8 @@ static bool miss(void)
 	if (lp_timebase_read(timebase, &now) < 0 || lp_pps_read(pps, &edge) < 0) {
 		return false;
 	}
+
+	long_pulse = edge.width > period / 2 ? edge.count : long_pulse;
 
 	uint64_t since = MAX(edge.ticks, last_silence);
 

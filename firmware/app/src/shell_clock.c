@@ -105,8 +105,10 @@ static int cmd_leap(const struct shell *sh, size_t argc, char **argv)
 
 		seconds[i - 1] = strtol(argv[i], &end, 10);
 		if (*end != '\0' || seconds[i - 1] < 0 || (i != 2 && seconds[i - 1] > 255)) {
-			shell_error(sh, "'%s' is not a number of seconds: give TAI less UTC, 37 since 2017",
-				    argv[i]);
+			shell_error(
+				sh,
+				"'%s' is not a number of seconds: TAI less UTC is 37 since 2017",
+				argv[i]);
 			return -EINVAL;
 		}
 	}

@@ -196,7 +196,7 @@ void lp_second_leap(struct lp_second *s, const struct lp_ubx_leap *leap)
 		return;
 	}
 	if (leap->has_current && tai_utc != s->tai_utc) {
-		s->told_count = s->told_count > 0 && s->told == leap->current ? s->told_count + 1 : 1;
+		s->told_count = s->told == leap->current ? s->told_count + 1 : 1;
 		s->told = leap->current;
 		/* Until then there can be no other: one of the two is wrong. */
 		if (s->told_count < TO_TELL || posix_of(s) < s->sure_until) {
@@ -537,7 +537,8 @@ void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, ui
 		s->sentence_ms = ms;
 		return;
 	}
-	is_clear = s->has_edge && (int64_t)(ms - s->edge_ms) < NO_PULSE_MS && place(s, time, ms, &ago);
+	is_clear = s->has_edge && (int64_t)(ms - s->edge_ms) < NO_PULSE_MS &&
+		   place(s, time, ms, &ago);
 	s->sentence_ms = ms;
 	if (!is_clear || !is_date(s, time)) {
 		if (!s->is_known) {

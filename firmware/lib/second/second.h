@@ -14,8 +14,8 @@
  * since the last pulse. Its first octet comes 10 to 800 ms after the pulse: others may be late, or
  * early, or the pulse is taken at its falling edge, and name nothing.
  *
- * TAI less UTC changes where UBX-NAV-TIMELS or a host announces it, or where sentences went over the
- * end of June or December with a leap second, seen from both sides. It is known until the next such
+ * TAI less UTC changes where UBX-NAV-TIMELS or a host announces it, or where sentences went over
+ * the end of June or December with a leap second, seen from both sides. It is known until the next such
  * end. From there on it is sure where sentences and pulses went over that end together, or where
  * TIM-TP counts in GPS time, which has no leap seconds, or NAV-TIMELS says so.
  */
@@ -95,7 +95,7 @@ struct lp_second {
 	uint32_t wrong;           /* contradicted, */
 	uint32_t spurious;        /* pulses off the grid, */
 	uint32_t corrections;     /* and times that the second was changed once it was known. */
-	int64_t sure_until; /* POSIX time from which on a leap second may be, or is, if leap isn't 0. */
+	int64_t sure_until; /* POSIX time at which a leap second may be; is, if leap isn't 0. */
 	bool is_sure;
 	int8_t leap;         /* What is announced: 0 or, for TAI - UTC, 1 or -1, */
 	bool is_leap_listed; /* by a host. */

@@ -4,7 +4,8 @@
 /*
  * Finds the messages of u-blox's binary protocol among the octets of a receiver, and reads what
  * TIM-TP says of a pulse, and NAV-TIMELS of leap seconds. NMEA may share the line. Whatever comes
- * in, it never reads or writes outside its own structure, and takes nothing whose checksum is wrong.
+ * in, it never reads or writes outside its own structure, and takes nothing whose checksum is
+ * wrong.
  *
  * Source: u-blox ZED-F9T Interface description (UBX-20033631), "UBX frame structure", "UBX
  * checksum", "UBX-TIM-TP", "UBX-NAV-TIMELS".

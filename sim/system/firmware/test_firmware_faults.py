@@ -177,6 +177,7 @@ def test_a_reference_that_jumps_is_told_and_both_readings_are_in_the_bound(runni
 
 def test_pulses_that_last_longer_than_their_pauses_are_told(running: Running) -> None:
     """A PPS that is the wrong way round is taken at its falling edge."""
+    running.receiver.has_pulses = True
     running.receiver.width_ns = 9_000_000
     running.wait(5)
     assert ClockError.PPS_INVERTED in told(running)[1]
@@ -187,8 +188,9 @@ def test_pulses_that_last_longer_than_their_pauses_are_told(running: Running) ->
 
 def test_a_host_announces_a_leap_second_and_withdraws_it(running: Running) -> None:
     """By the list of leap seconds: the firmware's shell takes it, and the clock stays."""
-    leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 7, 1, 0, 0, 0)), 39))
-    leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 6, 28, 0, 0, 0)), 38))
+    known = running.status().tai_utc_s
+    leap.tell(running.console, leap.LeapSeconds(known, timegm((2027, 7, 1, 0, 0, 0)), known + 1))
+    leap.tell(running.console, leap.LeapSeconds(known, timegm((2027, 6, 28, 0, 0, 0)), known))
     with pytest.raises(ProbeError, match="more than a leap second"):
-        leap.tell(running.console, leap.LeapSeconds(38, timegm((2027, 6, 28, 0, 0, 0)), 41))
-    assert running.status().tai_utc_s == 38
+        leap.tell(running.console, leap.LeapSeconds(known, timegm((2027, 6, 28, 0, 0, 0)), known + 3))
+    assert running.status().tai_utc_s == known
