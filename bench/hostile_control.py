@@ -108,7 +108,7 @@ def test_faults(is_full: bool) -> Iterator[Figure]:
     for kind, faults in FAULTS.items():
         is_slow = kind == "late_200_ms"
         found: Counter[str] = Counter()
-        probes = (2 if is_full else 1) if is_slow else (200 if is_full else 6)
+        probes = (2 if is_full else 1) if is_slow else (200 if is_full else 3)
         for seed in range(probes):
             process = SimProcess([str(folder / sim.EXECUTABLE), "--port", "0", "--wire", "loopback?delay=40ns"])
             with Proxy(process.udp_ports[0], faults, seed) as proxy:
