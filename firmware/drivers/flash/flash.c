@@ -50,15 +50,14 @@ static const struct flash_parameters parameters = {
 static int put(const struct device *dev, uint32_t word)
 {
 	const struct flash_config *config = dev->config;
-	uint32_t start = k_cycle_get_32();
 
 	lp_csr_write(config->port, word);
-	do {
+	for (int i = 0; i < LOOKS; i++) {
 		word = lp_csr_read(config->port);
 		if ((word & EXCHANGING) == 0) {
 			return (int)(word & 0xff);
 		}
-	} while (k_cycle_get_32() - start < OCTET_CYCLES);
+	}
 
 	return -ETIMEDOUT;
 }
