@@ -49,7 +49,8 @@ Versa, the `monitor` of the 5A-75B, and both emulators. All others are older and
 parser of headers had changed for replays, the `generator` of the i9 had some LUTs more, and the sections of the i5 and
 the 5A-75E are of the 24th. **The i5's seeds 1, 2 and 3 did not settle on the 25th**; the first of them was met on the
 24th. The netlist of the 5A-75B was the same on both days, but the clocks of the 24th did not come out again (timebase
-133.9 MHz, not 131.5): [why is not known](design/same-names.md). """
+133.9 MHz, not 131.5): [why is not known](design/same-names.md).
+"""
 
 
 def reports_of(name: str, build: Path) -> list[dict[str, Any]]:
