@@ -156,7 +156,7 @@ def test_what_a_build_misses_is_told_with_the_way_to_get_it(tmp_path: Path, monk
             path.chmod(0o755)
 
     says(
-        "Zephyr is not in .* in a clone of LiteProbe 'west init -l firmware && west update' gets them",
+        "Zephyr is not in .* in a clone of LiteProbe 'pip install west && west init -l firmware && west update' gets them",
         tmp_path / "VERSION",
     )
     for program in ("cmake", "ninja", "dtc"):
@@ -427,8 +427,9 @@ def test_without_one_it_is_today_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, NOT_BEFORE, NOT_BEFORE + 2 * DAY_S - 1])
-def test_one_that_is_not_after_the_default_changes_nothing(seconds: int) -> None:
-    assert dated({"SOURCE_DATE_EPOCH": str(seconds)}) == ()
+def test_one_that_is_not_after_the_default_is_the_default(seconds: int) -> None:
+    """Said all the same: CMake keeps what the build before was given."""
+    assert dated({"SOURCE_DATE_EPOCH": str(seconds)}) == (f"{OPTION}{NOT_BEFORE}",)
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "today", " 7"])

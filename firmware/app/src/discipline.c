@@ -39,11 +39,11 @@ LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
  * names are ARM's alone, and nothing zeroes theirs.
  */
 #if DT_HAS_CHOSEN(zephyr_dtcm)
-#define NEAR       Z_GENERIC_SECTION(.dtcm_bss)
-#define NEAR_STACK Z_GENERIC_SECTION(.dtcm_noinit)
+#define NEAR       __attribute__((__section__(".dtcm_bss")))
+#define NEAR_STACK __attribute__((__section__(".dtcm_noinit")))
 #else
 #define NEAR
-#define NEAR_STACK __stackmem
+#define NEAR_STACK __noinit
 #endif
 
 /* The servo, plain C for any clock, has states of its own; hosts read those of the register. */
@@ -410,8 +410,28 @@ static void discipline(void *p1, void *p2, void *p3)
 	}
 }
 
-/* K_THREAD_DEFINE, with its stack in another place. */
-Z_KERNEL_STACK_DEFINE_IN(_k_thread_stack_discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK,
-			 NEAR_STACK);
-Z_THREAD_COMMON_DEFINE(discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, discipline, NULL, NULL,
-		       NULL, CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, 0);
+/* K_THREAD_DEFINE would leave its stack in main RAM. */
+static NEAR_STACK struct {
+	K_KERNEL_STACK_MEMBER(stack, CONFIG_LITEPROBE_CLOCK_STACK);
+} room;
+static struct k_thread thread;
+
+static int begin(void)
+{
+	const struct device *const devices[] = {timebase, pps, status_dev};
+
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		if (!device_is_ready(devices[i])) {
+			LOG_ERR("%s isn't ready: the clock is not disciplined", devices[i]->name);
+			return -ENODEV;
+		}
+	}
+	(void)k_thread_create(&thread, room.stack, K_KERNEL_STACK_SIZEOF(room.stack), discipline,
+			      NULL, NULL, NULL, CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, K_NO_WAIT);
+	(void)k_thread_name_set(&thread, "discipline_thread");
+
+	return 0;
+}
+
+/* Behind what it needs; the application's other threads begin later. */
+SYS_INIT(begin, APPLICATION, 99);

@@ -36,8 +36,8 @@ static K_SEM_DEFINE(changed, 0, 1);
 /* Under the lock. */
 static struct measure_plan single; /* Asked for; count 0: none. */
 static struct measure_plan repeated;
-static __noinit struct measure_result
-	results[CONFIG_LITEPROBE_RESULTS]; /* Number n in place n % CONFIG_LITEPROBE_RESULTS. */
+/* Number n in place n % CONFIG_LITEPROBE_RESULTS. */
+static __noinit struct measure_result results[CONFIG_LITEPROBE_RESULTS];
 static uint32_t trains;
 static bool is_running;
 static bool is_stopping;
@@ -388,6 +388,10 @@ static void work(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
+	if (!device_is_ready(timebase)) {
+		LOG_ERR("%s isn't ready: no train is sent", timebase->name);
+		return;
+	}
 	clock_set_on_step(on_step);
 	resume();
 	for (;;) {

@@ -9,12 +9,16 @@
 #include <zephyr/device.h>
 #include <zephyr/drivers/uart.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
 
 #include "discipline.h"
 #include "second/nmea.h"
 #include "second/ubx.h"
 
-/* At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt:
+LOG_MODULE_REGISTER(receiver, LOG_LEVEL_INF);
+
+/*
+ * At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt:
  * Zephyr's driver may lose an octet in its own.
  */
 #define POLL_MS  1
@@ -77,6 +81,10 @@ static void receive(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
+	if (!device_is_ready(uart)) {
+		LOG_ERR("%s isn't ready: no second is known", uart->name);
+		return;
+	}
 	lp_nmea_clear(&nmea);
 	lp_ubx_clear(&ubx);
 	for (;;) {

@@ -16,6 +16,9 @@
 #include "keep.h"
 #include "profile/profile.h"
 
+static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
+static const struct device *const pps = DEVICE_DT_GET(DT_NODELABEL(pps));
+static const struct device *const status_dev = DEVICE_DT_GET(DT_NODELABEL(clock));
 static const char *const states[] = {"unknown", "free-running", "acquiring", "locked", "holdover"};
 static const char *const errors[] = {"no PPS",
 				     "no NMEA",
@@ -60,7 +63,7 @@ static int cmd_status(const struct shell *sh, size_t argc, char **argv)
 	shell_print(sh, "%-12s %u us an edge, at most %u us", "CPU", view.work_us,
 		    view.work_us_max);
 	shell_print(sh, "%-12s %u us", "boot", view.boot_us);
-	if (lp_timebase_read(DEVICE_DT_GET(DT_NODELABEL(timebase)), &now) == 0) {
+	if (device_is_ready(timebase) && lp_timebase_read(timebase, &now) == 0) {
 		shell_print(sh, "%-12s %llu ns (TAI), UTC %u s less", "now", now.now,
 			    view.status.tai_utc);
 	}
@@ -75,11 +78,14 @@ static int cmd_status(const struct shell *sh, size_t argc, char **argv)
 
 static int cmd_pps(const struct shell *sh, size_t argc, char **argv)
 {
-	const struct device *pps = DEVICE_DT_GET(DT_NODELABEL(pps));
 	struct lp_pps_counters counters;
 
 	ARG_UNUSED(argc);
 	ARG_UNUSED(argv);
+	if (!device_is_ready(pps)) {
+		shell_error(sh, "%s isn't ready", pps->name);
+		return -ENODEV;
+	}
 	lp_pps_counters(pps, &counters);
 	shell_print(sh, "%s, period %u ns; %u edges, %u glitches, %u missing, %u spurious",
 		    lp_pps_is_present(pps) ? "present" : "absent", lp_pps_period(pps),
@@ -141,7 +147,9 @@ static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
 		return -EINVAL;
 	}
 	keep_change(change_profile, &asked);
-	lp_status_set_mode(DEVICE_DT_GET(DT_NODELABEL(clock)), LP_CLOCK_REACQUIRE);
+	if (device_is_ready(status_dev)) {
+		lp_status_set_mode(status_dev, LP_CLOCK_REACQUIRE);
+	}
 
 	return 0;
 }

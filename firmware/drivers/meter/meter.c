@@ -74,7 +74,7 @@ static int meter_read(const struct device *dev, struct lp_meter_totals *totals)
 	return -EAGAIN;
 }
 
-static DEVICE_API(lp_meter, meter_api) = {
+static const struct lp_meter_driver_api meter_api = {
 	.start = meter_start,
 	.read = meter_read,
 };
@@ -103,7 +103,7 @@ const struct device *lp_meter_port(uint32_t port)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		if (((const struct meter_config *)ports[i]->config)->port == port) {
-			return ports[i];
+			return device_is_ready(ports[i]) ? ports[i] : NULL;
 		}
 	}
 

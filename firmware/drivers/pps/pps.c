@@ -172,7 +172,7 @@ static int pps_init(const struct device *dev)
 	return 0;
 }
 
-static DEVICE_API(lp_pps, pps_api) = {
+static const struct lp_pps_driver_api pps_api = {
 	.start = pps_start,
 	.stop = pps_stop,
 	.read = pps_read,

@@ -61,7 +61,7 @@ static uint32_t status_watchdog_ms(const struct device *dev)
 	return lp_csr_read(config->watchdog);
 }
 
-static DEVICE_API(lp_status, status_api) = {
+static const struct lp_status_driver_api status_api = {
 	.publish = status_publish,
 	.mode = status_mode,
 	.set_mode = status_set_mode,

@@ -118,7 +118,7 @@ static uint32_t train_number(const struct device *dev)
 	return config->port;
 }
 
-static DEVICE_API(lp_train, train_api) = {
+static const struct lp_train_driver_api train_api = {
 	.arm = train_arm,
 	.stop = train_stop,
 	.state = train_state,
@@ -166,7 +166,7 @@ const struct device *lp_train_port(uint32_t port)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		if (train_number(ports[i]) == port) {
-			return ports[i];
+			return device_is_ready(ports[i]) ? ports[i] : NULL;
 		}
 	}
 

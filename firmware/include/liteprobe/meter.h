@@ -32,7 +32,7 @@ struct lp_meter_totals {
 };
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_meter_driver_api {
+struct lp_meter_driver_api {
 	int (*start)(const struct device *dev, uint16_t stream_id);
 	int (*read)(const struct device *dev, struct lp_meter_totals *totals);
 };
@@ -59,7 +59,7 @@ static inline int lp_meter_read(const struct device *dev, struct lp_meter_totals
 	return DEVICE_API_GET(lp_meter, dev)->read(dev, totals);
 }
 
-/** @brief Return the device of test port @p port, NULL when there is none. */
+/** @brief Return the device of test port @p port, NULL when there is none that is ready. */
 const struct device *lp_meter_port(uint32_t port);
 
 #endif /* LITEPROBE_METER_H_ */

@@ -59,7 +59,7 @@ typedef void (*lp_pps_callback)(const struct device *dev, const struct lp_pps_ed
 				void *user);
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_pps_driver_api {
+struct lp_pps_driver_api {
 	int (*start)(const struct device *dev, const struct lp_pps_config *config,
 		     lp_pps_callback callback, void *user);
 	int (*stop)(const struct device *dev);

@@ -53,7 +53,7 @@ static inline uint32_t lp_status_qerr(uint32_t count, int32_t late_ps)
 }
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_status_driver_api {
+struct lp_status_driver_api {
 	int (*publish)(const struct device *dev, const struct lp_status *status);
 	enum lp_clock_mode (*mode)(const struct device *dev);
 	int (*set_mode)(const struct device *dev, enum lp_clock_mode mode);

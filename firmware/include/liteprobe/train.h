@@ -42,7 +42,7 @@ struct lp_train_counters {
 };
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_train_driver_api {
+struct lp_train_driver_api {
 	int (*arm)(const struct device *dev, const struct lp_train_program *program);
 	int (*stop)(const struct device *dev);
 	enum lp_train_state (*state)(const struct device *dev);
@@ -96,7 +96,7 @@ static inline int lp_train_counters(const struct device *dev, struct lp_train_co
 	return DEVICE_API_GET(lp_train, dev)->counters(dev, counters);
 }
 
-/** @brief Return the device of test port @p port, NULL when there is none. */
+/** @brief Return the device of test port @p port, NULL when there is none that is ready. */
 const struct device *lp_train_port(uint32_t port);
 
 /** @brief Return the number of the test port. */
