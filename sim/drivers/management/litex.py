@@ -60,6 +60,7 @@ def listening(pid: int) -> int:
 
 @contextlib.contextmanager
 def served(folder: Path, options: str = "") -> Iterator[Server]:
+    """Start a server before the probe in ``folder``, and end both."""
     server = Server(folder, options)
     try:
         yield server
