@@ -42,8 +42,8 @@ PORT_COMPATIBLES = {
 METERED, ARRIVALS = "stream_id", "liteprobe,arrivals"
 #: One without this in its block ``tx`` sends no program of its own: it lets frames leave an emulated network.
 ARMED, FORWARD = "arm", "liteprobe,forward"
-#: A register with a driver of its own: the name of its node.
-OWN_NODES = {"flash": "boot_flash"}
+#: Registers with a driver of their own: the names of their nodes.
+OWN_NODES = {"boot_flash": "flash"}
 DTS = Path("dts", "liteprobe.dts")
 HEADER = Path("include", "liteprobe", "generated", "registers.h")
 FORMATS_HEADER = HEADER.with_name("formats.h")
@@ -113,7 +113,11 @@ def blocks_of(soc: Mapping[str, Any]) -> list[RegisterBlock]:
     """
     interrupts = interrupts_of(soc)
     blocks = {name: RegisterBlock(name, base, interrupts.get(name)) for name, base in soc["csr_bases"].items()}
+    own = []
     for name, entry in soc["csr_registers"].items():
+        if node := OWN_NODES.get(name):
+            own.append(RegisterBlock(node, entry["addr"], spans=[Span(node, entry["addr"], 4 * entry["size"])]))
+            continue
         owner = _owner(name, entry["addr"], blocks)
         # Counters of a monitor stay "rx_...", beside its registers.
         stem = owner.name if name.startswith(owner.name + "_") else owner.name.rpartition("_")[0]
@@ -125,11 +129,8 @@ def blocks_of(soc: Mapping[str, Any]) -> list[RegisterBlock]:
             owner = blocks[f"port{port[1]}_{'tx' if port[2] == 'header' else receives}"]
             # Beside the registers of LiteX, some of which have the same name.
             owner.spans.append(Span(f"{port[2]}_memory", entry["base"], entry["size"]))
-    for name, register in OWN_NODES.items():
-        for span in [span for block in blocks.values() for span in block.spans if f"{block.name}_{span.name}" == register]:
-            _owner(register, span.address, blocks).spans.remove(span)
-            blocks[name] = RegisterBlock(name, span.address, spans=[span])
-    return sorted((block for block in blocks.values() if block.spans), key=lambda block: block.base)
+    nodes = [*blocks.values(), *own]
+    return sorted((block for block in nodes if block.spans), key=lambda block: block.base)
 
 
 def interrupts_of(soc: Mapping[str, Any]) -> dict[str, int]:

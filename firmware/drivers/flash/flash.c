@@ -22,16 +22,16 @@
 #define PROGRAM      0x02
 #define ERASE        0x20
 
-#define STATUS_BUSY  BIT(0)
-#define SELECT       BIT(8)
-#define EXCHANGING   BIT(8)
-#define MOST_OCTETS  BIT(24)
-#define SECTOR       4096
-#define PAGE         256
-/* An octet takes under a microsecond. */
-#define OCTET_CYCLES (CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC / 1000)
+#define STATUS_BUSY BIT(0)
+#define SELECT      BIT(8)
+#define EXCHANGING  BIT(8)
+#define MOST_OCTETS BIT(24)
+#define SECTOR      4096
+#define PAGE        256
+/* A look takes some cycles, an octet under a microsecond: a millisecond at 50 MHz, or more. */
+#define LOOKS       10000
 /* Of the slowest sector erase. */
-#define PATIENCE_MS  1000
+#define PATIENCE_MS 1000
 
 struct flash_config {
 	mem_addr_t port;
@@ -50,15 +50,14 @@ static const struct flash_parameters parameters = {
 static int put(const struct device *dev, uint32_t word)
 {
 	const struct flash_config *config = dev->config;
-	uint32_t start = k_cycle_get_32();
 
 	lp_csr_write(config->port, word);
-	do {
+	for (int i = 0; i < LOOKS; i++) {
 		word = lp_csr_read(config->port);
 		if ((word & EXCHANGING) == 0) {
 			return (int)(word & 0xff);
 		}
-	} while (k_cycle_get_32() - start < OCTET_CYCLES);
+	}
 
 	return -ETIMEDOUT;
 }
