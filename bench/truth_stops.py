@@ -209,6 +209,7 @@ def _follow(pid: int, stop: Stop, reads: int, ends_s: float | None) -> tuple[int
     os.set_blocking(reads, False)
     moments = [stop.after_s] + ([stop.after_s + stop.again_s] if stop.again_s is not None else [])
     since_s = None
+    hang_s = signals.HANG_S * max(1, 3 * os.getloadavg()[0] / (os.cpu_count() or 1))  # Others use the machine, too.
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if is_open:
@@ -228,7 +229,7 @@ def _follow(pid: int, stop: Stop, reads: int, ends_s: float | None) -> tuple[int
         if ends_s is not None and now_s > ends_s:
             os.kill(pid, signal.SIGINT)
             ends_s = None
-        if now_s > signals.HANG_S:
+        if now_s > hang_s:
             os.kill(pid, signal.SIGUSR1)
             time.sleep(1)
             os.kill(pid, signal.SIGKILL)

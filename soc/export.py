@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from litex.soc.integration import export
@@ -50,5 +51,15 @@ def identity(soc: Any) -> int:
 
 
 def write_map(soc: Any, path: Path) -> None:
-    """Write the map of a finalized ``soc`` as csr.json."""
-    path.write_text(json.dumps(soc_map(soc), indent=4) + "\n", encoding="utf-8")
+    """Write the map of a finalized ``soc`` as csr.json, and beside it as csr.csv, which LiteX's own clients read.
+
+    Of a probe with a `scope`, its signals are in scope.csv.
+    """
+    found = soc_map(soc)
+    path.write_text(json.dumps(found, indent=4) + "\n", encoding="utf-8")
+    rows = export.get_csr_csv(csr_regions=soc.csr_regions, constants=soc.constants, mem_regions=soc.mem_regions)
+    words = snapshot_registers(soc).items()
+    rows += "".join(f"csr_register,{name},0x{word['addr']:08x},{word['size']},{word['type']}\n" for name, word in words)
+    path.with_suffix(".csv").write_text(rows, encoding="utf-8")
+    if hasattr(soc, "scope"):
+        soc.scope.export_csv(SimpleNamespace(get_name=lambda signal: signal.backtrace[-1][0]), str(path.with_name("scope.csv")))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 EXTEND = "extend"
+SCOPE  = Path(__file__).with_name("scope.py") # What ``--scope`` adds.
 
 def extend_with(soc: Any, path: Path) -> None:
     """Let the function ``extend(soc)`` of a Python file add modules to a probe that is not finalized yet.

@@ -77,6 +77,12 @@ CONFIG = {
     "//#define DMA_BUFFER_ALIGNED\n": "#define DMA_BUFFER_ALIGNED\n",
 }
 
+# Lines of kernel/Makefile and kernel/init.sh, which loads modules of the present folder, whichever that is. Their second
+# module, a serial line of the console, is left out: it doesn't compile against Linux 6.12, and takes octets that are our
+# own console's.
+MAKEFILE = {"obj-m = litepcie.o liteuart.o\n": "obj-m = litepcie.o\n", "all: litepcie.ko liteuart.ko\n": "all: litepcie.ko\n"}
+INIT = {"#!/bin/sh\n": '#!/bin/sh\ncd "$(dirname "$0")" || exit 1\n', "# Install liteuart module.\ninsmod liteuart.ko\n": ""}
+
 
 def litepcie_sources() -> Path:
     """Return the folder of LitePCIe's software, which comes with its package."""
@@ -85,16 +91,14 @@ def litepcie_sources() -> Path:
     return Path(spec.submodule_search_locations[0]) / "software"
 
 
-def configure(text: str) -> str:
-    """Return kernel/config.h with our rings.
-
-    Raises ValueError when a line isn't there: then it is another LitePCIe.
-    """
-    for theirs, ours in CONFIG.items():
+def change(path: Path, lines: dict[str, str]) -> None:
+    """Change lines of a file of LitePCIe's; raises ValueError when one isn't there once: then it is another LitePCIe."""
+    text = path.read_text(encoding="utf-8")
+    for theirs, ours in lines.items():
         if text.count(theirs) != 1:
-            raise ValueError(f"config.h of LitePCIe has no line {theirs.strip()!r}: install the litepcie of pyproject.toml")
+            raise ValueError(f"{path.name} of LitePCIe has no line {theirs.strip()!r}: install the litepcie of pyproject.toml")
         text = text.replace(theirs, ours)
-    return text
+    path.write_text(text, encoding="utf-8")
 
 
 def write_driver(soc: Any, folder: Path) -> None:
@@ -103,8 +107,9 @@ def write_driver(soc: Any, folder: Path) -> None:
     for part in ("kernel", "user"):
         shutil.copytree(litepcie_sources() / part, folder / part)
     kernel = folder / "kernel"
-    config = kernel / "config.h"
-    config.write_text(configure(config.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, lines in {"config.h": CONFIG, "Makefile": MAKEFILE, "init.sh": INIT}.items():
+        change(kernel / name, lines)
+    (kernel / "liteuart.c").unlink()
     headers = {
         "csr.h": get_csr_header(soc.csr_regions, soc.constants, with_access_functions=False),
         "soc.h": get_soc_header(soc.constants, with_access_functions=False),

@@ -41,10 +41,12 @@ class ManagementRequest(LiteXModule):
     start : Signal(16), in
     take, line, word : Signal(), Signal(9), Signal(32), in
         A word of the aligned frame and its number.
-    words : Signal(10), in
-        Words of the aligned frame that came, at its end.
+    last_octet : Signal(11), in
+        Number of the frame's last octet, at its end.
     is_arp, is_ping, is_etherbone : Signal(), out
         What is asked, at most one; right at the end of the frame.
+    is_probe : Signal(), out
+        Etherbone asks whether somebody is there, and for nothing else.
     peer_mac, peer_ip, peer_port, checksum : Signal(48), Signal(32), Signal(16), Signal(16), out
         As on the wire; ``checksum`` is that of ICMP.
     length : Signal(16), out
@@ -62,10 +64,11 @@ class ManagementRequest(LiteXModule):
         self.take         = Signal()
         self.line         = Signal(9)
         self.word         = Signal(32)
-        self.words        = Signal(10)
+        self.last_octet   = Signal(11)
         self.is_arp       = Signal()
         self.is_ping      = Signal()
         self.is_etherbone = Signal()
+        self.is_probe     = Signal()
         self.peer_mac     = Signal(48, reset_less=True)
         self.peer_ip      = Signal(32, reset_less=True)
         self.peer_port    = Signal(16, reset_less=True)
@@ -104,9 +107,11 @@ class ManagementRequest(LiteXModule):
                  self.keep(etherbone, word[16:] == number(*ETHERBONE_PORT.to_bytes(2, "big"))),
                  self.peer_port.eq(word[:16])],
             9:  [self.keep(arp, word == number(*ip))],
-            10: [self.keep(etherbone, word == number(0x4e, 0x6f, 0x10, 0x44))],
+            10: [self.keep(etherbone, Cat(word[:16], C(0, 1), word[17:]) == number(0x4e, 0x6f, 0x10, 0x44)),
+                 self.is_probe.eq(word[16])],
             11: [self.lease.eq(swapped(word[:16])), self.order.eq(swapped(word[16:]))],
-            12: [self.writes.eq(word[16:24]), self.reads.eq(word[24:])],
+            12: [If(self.is_probe, self.writes.eq(0), self.reads.eq(0)).Else(
+                    self.writes.eq(word[16:24]), self.reads.eq(word[24:]))],
         }
         self.sync += [
             If(self.begin,
@@ -120,10 +125,11 @@ class ManagementRequest(LiteXModule):
         record = Signal(10)
         self.comb += [
             record.eq(1 + Mux(self.writes != 0, self.writes + 1, 0) + Mux(self.reads != 0, self.reads + 1, 0)),
-            is_whole.eq(((self.length + 15) >> 2) <= self.words),
+            is_whole.eq((self.length + 13) <= self.last_octet),
             self.is_arp.eq(arp),
             self.is_ping.eq(ping & is_whole & (self.length >= 28)),
-            self.is_etherbone.eq(etherbone & is_whole & (self.length == Cat(0, 0, record + 9)) & (record != 1)),
+            self.is_etherbone.eq(etherbone & is_whole & (self.length == Cat(0, 0, record + 9)) &
+                (self.is_probe == (record == 1))),
         ]
 
     def keep(self, flag, condition):
@@ -173,13 +179,13 @@ class ManagementAnswer(LiteXModule):
         # Lengths and checksums.
         # ----------------------
         self.sync += [
-            length.eq(44 + Cat(0, 0, request.reads)),
+            length.eq(Cat(0, 0, 11 - request.is_probe + request.reads)),
             header_sum.eq(udp_header_sum(ip) + length + swapped(peer_ip[:16]) + swapped(peer_ip[16:])),
             header_fold.eq(header_sum[:16] + header_sum[16:]),
             header_checksum.eq(~(header_fold[:16] + header_fold[16])),
             echo_sum.eq(swapped(request.checksum) + 0x0800),
             echo_checksum.eq(echo_sum[:16] + echo_sum[16]),
-            self.last_line.eq(14 + request.reads),
+            self.last_line.eq(14 - request.is_probe + request.reads),
             self.last_be.eq(0b0010),
             If(request.is_arp, self.last_line.eq(10)),
             If(request.is_ping,
@@ -204,15 +210,21 @@ class ManagementAnswer(LiteXModule):
             3:  Cat(C(0x45, 8), C(0, 8), swapped(length)), 4: number(0, 0, 0x40, 0),
             5:  Cat(C(TTL, 8), C(17, 8), swapped(header_checksum)), 6: my_ip, 7: peer_ip,
             8:  Cat(port, request.peer_port), 9: Cat(swapped(udp_length), C(0, 16)),
-            10: number(0x4e, 0x6f, 0x10, 0x44), 11: Cat(swapped(self.lease), swapped(self.order)),
-            12: Cat(C(0, 8), C(0x0f, 8), request.reads, C(0, 8)),
+            10: Cat(C(number(0x4e, 0x6f), 16), C(0, 1), request.is_probe, C(4, 6), C(0x44, 8)),
+        }
+        # What follows in a probe returns as it came.
+        record    = {
+            11: Cat(swapped(self.lease), swapped(self.order)), 12: Cat(C(0, 8), C(0x0f, 8), request.reads, C(0, 8)),
         }
         self.comb += [
             udp_length.eq(length - 20),
             self.word.eq(self.stored),
             If(request.is_arp, self.choose(arp)),
             If(request.is_ping, self.choose(ping)),
-            If(request.is_etherbone, self.choose(etherbone)),
+            If(request.is_etherbone,
+                self.choose(etherbone),
+                If(~request.is_probe, self.choose(record)),
+            ),
             self.choose(always),
         ]
 
@@ -252,7 +264,8 @@ class ManagementStack(LiteXModule):
     skipped : Signal(), out
         One pulse for each request whose writes were left out.
 
-    Limits: one record a request, within a frame; no Etherbone discovery; no fragments, no options of IP.
+    Limits: one record a request, within a frame; no fragments, no options of IP. A probe of Etherbone is answered where it
+    has four octets behind its header, as LiteX sends it.
     """
     def __init__(self, mac_address, ip_address):
         self.sink   = stream.Endpoint(eth_phy_description(32))
@@ -330,6 +343,7 @@ class ManagementStack(LiteXModule):
             If(sink.valid,
                 NextValue(carry, sink.data[16:]),
                 NextValue(is_first, sink.last),
+                NextValue(request.last_octet[:2], Cat(sink.last_be[1] | sink.last_be[3], sink.last_be[2:] != 0)),
                 If(~is_first,
                     # What is too long stays at the last place, and is taken for nothing.
                     request.take.eq(1),
@@ -342,13 +356,13 @@ class ManagementStack(LiteXModule):
         fsm.act("FINISH",
             write.dat_w.eq(carry),
             write.we.eq(1),
-            NextValue(request.words, place + 1),
+            NextValue(request.last_octet[2:], place),
             NextState("DECIDE"),
         )
         fsm.act("DECIDE",
             NextValue(place, 0),
             NextValue(self.line, 0),
-            If(request.is_arp | request.is_ping,
+            If(request.is_arp | request.is_ping | (request.is_etherbone & request.is_probe),
                 NextState("HEAD"),
             ).Elif(request.is_etherbone,
                 NextValue(place, BASE_LINE),

@@ -63,7 +63,7 @@ def _find_zephyr(asked: Path | None) -> Path:
     if not (base / "VERSION").is_file():
         raise ProbeError(
             f"Zephyr is not in {base}: name its sources in ZEPHYR_BASE; in a clone of LiteProbe "
-            f"'west init -l firmware && west update' gets them"
+            f"'pip install west && west init -l firmware && west update' gets them"
         )
     return base.resolve()
 
@@ -181,7 +181,7 @@ def _build(
 def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the option that tells firmware before which day no receiver's date can be: a day before its own build.
 
-    The build's date is ``SOURCE_DATE_EPOCH``, else today. One before the default of `NOT_BEFORE` changes nothing.
+    The build's date is ``SOURCE_DATE_EPOCH``, else today; none is before `NOT_BEFORE`, the default.
     Raises UsageError when SOURCE_DATE_EPOCH is not a whole number of seconds.
     """
     text = environment.get(EPOCH_VARIABLE, "")
@@ -189,7 +189,8 @@ def dated(environment: Mapping[str, str]) -> tuple[str, ...]:
         raise UsageError(f"{EPOCH_VARIABLE} is {text!r}: give seconds since 1970, or unset it")
     # By days, so that a second build has nothing to compile; a day less, for a machine whose clock is ahead.
     day = (int(text or time.time()) // DAY_S - 1) * DAY_S
-    return (f"-DCONFIG_LITEPROBE_NOT_BEFORE={day}",) if day > NOT_BEFORE else ()
+    # Always given: what a build leaves out, CMake has from the one before.
+    return (f"-DCONFIG_LITEPROBE_NOT_BEFORE={max(day, NOT_BEFORE)}",)
 
 
 def folder_of(map_file: Path) -> Path:

@@ -749,7 +749,7 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        clock_state, notes = self._probe.timebase.clock_state, (*self.notes, *notes_of(last))
+        clock_state, notes = self._probe.timebase.clock_state, (*self.all_notes(), *notes_of(last))
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
         return EmulationResult(self.network, last, tuple(samples), self.end or end, clock_state, notes, seen)
 

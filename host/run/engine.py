@@ -88,6 +88,7 @@ class PortRun:
         self.patience_s = self.probes[0].link.arrival_timeout_s  # Without a frame for so long, none comes any more.
         self.end = ""  # Why it has ended; empty: it has not.
         self.notes: list[str] = []  # What the reader of the figures must know, of what came before the start.
+        self._left_out = 0  # Writes of other hosts that the probes left out.
         self.clocks: Mapping[int, ClockWatch] = {}  # By the id of the probe, from the start on.
         self.is_measured, self.is_started = True, False  # Its receivers measure it; it has been started.
 
@@ -171,6 +172,12 @@ class PortRun:
         """State of the first probe's clock, from the start until now."""
         probe = self.probes[0]
         return (self.clocks.get(id(probe)) or ClockWatch(probe.timebase.clock)).end()
+
+    def all_notes(self) -> list[str]:
+        """Return the notes until now, and one of the writes of other hosts."""
+        self._left_out += sum(probe.lease.left_out() for probe in self.probes)
+        told = f"another host, without the lease, wrote to the probe: its writes were left out (requests: {self._left_out})"
+        return [*self.notes, *[told] * bool(self._left_out)]
 
     def check_started(self, state: TransmitState) -> None:
         """Raise ProbeError where a port still waits for its start."""

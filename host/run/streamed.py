@@ -615,7 +615,7 @@ class StreamedRun(PortRun, Generic[FiguresT]):
     def _result(self) -> StreamedResult[FiguresT]:
         captured, was_stopped = self._captured, self.end != "sent"
         ports = tuple(self.figures_of(job) for job in self._jobs)
-        notes = [*self.notes, *[f"{self.end} before its end"] * (self.end in ("interrupted", "stopped"))]
+        notes = [*self.all_notes(), *[f"{self.end} before its end"] * (self.end in ("interrupted", "stopped"))]
         notes += [f"port {one.port}: {note}" for one in ports for note in one.notes(was_stopped)]
         notes += captured.failed if captured else ()
         if captured and not captured.is_complete:

@@ -906,7 +906,7 @@ class Traffic(PortRun):
             found.append(_over_all(row, sent_fps, self._samples[stream.name].received))
         asked = {stream.name: self._plan.end_of(stream.name) for stream in self._plan.streams}
         unsent = [] if self._stopped else _unsent(found, asked, self._touched)
-        notes = [*self.notes, *unsent, *[INTERRUPTED] * (self.end == "interrupted")]
+        notes = [*self.all_notes(), *unsent, *[INTERRUPTED] * (self.end == "interrupted")]
         notes += [note for sender in self._plan.senders for note in _sender_notes(sender, not self._touched)]
         notes += _row_notes(found, self._options.latency_range_ns is not None)
         is_whole = self.end != "interrupted" and not unsent

@@ -312,7 +312,7 @@ class TrainRun(PortRun):
         records = concatenated(job.records)
         is_whole = job.sent == job.program.total and not job.is_cut
         clock = self.clock_of(job, counters)
-        notes = (*job.notes, *self.notes, *job.schedule.notes, *clock.notes)
+        notes = (*job.notes, *self.all_notes(), *job.schedule.notes, *clock.notes)
         return TrainResult(
             program=job.program,
             records=records,

@@ -35,6 +35,7 @@ from liteprobe.host.base.folders import VARIABLE, build_folder, check_here
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
+from liteprobe.soc.extension import SCOPE, extend_with
 
 TOP = "liteprobe_sim"
 HERE = Path(__file__).resolve().parent
@@ -374,7 +375,6 @@ def build_probe(
     def make() -> Design:
         from liteprobe.sim.system.board import Board
         from liteprobe.soc.config import ProbeConfig
-        from liteprobe.soc.extension import extend_with
         from liteprobe.soc.probe import ProbeSoC
 
         config = ProbeConfig(link=link, with_cpu=with_cpu, **options)
@@ -396,7 +396,11 @@ def main() -> int:
     parser.add_argument("--no-cpu", action="store_true", help="leave the VexRiscv out")
     parser.add_argument("--preset", choices=list(PRESETS), default=DEFAULT_PRESET, help="default: train")
     parser.add_argument("--sdram", action="store_true", help="SDRAM as main RAM, as boards have it, not block RAM")
-    parser.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds")
+    parts.add_argument(
+        "--scope", dest="extend", action="store_const", const=SCOPE, help="add LiteScope (docs/litex-clients.md)"
+    )
     arguments = parser.parse_args()
     options = {"main_ram": "sdram"} if arguments.sdram else {}
     options |= {"preset": arguments.preset} if arguments.preset != DEFAULT_PRESET else {}

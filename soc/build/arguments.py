@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS, Part
 from liteprobe.soc.build.load import add_options
+from liteprobe.soc.extension import SCOPE
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
@@ -107,7 +108,10 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument("--mac-address", type=mac_address, default=default.mac_address, metavar="MAC",
         help="of the management stack, like 10:e2:d5:00:00:01; two probes in one network need two, and two IP addresses")
     parser.add_argument("--uart-baud", type=int, default=default.uart_baud, help="rate of the management link uart")
-    parser.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds (docs/labs)")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--extend", type=Path, metavar="FILE", help="add what extend(soc) of this Python file adds (docs/labs)")
+    parts.add_argument("--scope", dest="extend", action="store_const", const=SCOPE,
+        help="add LiteScope, which litescope_cli triggers and reads: what ports send, tick by tick (docs/litex-clients.md)")
 
 
 def default_link(target: Any, preset: str, ports: int) -> str:

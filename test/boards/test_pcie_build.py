@@ -4,7 +4,9 @@
 """A build of the PCIe board writes Verilog, constraints, map, driver and library, without any vendor tool."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from liteprobe.boards import VERILOG_ONLY
 from liteprobe.cores.formats import BAR0_SEGMENT_BYTES, BAR0_SEGMENTS, DMA_SLOT_BYTES, DMA_SLOTS
 from liteprobe.host.device.link import dma, pcie
-from liteprobe.soc.pcie import configure, litepcie_sources
+from liteprobe.soc.pcie import CONFIG, change, litepcie_sources
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -138,11 +140,52 @@ def test_ioctls_and_layouts_of_the_host_are_those_of_the_generated_header(built,
     ]  # fmt: skip
 
 
-def test_other_litepcie_than_the_one_that_is_known_is_refused():
+def test_other_litepcie_than_the_one_that_is_known_is_refused(tmp_path):
     text = (litepcie_sources() / "kernel" / "config.h").read_text()
-    assert configure(text).count("#define DMA_BUFFER_SIZE        4096\n") == 1
+    path = tmp_path / "config.h"
+    path.write_text(text)
+    change(path, CONFIG)
+    assert path.read_text().count("#define DMA_BUFFER_SIZE        4096\n") == 1
+    path.write_text(text.replace("8192", "16384"))
     with pytest.raises(ValueError, match="has no line '#define DMA_BUFFER_SIZE        8192': install the litepcie"):
-        configure(text.replace("8192", "16384"))
+        change(path, CONFIG)
+
+
+def kernel_headers():
+    """Return what the module can be compiled against: the headers of each kernel of this machine."""
+    return sorted(path for path in Path("/lib/modules").glob("*/build") if (path / "Makefile").exists())
+
+
+@pytest.mark.skipif(not kernel_headers(), reason="no kernel's headers are here: apt-get install linux-headers-amd64")
+def test_module_compiles_against_the_kernels_of_this_machine_without_a_warning(built, tmp_path):
+    for number, headers in enumerate(kernel_headers()):
+        folder = tmp_path / str(number)
+        shutil.copytree(built / "driver" / "kernel", folder)
+        command = ["make", "-C", str(folder), f"KERNEL_PATH={headers}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        # Without the kernel's own image there are no types for BPF, which the driver has no use for.
+        said = [line for line in done.stderr.splitlines() if not line.startswith("Skipping BTF generation")]
+        assert (said, "warning" in done.stdout.lower()) == ([], False)
+        assert [path.name for path in folder.glob("*.ko")] == ["litepcie.ko"]
+
+
+@pytest.mark.parametrize("folder", [Path("/"), REPOSITORY, None])
+def test_init_loads_the_module_beside_it_from_any_folder(built, tmp_path, folder):
+    """Commands of root stand in for those of the machine; ``folder`` None: the module's own."""
+    kernel = tmp_path / "a build" / "kernel"
+    shutil.copytree(built / "driver" / "kernel", kernel)
+    (kernel / "litepcie.ko").touch()
+    commands = {"insmod": f'test -e "$1" && echo "$PWD/$1" >> "{tmp_path}/loaded"', "lsmod": "true", "chmod": "true"}
+    (tmp_path / "bin").mkdir()
+    for name, text in commands.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    script = "./init.sh" if folder is None else os.path.relpath(kernel / "init.sh", folder)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    subprocess.run(["sh", script], cwd=folder or kernel, env=environment, check=True)
+    assert (tmp_path / "loaded").read_text() == f"{kernel}/litepcie.ko\n"
+    assert os.access(kernel / "init.sh", os.X_OK)
 
 
 @pytest.mark.parametrize("option", ["--load", "--flash"])

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -168,7 +169,6 @@ HOSTILE = "a\x1b[31m\x1b]0;own\u202eb\x9b\u2066c<i>"
 SHOWN = "a\\x1b[31m\\x1b]0;own\\u202eb\\x9b\\u2066c<i>"
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
 def test_text_of_others_is_safe_wherever_it_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert safe(HOSTILE) == SHOWN and safe("é 日本\n\t") == "é 日本\n\t"
     shown = tables.table("name", title=HOSTILE)
@@ -179,7 +179,7 @@ def test_text_of_others_is_safe_wherever_it_is_shown(capsys: pytest.CaptureFixtu
     assert out.count(SHOWN) == 4 and not any(one in out for one in "\x1b\u202e\x9b\u2066")
     page = TEMPLATES.from_string("{{ name }}").render(name=HOSTILE)
     assert page == SHOWN.replace("<i>", "&lt;i&gt;")
-    with matplotlib.rc_context(plots.PLAIN):
+    with matplotlib.rc_context(plots.PLAIN), warnings.catch_warnings(action="ignore"):  # Glyphs that no font has.
         figure = MplFigure()
         figure.suptitle(HOSTILE)
         assert SHOWN.replace("<i>", "&lt;i&gt;") in plots.svg(figure, "a")

@@ -156,7 +156,7 @@ def test_what_a_build_misses_is_told_with_the_way_to_get_it(tmp_path: Path, monk
             path.chmod(0o755)
 
     says(
-        "Zephyr is not in .* in a clone of LiteProbe 'west init -l firmware && west update' gets them",
+        "Zephyr is not in .* in a clone of LiteProbe 'pip install west && west init -l firmware && west update' gets them",
         tmp_path / "VERSION",
     )
     for program in ("cmake", "ninja", "dtc"):
@@ -345,19 +345,29 @@ def test_every_state_of_the_boot_is_told() -> None:
 
 
 class FakeConsole:
-    """A shell that repeats what is typed to it, in capitals."""
+    """A shell that repeats what is typed to it, in capitals, 20 ms later; ``seconds`` of the probe's time went by."""
 
-    def __init__(self) -> None:
+    def __init__(self, waits: float = 0.005, printed: bytes = b"", answer_s: float = 0.02) -> None:
         self.typed: list[bytes] = []
-        self.printed = b"~$ "
+        self.seconds = 0.0
+        self.printed = printed
+        self.answer_s = answer_s
+        self.later = [(waits, b"~$ ")] if waits else []
 
     def follow(self, seconds: float, until: bytes | None = None) -> bytes:
+        end = self.seconds + seconds
+        while self.later and self.later[0][0] <= end and not (until and until in self.printed):
+            at, octets = self.later.pop(0)
+            self.seconds, self.printed = max(self.seconds, at), self.printed + octets
         printed, self.printed = self.printed, b""
+        if not (until and until in printed):
+            self.seconds = end
         return printed
 
     def write(self, text: bytes) -> None:
         self.typed.append(text)
-        self.printed += text + text.upper().replace(b"\n", b"\r\n") + b"~$ "
+        self.later.append((self.seconds, text))
+        self.later.append((self.seconds + self.answer_s, text.upper().replace(b"\n", b"\r\n") + b"~$ "))
 
 
 def test_the_console_types_the_lines_of_stdin_until_it_ends(
@@ -365,9 +375,36 @@ def test_the_console_types_the_lines_of_stdin_until_it_ends(
 ) -> None:
     console = FakeConsole()
     monkeypatch.setattr(sys, "stdin", io.StringIO("clock\r\ntrain status\n"))
-    command.type_stdin(cast(Console, console))
+    command.talk(cast(Console, console), ["-"], 0)
     assert console.typed == [b"clock\n", b"train status\n"]
     assert capsys.readouterr().out == "~$ clock\nCLOCK\n~$ train status\nTRAIN STATUS\n~$ "
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_lines_are_typed_after_a_boot_as_soon_as_the_one_before_is_answered(
+    count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = FakeConsole()
+    command.talk(cast(Console, console), [f"line {n}" for n in range(count)], 0)
+    assert console.typed == [b"line %d\n" % n for n in range(count)]
+    assert capsys.readouterr().out == "~$ " + "".join(f"line {n}\nLINE {n}\n~$ " for n in range(count))
+    assert console.seconds == pytest.approx(0.005 + 0.02 * count)
+
+
+@pytest.mark.parametrize("printed", [b"", b"log of yesterday\n~$ "])
+def test_a_shell_at_its_prompt_for_long_is_not_waited_for(printed: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """It shows its prompt again when asked; one that still waits to be read is enough."""
+    console = FakeConsole(0, printed)
+    command.talk(cast(Console, console), ["clock", "regs list"], 0, runs_already=True)
+    assert console.typed == [*([] if printed else [b"\n"]), b"clock\n", b"regs list\n"]
+    assert capsys.readouterr().out.endswith("clock\nCLOCK\n~$ regs list\nREGS LIST\n~$ ")
+    assert console.seconds < 0.07
+
+
+def test_a_line_after_one_that_takes_long_waits_for_its_prompt(capsys: pytest.CaptureFixture[str]) -> None:
+    console = FakeConsole(answer_s=1.1)
+    command.talk(cast(Console, console), ["a", "b"], 1.2)
+    assert capsys.readouterr().out == "~$ a\nA\n~$ b\nB\n~$ "
 
 
 # Dates --------------------------------------------------------------------------------------------
@@ -390,8 +427,9 @@ def test_without_one_it_is_today_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, NOT_BEFORE, NOT_BEFORE + 2 * DAY_S - 1])
-def test_one_that_is_not_after_the_default_changes_nothing(seconds: int) -> None:
-    assert dated({"SOURCE_DATE_EPOCH": str(seconds)}) == ()
+def test_one_that_is_not_after_the_default_is_the_default(seconds: int) -> None:
+    """Said all the same: CMake keeps what the build before was given."""
+    assert dated({"SOURCE_DATE_EPOCH": str(seconds)}) == (f"{OPTION}{NOT_BEFORE}",)
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "today", " 7"])

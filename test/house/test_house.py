@@ -386,8 +386,20 @@ def test_each_source_says_its_licence_first() -> None:
         text = (ROOT / path).read_text()
         head = text.removeprefix("#!/usr/bin/env bash\n").removeprefix("#!/usr/bin/env python3\n").splitlines()[:2]
         wanted = ["This file is part of LiteProbe.", "SPDX-License-Identifier: BSD-2-Clause"]
+        wanted = wanted[::-1] if path.startswith("firmware/") else wanted  # Zephyr's tools look into the first line.
         if text and [line.lstrip("#/* ").rstrip("*/ ") for line in head] != wanted:
             faults.append(path)
+    assert faults == []
+
+
+def test_firmware_keeps_to_zephyr_s_width() -> None:
+    """C of Zephyr has 100 columns, a tab being eight."""
+    faults = [
+        f"{path}:{number}"
+        for path in tracked("firmware/*.c", "firmware/*.h")
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        if len(line.expandtabs(8)) > 100
+    ]
     assert faults == []
 
 

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "clock_set.h"
 
@@ -36,7 +36,10 @@ static void count_step(void)
 	}
 }
 
-/* Put the clock ahead by whole periods, keeping its phase: what the set takes is measured, and put back. */
+/*
+ * Put the clock ahead by whole periods, keeping its phase: what the set takes is measured, and put
+ * back.
+ */
 static int step_periods(int64_t periods, uint32_t period_ns)
 {
 	struct lp_time before, after;
@@ -61,7 +64,8 @@ static int step_periods(int64_t periods, uint32_t period_ns)
 
 	/* 2^-40 ns, of some microseconds. */
 	uint64_t due = (after.ticks - before.ticks) * increment + ((uint64_t)before.fraction << 8);
-	uint64_t is = ((after.now - before.now - (uint64_t)ahead) << 40) + ((uint64_t)after.fraction << 8);
+	uint64_t is = ((after.now - before.now - (uint64_t)ahead) << 40) +
+		      ((uint64_t)after.fraction << 8);
 
 	ret = lp_timebase_step(timebase, ((int64_t)(due - is)) >> 8);
 	LOG_INF("set by %lld periods", (long long)periods);
@@ -70,7 +74,8 @@ static int step_periods(int64_t periods, uint32_t period_ns)
 }
 
 /* Set the second where it is wrong and nothing is in the way; return what could not be done. */
-static uint32_t set_second(const struct lp_servo *servo, const struct lp_servo_output *out, bool is_sending)
+static uint32_t set_second(const struct lp_servo *servo, const struct lp_servo_output *out,
+			   bool is_sending)
 {
 	is_second_wrong = out->behind != 0;
 	if (!is_second_wrong) {

@@ -1,9 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Does to the clock what the servo says: rate, steps, and the second. Nothing is stepped while frames of a train leave;
- * a train that waits for its time has sent none yet, and gets the right one.
+ * Does to the clock what the servo says: rate, steps, and the second. Nothing is stepped while
+ * frames of a train leave; a train that waits for its time has sent none yet, and gets the right
+ * one.
  */
 
 #ifndef LITEPROBE_APP_CLOCK_SET_H_
@@ -15,8 +16,8 @@
 #include "servo/servo.h"
 
 /**
- * Write the rate, step, and set the second where the pulse has a number; steps that can't be are refused, which changes
- * `out`, and its bound.
+ * Write the rate, step, and set the second where the pulse has a number; steps that can't be are
+ * refused, which changes `out`, and its bound.
  *
  * @return what could not be done, a sum of LP_CLOCK_ERROR_*.
  */
@@ -25,7 +26,10 @@ uint32_t clock_set_obey(struct lp_servo *servo, struct lp_servo_output *out, boo
 /** Return how often the clock was stepped or set. */
 uint32_t clock_set_steps(void);
 
-/** Have `callback` called after each step, by the clock's thread: what waits for a time of the clock waits anew. */
+/**
+ * Have `callback` called after each step, by the clock's thread: what waits for a time of the clock
+ * waits anew.
+ */
 void clock_set_on_step(void (*callback)(void));
 
 #endif

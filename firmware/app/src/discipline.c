@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "discipline.h"
 
@@ -23,28 +23,34 @@
 
 LOG_MODULE_REGISTER(clock, LOG_LEVEL_INF);
 
-#define NS_PER_S 1000000000u
-/* Half a second is as long as a host should wait for news: half a period where that is shorter, as in simulation. */
-#define PUBLISH_MS 500
+#define NS_PER_S      1000000000u
+/*
+ * Half a second is as long as a host should wait for news: half a period where that is shorter, as
+ * in simulation.
+ */
+#define PUBLISH_MS    500
 #define EDGES_WAITING 4
 /* So long a garbled sentence is reported. */
-#define BAD_NMEA_MS 10000
+#define BAD_NMEA_MS   10000
 
 /*
- * What is used for each edge is in the processor's own RAM, which answers sooner than a SDRAM. Nothing else is there: the
- * stack takes a quarter of it. Named as in the linker's script: Zephyr's names are ARM's alone, and nothing zeroes theirs.
+ * What is used for each edge is in the processor's own RAM, which answers sooner than a SDRAM.
+ * Nothing else is there: the stack takes a quarter of it. Named as in the linker's script: Zephyr's
+ * names are ARM's alone, and nothing zeroes theirs.
  */
 #if DT_HAS_CHOSEN(zephyr_dtcm)
-#define NEAR Z_GENERIC_SECTION(.dtcm_bss)
-#define NEAR_STACK Z_GENERIC_SECTION(.dtcm_noinit)
+#define NEAR       __attribute__((__section__(".dtcm_bss")))
+#define NEAR_STACK __attribute__((__section__(".dtcm_noinit")))
 #else
 #define NEAR
-#define NEAR_STACK __stackmem
+#define NEAR_STACK __noinit
 #endif
 
 /* The servo, plain C for any clock, has states of its own; hosts read those of the register. */
-BUILD_ASSERT((int)LP_SERVO_FREE_RUNNING == LP_CLOCK_FREE_RUNNING && (int)LP_SERVO_ACQUIRING == LP_CLOCK_ACQUIRING &&
-		     (int)LP_SERVO_LOCKED == LP_CLOCK_LOCKED && (int)LP_SERVO_HOLDOVER == LP_CLOCK_HOLDOVER,
+BUILD_ASSERT((int)LP_SERVO_FREE_RUNNING == LP_CLOCK_FREE_RUNNING &&
+		     (int)LP_SERVO_ACQUIRING == LP_CLOCK_ACQUIRING &&
+		     (int)LP_SERVO_LOCKED == LP_CLOCK_LOCKED &&
+		     (int)LP_SERVO_HOLDOVER == LP_CLOCK_HOLDOVER,
 	     "the servo's states are not those of cores/formats/clock.py");
 
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
@@ -54,8 +60,8 @@ static const struct device *const status_dev = DEVICE_DT_GET(DT_NODELABEL(clock)
 K_MSGQ_DEFINE(edges, sizeof(struct lp_pps_edge), EDGES_WAITING, 8);
 
 /*
- * What others read and write, with the scheduler locked. The clock's thread can't be preempted by them, so it needs no
- * lock, and never waits for theirs while a pulse waits for it.
+ * What others read and write, with the scheduler locked. The clock's thread can't be preempted by
+ * them, so it needs no lock, and never waits for theirs while a pulse waits for it.
  */
 BUILD_ASSERT(CONFIG_LITEPROBE_CLOCK_PRIORITY < 0, "the clock's thread is to be cooperative");
 static NEAR struct discipline_view shown;
@@ -74,7 +80,8 @@ static uint32_t edges_lost;
 static uint32_t servo_ticks;
 static uint64_t last_silence;
 static uint32_t last_qerr;
-static uint32_t undone; /* What the servo asked for last and was not done: bits of clock_error, until it asks again. */
+/* What the servo asked for last and was not done: bits of clock_error, until it asks again. */
+static uint32_t undone;
 static bool is_alone;
 
 static void on_edge(const struct device *dev, const struct lp_pps_edge *edge, void *user)
@@ -179,7 +186,8 @@ static int start_servo(void)
 	}
 	if (lp_servo_init(&servo, &config) < 0) {
 		range = lp_servo_refused(&config);
-		LOG_ERR("the servo's %s is out of range: give %llu to %llu", range->name, range->least, range->most);
+		LOG_ERR("the servo's %s is out of range: give %llu to %llu", range->name,
+			range->least, range->most);
 		return -EINVAL;
 	}
 	out = (struct lp_servo_output){0};
@@ -199,7 +207,8 @@ static void obey(bool is_edge, bool has_second)
 {
 	undone = clock_set_obey(&servo, &out, has_second);
 	/* After what was refused is in the bound. */
-	if (is_edge ? lp_reference_edge(&reference, &out) : lp_reference_silence(&reference, &out)) {
+	if (is_edge ? lp_reference_edge(&reference, &out)
+		    : lp_reference_silence(&reference, &out)) {
 		undone |= LP_CLOCK_ERROR_REFERENCE_JUMPED;
 	}
 }
@@ -226,7 +235,8 @@ static void publish(void)
 		status.uncertainty = UINT32_MAX;
 	}
 	status.tai_utc = (uint32_t)second.tai_utc;
-	status.error = undone | faults() | (reference.jumps & LP_CLOCK_COUNT_MASK) << LP_CLOCK_JUMPS_BIT |
+	status.error = undone | faults() |
+		       (reference.jumps & LP_CLOCK_COUNT_MASK) << LP_CLOCK_JUMPS_BIT |
 		       (clock_set_steps() & LP_CLOCK_COUNT_MASK) << LP_CLOCK_STEPS_BIT;
 	sure_until = second.is_known && second.is_sure ? second.sure_until : 0;
 	shown.status = status;
@@ -236,7 +246,10 @@ static void publish(void)
 	shown.qerr_used = qerr.used;
 	shown.qerr_refused = qerr.refused;
 	lp_status_publish(status_dev, &status);
-	/* TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so for longer. */
+	/*
+	 * TAI - UTC outlives a reset, once it is sure: some times a year it is another, or is so
+	 * for longer.
+	 */
 	if (sure_until != 0 && (sure_until != kept_until || status.tai_utc != kept_tai_utc)) {
 		kept_until = sure_until;
 		kept_tai_utc = status.tai_utc;
@@ -245,8 +258,8 @@ static void publish(void)
 }
 
 /*
- * The receiver names a second after it began: so this one's number is counted on from the last that was named. Of the
- * pulse itself it speaks before.
+ * The receiver names a second after it began: so this one's number is counted on from the last that
+ * was named. Of the pulse itself it speaks before.
  */
 static void number(const struct lp_pps_edge *edge, struct lp_servo_edge *given)
 {
@@ -280,11 +293,15 @@ static void take(const struct lp_pps_edge *edge)
 
 	uint32_t cycles = k_cycle_get_32() - start;
 
-	servo_ticks = (uint32_t)((uint64_t)cycles * (NS_PER_S / LP_TICK_NS) / CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
+	servo_ticks = (uint32_t)((uint64_t)cycles * (NS_PER_S / LP_TICK_NS) /
+				 CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC);
 	last_silence = 0;
 }
 
-/* Tell the servo of each period without an edge, half a period after it was due; return whether there was one. */
+/*
+ * Tell the servo of each period without an edge, half a period after it was due; return whether
+ * there was one.
+ */
 static bool miss(void)
 {
 	struct lp_time now;
@@ -301,7 +318,8 @@ static bool miss(void)
 	if (now.ticks - since < (since == edge.ticks ? period + period / 2 : period)) {
 		return false;
 	}
-	const struct lp_servo_stamp stamp = {.now = now.now, .fraction = now.fraction, .ticks = now.ticks};
+	const struct lp_servo_stamp stamp = {
+		.now = now.now, .fraction = now.fraction, .ticks = now.ticks};
 
 	lp_servo_silence(&servo, &stamp, servo_ticks, &out);
 	last_silence = now.ticks;
@@ -381,7 +399,8 @@ static void discipline(void *p1, void *p2, void *p3)
 				is_news = miss();
 			}
 		}
-		if (is_news || is_alone != was_alone || k_uptime_get() - published >= publish_ms()) {
+		if (is_news || is_alone != was_alone ||
+		    k_uptime_get() - published >= publish_ms()) {
 			publish();
 			published = k_uptime_get();
 		}
@@ -391,7 +410,28 @@ static void discipline(void *p1, void *p2, void *p3)
 	}
 }
 
-/* K_THREAD_DEFINE, with its stack in another place. */
-Z_KERNEL_STACK_DEFINE_IN(_k_thread_stack_discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, NEAR_STACK);
-Z_THREAD_COMMON_DEFINE(discipline_thread, CONFIG_LITEPROBE_CLOCK_STACK, discipline, NULL, NULL, NULL,
-		       CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, 0);
+/* K_THREAD_DEFINE would leave its stack in main RAM. */
+static NEAR_STACK struct {
+	K_KERNEL_STACK_MEMBER(stack, CONFIG_LITEPROBE_CLOCK_STACK);
+} room;
+static struct k_thread thread;
+
+static int begin(void)
+{
+	const struct device *const devices[] = {timebase, pps, status_dev};
+
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		if (!device_is_ready(devices[i])) {
+			LOG_ERR("%s isn't ready: the clock is not disciplined", devices[i]->name);
+			return -ENODEV;
+		}
+	}
+	(void)k_thread_create(&thread, room.stack, K_KERNEL_STACK_SIZEOF(room.stack), discipline,
+			      NULL, NULL, NULL, CONFIG_LITEPROBE_CLOCK_PRIORITY, 0, K_NO_WAIT);
+	(void)k_thread_name_set(&thread, "discipline_thread");
+
+	return 0;
+}
+
+/* Behind what it needs; the application's other threads begin later. */
+SYS_INIT(begin, APPLICATION, 99);

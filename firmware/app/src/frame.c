@@ -1,16 +1,16 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "frame.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define IPV4 14
+#define IPV4          14
 #define IPV4_CHECKSUM (IPV4 + 10)
-#define IPV4_LENGTH 20
-#define UDP (IPV4 + IPV4_LENGTH)
-#define NS_PER_S 1000000000u
+#define IPV4_LENGTH   20
+#define UDP           (IPV4 + IPV4_LENGTH)
+#define NS_PER_S      1000000000u
 
 static void put16(uint8_t *at, uint16_t value)
 {
@@ -36,10 +36,13 @@ static uint16_t checksum(const uint8_t *octets, uint32_t count)
 void frame_header(uint8_t header[FRAME_HEADER], uint16_t length, uint16_t stream_id)
 {
 	static const uint8_t fixed[FRAME_HEADER] = {
-		0x02, 0x4c, 0x50, 0x54, 0x00, 0x02, 0x02, 0x4c, 0x50, 0x54, 0x00, 0x01, 0x08, 0x00, /* MACs, type. */
-		0x45, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 64,   17,   0x00, 0x00, /* IPv4, not to be cut. */
-		198,  18,   0,    1,    198,  18,   0,    2,                            /* From, to. */
-		0xc0, 0x20, 0xc0, 0x21, 0x00, 0x00, 0x00, 0x00,                         /* UDP. */
+		/* MACs, type. */
+		0x02, 0x4c, 0x50, 0x54, 0x00, 0x02, 0x02, 0x4c, 0x50, 0x54, 0x00, 0x01, 0x08, 0x00,
+		/* IPv4, not to be cut; from, to. */
+		0x45, 0x00, 0x00, 0x00, 0x00, 0x00, 0x40, 0x00, 64, 17, 0x00, 0x00, 198, 18, 0, 1,
+		198, 18, 0, 2,
+		/* UDP. */
+		0xc0, 0x20, 0xc0, 0x21, 0x00, 0x00, 0x00, 0x00,
 	};
 
 	memcpy(header, fixed, FRAME_HEADER);
@@ -105,7 +108,9 @@ uint64_t frame_rate(uint32_t frames, uint16_t length, uint64_t span_ns)
 	}
 	uint64_t bits = (uint64_t)(frames - 1) * 8 * (length + LP_WIRE_OVERHEAD);
 
-	/* Both without low digits, of which 2^-33 of the rate is left out, until the product fits. */
+	/*
+	 * Both without low digits, of which 2^-33 of the rate is left out, until the product fits.
+	 */
 	while (bits > UINT64_MAX / NS_PER_S) {
 		bits >>= 1;
 		span_ns >>= 1;

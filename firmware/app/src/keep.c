@@ -1,28 +1,48 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "keep.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include <zephyr/device.h>
+#include <zephyr/drivers/flash.h>
 #include <zephyr/init.h>
 #include <zephyr/kernel.h>
 #include <zephyr/logging/log.h>
-
-#include <liteprobe/flash.h>
 
 #include "store/store.h"
 
 LOG_MODULE_REGISTER(keep, LOG_LEVEL_INF);
 
 BUILD_ASSERT(sizeof(struct keep_values) <= LP_STORE_MOST, "what is kept doesn't fit a record");
-BUILD_ASSERT(sizeof(struct keep_values) == 40 + sizeof(struct frame_addresses) + 4, "what is kept has holes");
+BUILD_ASSERT(sizeof(struct keep_values) == 40 + sizeof(struct frame_addresses) + 4,
+	     "what is kept has holes");
+
+/* NULL, which is never ready, where the gateware has no port to a flash. */
+static const struct device *const device =
+	COND_CODE_1(CONFIG_LITEPROBE_FLASH, (DEVICE_DT_GET(DT_NODELABEL(flash))), (NULL));
+
+static int read_flash(uint32_t address, uint8_t *octets, uint32_t count)
+{
+	return flash_read(device, address, octets, count);
+}
+
+static int erase_flash(uint32_t address)
+{
+	return flash_erase(device, address, LP_STORE_SECTOR);
+}
+
+static int write_flash(uint32_t address, const uint8_t *octets, uint32_t count)
+{
+	return flash_write(device, address, octets, count);
+}
 
 static const struct lp_store_flash flash = {
-	.read = lp_flash_read,
-	.erase = lp_flash_erase,
-	.write = lp_flash_write,
+	.read = read_flash,
+	.erase = erase_flash,
+	.write = write_flash,
 };
 static K_MUTEX_DEFINE(lock);
 static struct keep_values kept;
@@ -47,9 +67,14 @@ static void save(struct k_work *work)
 		return;
 	}
 	keep_read(&values);
-	state = lp_store_save(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (const uint8_t *)&values, sizeof(values));
+	state = -ENODEV;
+	if (device_is_ready(device)) {
+		state = lp_store_save(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET,
+				      (const uint8_t *)&values, sizeof(values));
+	}
 	if (state < 0) {
-		LOG_ERR("settings are not kept over a reset: error %d (write-protected? no flash?)", -state);
+		LOG_ERR("settings are not kept over a reset: error %d (write-protected? no flash?)",
+			-state);
 	}
 }
 
@@ -141,11 +166,12 @@ static int load(void)
 	struct keep_values values;
 
 	set_defaults();
-	if (!IS_ENABLED(CONFIG_LITEPROBE_SETTINGS)) {
+	if (!IS_ENABLED(CONFIG_LITEPROBE_SETTINGS) || !device_is_ready(device)) {
 		state = -ENODEV;
 		return 0;
 	}
-	state = lp_store_load(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (uint8_t *)&values, sizeof(values));
+	state = lp_store_load(&flash, CONFIG_LITEPROBE_SETTINGS_OFFSET, (uint8_t *)&values,
+			      sizeof(values));
 	if (state == 0) {
 		kept = values;
 	}

@@ -1,9 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * What outlives a reset, in the board's flash: TAI - UTC, the profile of the clock, the plan of trains, their addresses.
- * Without a flash that can be written, settings are lost at the next reset, and the shell says so.
+ * What outlives a reset, in the board's flash: TAI - UTC, the profile of the clock, the plan of
+ * trains, their addresses. Without a flash that can be written, settings are lost at the next
+ * reset, and the shell says so.
  */
 
 #ifndef LITEPROBE_APP_KEEP_H_
@@ -21,7 +22,9 @@ struct keep_values {
 	int32_t tai_utc;
 	uint32_t receiver;
 	uint32_t oscillator;
-	/** Of the trains that are sent again and again, as in struct measure_plan; every_s 0: none. */
+	/**
+	 * Of the trains that are sent again and again, as in struct measure_plan; every_s 0: none.
+	 */
 	uint32_t count;
 	uint32_t length;
 	uint32_t interval_ns;
@@ -36,7 +39,10 @@ struct keep_values {
 /** Copy what is kept; before the first change, the defaults of Kconfig. */
 void keep_read(struct keep_values *values);
 
-/** Change what is kept: `change` is called under a lock, and a write into the flash follows soon, by another thread. */
+/**
+ * Change what is kept: `change` is called under a lock, and a write into the flash follows soon, by
+ * another thread.
+ */
 void keep_change(void (*change)(struct keep_values *values, const void *what), const void *what);
 
 /** Keep TAI - UTC (s), and until when it is sure (POSIX time). */
@@ -51,7 +57,10 @@ void keep_read_plan(struct measure_plan *plan);
 /** Go back to the defaults. */
 void keep_forget(void);
 
-/** Return what the last read or write of the flash said: 0, -ENOENT (nothing was kept), or another negative errno. */
+/**
+ * Return what the last read or write of the flash said: 0, -ENOENT (nothing was kept), or another
+ * negative errno.
+ */
 int keep_state(void);
 
 #endif

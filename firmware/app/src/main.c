@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
@@ -9,7 +9,8 @@
 
 int main(void)
 {
-	printk("LiteProbe %s on %s, gateware %08x\n", lp_image.version, LP_IDENTIFIER, lp_image.map_hash);
+	printk("LiteProbe %s on %s, gateware %08x\n", lp_image.version, LP_IDENTIFIER,
+	       lp_image.map_hash);
 
 	return 0;
 }

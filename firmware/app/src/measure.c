@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "measure.h"
 
@@ -21,13 +21,13 @@
 
 LOG_MODULE_REGISTER(measure, LOG_LEVEL_INF);
 
-#define NS_PER_S 1000000000ULL
-#define STREAM_ID 0xfffe /* Not the host's. */
-#define READY_MS 100
-#define ARRIVAL_MS 20
+#define NS_PER_S        1000000000ULL
+#define STREAM_ID       0xfffe /* Not the host's. */
+#define READY_MS        100
+#define ARRIVAL_MS      20
 #define START_MARGIN_NS 5000000
-#define STACK 1536
-#define PRIORITY 6
+#define STACK           1536
+#define PRIORITY        6
 
 static const struct device *const timebase = DEVICE_DT_GET(DT_NODELABEL(timebase));
 static K_MUTEX_DEFINE(lock);
@@ -36,7 +36,8 @@ static K_SEM_DEFINE(changed, 0, 1);
 /* Under the lock. */
 static struct measure_plan single; /* Asked for; count 0: none. */
 static struct measure_plan repeated;
-static __noinit struct measure_result results[CONFIG_LITEPROBE_RESULTS]; /* Number n in place n % CONFIG_LITEPROBE_RESULTS. */
+/* Number n in place n % CONFIG_LITEPROBE_RESULTS. */
+static __noinit struct measure_result results[CONFIG_LITEPROBE_RESULTS];
 static uint32_t trains;
 static bool is_running;
 static bool is_stopping;
@@ -74,7 +75,8 @@ static void look(struct look *at, struct measure_result *result)
 
 	discipline_view(&view);
 	at->last = view.status;
-	if (result->clock_state == LP_CLOCK_UNKNOWN || rank(view.status.state) < rank(result->clock_state)) {
+	if (result->clock_state == LP_CLOCK_UNKNOWN ||
+	    rank(view.status.state) < rank(result->clock_state)) {
 		result->clock_state = view.status.state;
 	}
 	result->uncertainty = MAX(result->uncertainty, view.status.uncertainty);
@@ -83,8 +85,8 @@ static void look(struct look *at, struct measure_result *result)
 	result->rejected = at->last.rejected - at->first.rejected;
 }
 
-static int wait_for(const struct device *train, enum lp_train_state state, int64_t ms, struct look *at,
-		    struct measure_result *result)
+static int wait_for(const struct device *train, enum lp_train_state state, int64_t ms,
+		    struct look *at, struct measure_result *result)
 {
 	int64_t end = k_uptime_get() + ms;
 
@@ -105,9 +107,11 @@ static int wait_for(const struct device *train, enum lp_train_state state, int64
 	return 0;
 }
 
-static void compute(const struct measure_plan *plan, const struct lp_meter_totals *totals, struct measure_result *result)
+static void compute(const struct measure_plan *plan, const struct lp_meter_totals *totals,
+		    struct measure_result *result)
 {
-	const struct lp_wide squares = {.high = totals->delay_squares_high, .low = totals->delay_squares_low};
+	const struct lp_wide squares = {.high = totals->delay_squares_high,
+					.low = totals->delay_squares_low};
 	struct lp_summary summary = {0};
 
 	result->received = totals->frames;
@@ -121,7 +125,8 @@ static void compute(const struct measure_plan *plan, const struct lp_meter_total
 	/* The fraction of the mean is rounded: the deviation says more. */
 	result->delay_mean = summary.mean + (summary.fraction >> 7);
 	result->delay_deviation = summary.deviation;
-	result->rate = frame_rate(totals->frames, plan->length, totals->last_stamp - totals->first_stamp);
+	result->rate =
+		frame_rate(totals->frames, plan->length, totals->last_stamp - totals->first_stamp);
 }
 
 static int arm(const struct measure_plan *plan, uint64_t start_ns, const struct device *train)
@@ -149,8 +154,8 @@ static int arm(const struct measure_plan *plan, uint64_t start_ns, const struct 
 }
 
 /* Start what is armed, and wait until it has been sent and has had time to come. */
-static int run(const struct measure_plan *plan, uint64_t start_ns, const struct device *train, struct look *at,
-	       struct measure_result *result)
+static int run(const struct measure_plan *plan, uint64_t start_ns, const struct device *train,
+	       struct look *at, struct measure_result *result)
 {
 	uint64_t slot_ns = MAX(plan->interval_ns, 8u * (plan->length + 24u));
 	uint64_t left_ns = (uint64_t)plan->count * slot_ns;
@@ -229,13 +234,15 @@ static void measure(const struct measure_plan *plan, uint64_t start_ns)
 
 static int check(const struct measure_plan *plan)
 {
-	if (plan->length < LP_TRAIN_LENGTH_MIN || plan->length > LP_TRAIN_LENGTH_MAX || plan->count == 0) {
-		LOG_ERR("%u frames of %u octets can't be sent: give 1 or more of %u to %u", plan->count, plan->length,
-			LP_TRAIN_LENGTH_MIN, LP_TRAIN_LENGTH_MAX);
+	if (plan->length < LP_TRAIN_LENGTH_MIN || plan->length > LP_TRAIN_LENGTH_MAX ||
+	    plan->count == 0) {
+		LOG_ERR("%u frames of %u octets can't be sent: give 1 or more of %u to %u",
+			plan->count, plan->length, LP_TRAIN_LENGTH_MIN, LP_TRAIN_LENGTH_MAX);
 		return -EINVAL;
 	}
 	if (lp_train_port(plan->transmit) == NULL || lp_meter_port(plan->receive) == NULL) {
-		LOG_ERR("port %u or port %u does not exist: give test ports of this probe", plan->transmit, plan->receive);
+		LOG_ERR("port %u or port %u does not exist: give test ports of this probe",
+			plan->transmit, plan->receive);
 		return -ENODEV;
 	}
 
@@ -321,7 +328,10 @@ bool measure_past(uint32_t age, struct measure_result *result)
 	return is_known;
 }
 
-/* Take what is to be sent next; return whether it is sent immediately, otherwise at whole seconds of the clock. */
+/*
+ * Take what is to be sent next; return whether it is sent immediately, otherwise at whole seconds
+ * of the clock.
+ */
 static bool next(struct measure_plan *plan)
 {
 	bool is_single;
@@ -361,7 +371,8 @@ static void send_in_time(const struct measure_plan *plan)
 	if (left_ms > 2 * READY_MS && k_sem_take(&changed, K_MSEC(left_ms - 2 * READY_MS)) == 0) {
 		return;
 	}
-	if (lp_timebase_read(timebase, &now) < 0 || now.now + START_MARGIN_NS > start || start - now.now > step) {
+	if (lp_timebase_read(timebase, &now) < 0 || now.now + START_MARGIN_NS > start ||
+	    start - now.now > step) {
 		return;
 	}
 	k_mutex_lock(&lock, K_FOREVER);
@@ -377,6 +388,10 @@ static void work(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
+	if (!device_is_ready(timebase)) {
+		LOG_ERR("%s isn't ready: no train is sent", timebase->name);
+		return;
+	}
 	clock_set_on_step(on_step);
 	resume();
 	for (;;) {

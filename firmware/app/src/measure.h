@@ -1,7 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
-/* Measures with packet trains, without a host: now, or again and again at whole seconds of the clock. */
+/*
+ * Measures with packet trains, without a host: now, or again and again at whole seconds of the
+ * clock.
+ */
 
 #ifndef LITEPROBE_APP_MEASURE_H_
 #define LITEPROBE_APP_MEASURE_H_
@@ -29,10 +32,15 @@ struct measure_result {
 	bool is_stopped;
 	/** Of the clock, when the train was started. */
 	uint64_t start_ns;
-	/** Of the clock while the train lasted: its worst state, and its greatest bound (2^-8 ns; UINT32_MAX: not known), */
+	/**
+	 * Of the clock while the train lasted: its worst state, and its greatest bound (2^-8 ns;
+	 * UINT32_MAX: not known),
+	 */
 	uint32_t clock_state;
 	uint32_t uncertainty;
-	/** and how often it was stepped, refused a pulse, and found that its reference had jumped. */
+	/**
+	 * and how often it was stepped, refused a pulse, and found that its reference had jumped.
+	 */
 	uint32_t steps;
 	uint32_t rejected;
 	uint32_t jumps;
@@ -42,7 +50,10 @@ struct measure_result {
 	uint32_t lost;
 	uint32_t duplicated;
 	uint32_t reordered;
-	/** Network parameters: of the delay (ns; the deviation 2^-8 ns), and the rate at which the train came (b/s). */
+	/**
+	 * Network parameters: of the delay (ns; the deviation 2^-8 ns), and the rate at which the
+	 * train came (b/s).
+	 */
 	int64_t delay_min;
 	int64_t delay_max;
 	int64_t delay_mean;

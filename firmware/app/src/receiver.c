@@ -1,26 +1,33 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Reads the GNSS receiver: octets to sentences and messages, sentences to the second of a pulse, messages to the
- * quantisation error of the next one.
+ * Reads the GNSS receiver: octets to sentences and messages, sentences to the second of a pulse,
+ * messages to the quantisation error of the next one.
  */
 
 #include <zephyr/device.h>
 #include <zephyr/drivers/uart.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
 
 #include "discipline.h"
 #include "second/nmea.h"
 #include "second/ubx.h"
 
-/* At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt: Zephyr's driver may
- * lose an octet in its own.
+LOG_MODULE_REGISTER(receiver, LOG_LEVEL_INF);
+
+/*
+ * At 115200 baud the FIFO of 64 octets lasts 5.5 ms, of which the servo may take 4. No interrupt:
+ * Zephyr's driver may lose an octet in its own.
  */
-#define POLL_MS 1
-#define STACK 1536
-/* So often a receiver that is silent about its pulses is asked to speak. Others than u-blox's don't mind. */
-#define ASK_MS 10000
+#define POLL_MS  1
+#define STACK    1536
+/*
+ * So often a receiver that is silent about its pulses is asked to speak. Others than u-blox's don't
+ * mind.
+ */
+#define ASK_MS   10000
 #define PRIORITY 2
 
 static const struct device *const uart = DEVICE_DT_GET(DT_NODELABEL(gnss));
@@ -74,6 +81,10 @@ static void receive(void *p1, void *p2, void *p3)
 	ARG_UNUSED(p1);
 	ARG_UNUSED(p2);
 	ARG_UNUSED(p3);
+	if (!device_is_ready(uart)) {
+		LOG_ERR("%s isn't ready: no second is known", uart->name);
+		return;
+	}
 	lp_nmea_clear(&nmea);
 	lp_ubx_clear(&ubx);
 	for (;;) {

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Shell: `regs` reads and writes registers by name, `version` says what runs. */
 
@@ -14,7 +14,10 @@
 #include <liteprobe/generated/registers.h>
 #include <liteprobe/image.h>
 
-/* All registers, in one order. Names are one string, each with a NUL behind it: a pointer each would take as much again. */
+/*
+ * All registers, in one order. Names are one string, each with a NUL behind it: a pointer each
+ * would take as much again.
+ */
 #define NAME(name, address, words, writable)    #name "\0"
 #define ADDRESS(name, address, words, writable) address,
 #define KIND(name, address, words, writable)    (words) << 1 | (writable),
@@ -68,7 +71,8 @@ static int cmd_list(const struct shell *sh, size_t argc, char **argv)
 
 	while (next(&entry, &number)) {
 		if (argc < 2 || strncmp(entry.name, argv[1], strlen(argv[1])) == 0) {
-			shell_print(sh, "%08x %u %s %s", entry.address, entry.words, entry.is_writable ? "rw" : "ro", entry.name);
+			shell_print(sh, "%08x %u %s %s", entry.address, entry.words,
+				    entry.is_writable ? "rw" : "ro", entry.name);
 		}
 	}
 
@@ -107,7 +111,8 @@ static int cmd_write(const struct shell *sh, size_t argc, char **argv)
 		return -EPERM;
 	}
 	if (*end != '\0' || (entry.words == 1 && value > UINT32_MAX)) {
-		shell_error(sh, "'%s' does not fit %s: give up to %u bits", argv[2], entry.name, 32 * entry.words);
+		shell_error(sh, "'%s' does not fit %s: give up to %u bits", argv[2], entry.name,
+			    32 * entry.words);
 		return -EINVAL;
 	}
 	if (entry.words == 2) {
@@ -119,9 +124,10 @@ static int cmd_write(const struct shell *sh, size_t argc, char **argv)
 	return 0;
 }
 
-SHELL_STATIC_SUBCMD_SET_CREATE(regs_commands, SHELL_CMD_ARG(list, NULL, "list [PREFIX]: all registers", cmd_list, 1, 1),
-			       SHELL_CMD_ARG(read, NULL, "read NAME", cmd_read, 2, 0),
-			       SHELL_CMD_ARG(write, NULL, "write NAME VALUE", cmd_write, 3, 0), SHELL_SUBCMD_SET_END);
+SHELL_STATIC_SUBCMD_SET_CREATE(
+	regs_commands, SHELL_CMD_ARG(list, NULL, "list [PREFIX]: all registers", cmd_list, 1, 1),
+	SHELL_CMD_ARG(read, NULL, "read NAME", cmd_read, 2, 0),
+	SHELL_CMD_ARG(write, NULL, "write NAME VALUE", cmd_write, 3, 0), SHELL_SUBCMD_SET_END);
 SHELL_CMD_REGISTER(regs, &regs_commands, "Registers of the gateware by name", NULL);
 
 static int cmd_version(const struct shell *sh, size_t argc, char **argv)

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Shell: `train` sends and measures packet trains. */
 
@@ -18,16 +18,21 @@ static void print_clock(const struct shell *sh, const struct measure_result *res
 	if (result->uncertainty == UINT32_MAX) {
 		shell_print(sh, "clock %s, error not known", states[MIN(result->clock_state, 4)]);
 	} else {
-		shell_print(sh, "clock %s, within %u.%02u ns (95 %%)", states[MIN(result->clock_state, 4)],
-			    result->uncertainty >> 8, (result->uncertainty & 0xff) * 100 >> 8);
+		shell_print(sh, "clock %s, within %u.%02u ns (95 %%)",
+			    states[MIN(result->clock_state, 4)], result->uncertainty >> 8,
+			    (result->uncertainty & 0xff) * 100 >> 8);
 	}
 	if (result->steps != 0) {
-		shell_warn(sh, "the clock was stepped %u times meanwhile: delays across a step are off by it",
+		shell_warn(sh,
+			   "the clock was stepped %u times meanwhile: delays across a step are off "
+			   "by it",
 			   result->steps);
 	}
 	if (result->rejected != 0 || result->jumps != 0) {
-		shell_warn(sh, "the clock refused %u pulses meanwhile, and its reference jumped %u times",
-			   result->rejected, result->jumps);
+		shell_warn(
+			sh,
+			"the clock refused %u pulses meanwhile, and its reference jumped %u times",
+			result->rejected, result->jumps);
 	}
 }
 
@@ -37,12 +42,15 @@ static void print(const struct shell *sh, const struct measure_result *result)
 		shell_error(sh, "train %u failed: error %d", result->number, -result->error);
 		return;
 	}
-	shell_print(sh, "train %u at %llu ns%s", result->number, result->start_ns, result->is_stopped ? ", stopped" : "");
+	shell_print(sh, "train %u at %llu ns%s", result->number, result->start_ns,
+		    result->is_stopped ? ", stopped" : "");
 	print_clock(sh, result);
-	shell_print(sh, "sent %u (%u late), received %u, lost %u, duplicated %u, reordered %u", result->sent,
-		    result->late, result->received, result->lost, result->duplicated, result->reordered);
-	shell_print(sh, "delay min %lld mean %lld max %lld ns, deviation %llu.%02u ns", result->delay_min,
-		    result->delay_mean, result->delay_max, result->delay_deviation >> 8,
+	shell_print(sh, "sent %u (%u late), received %u, lost %u, duplicated %u, reordered %u",
+		    result->sent, result->late, result->received, result->lost, result->duplicated,
+		    result->reordered);
+	shell_print(sh, "delay min %lld mean %lld max %lld ns, deviation %llu.%02u ns",
+		    result->delay_min, result->delay_mean, result->delay_max,
+		    result->delay_deviation >> 8,
 		    (uint32_t)(result->delay_deviation & 0xff) * 100 >> 8);
 	shell_print(sh, "rate %llu b/s", result->rate);
 }
@@ -54,9 +62,11 @@ static void print_line(const struct shell *sh, const struct measure_result *resu
 		shell_print(sh, "%6u failed: error %d", result->number, -result->error);
 		return;
 	}
-	shell_print(sh, "%6u %20llu %6u %6u %8lld %8lld %8lld %10u %s%s", result->number, result->start_ns, result->sent,
-		    result->lost, result->delay_min, result->delay_mean, result->delay_max,
-		    result->uncertainty == UINT32_MAX ? result->uncertainty : (result->uncertainty >> 8) + 1,
+	shell_print(sh, "%6u %20llu %6u %6u %8lld %8lld %8lld %10u %s%s", result->number,
+		    result->start_ns, result->sent, result->lost, result->delay_min,
+		    result->delay_mean, result->delay_max,
+		    result->uncertainty == UINT32_MAX ? result->uncertainty
+						      : (result->uncertainty >> 8) + 1,
 		    states[MIN(result->clock_state, 4)], result->steps != 0 ? ", stepped" : "");
 }
 
@@ -83,7 +93,8 @@ static int plan_of(const struct shell *sh, size_t argc, char **argv, struct meas
 	uint32_t numbers[5] = {0, 0, 0, 0, 1};
 	int ret = parse(sh, argc, argv, numbers);
 
-	if (ret == 0 && (numbers[1] > UINT16_MAX || numbers[3] > UINT8_MAX || numbers[4] > UINT8_MAX)) {
+	if (ret == 0 &&
+	    (numbers[1] > UINT16_MAX || numbers[3] > UINT8_MAX || numbers[4] > UINT8_MAX)) {
 		shell_error(sh, "length or port is too great: see 'train --help'");
 		ret = -EINVAL;
 	}
@@ -103,7 +114,8 @@ static void warn_of_clock(const struct shell *sh)
 
 	discipline_view(&view);
 	if (view.status.state != LP_CLOCK_LOCKED && view.status.state != LP_CLOCK_HOLDOVER) {
-		shell_warn(sh, "the clock is %s: its seconds are not those of other probes", states[MIN(view.status.state, 4)]);
+		shell_warn(sh, "the clock is %s: its seconds are not those of other probes",
+			   states[MIN(view.status.state, 4)]);
 	}
 }
 
@@ -128,7 +140,9 @@ static int cmd_send(const struct shell *sh, size_t argc, char **argv)
 	}
 	ret = refuse(sh, measure_begin(&plan));
 	if (ret == 0) {
-		shell_print(sh, "begun: 'train status' says when it is over, 'train last' what came of it");
+		shell_print(
+			sh,
+			"begun: 'train status' says when it is over, 'train last' what came of it");
 	}
 
 	return ret;
@@ -162,10 +176,15 @@ static int cmd_status(const struct shell *sh, size_t argc, char **argv)
 	ARG_UNUSED(argc);
 	ARG_UNUSED(argv);
 	measure_status(&status);
-	shell_print(sh, "%s, %u done", status.is_running ? "a train is being sent" : "no train is being sent", status.trains);
+	shell_print(sh, "%s, %u done",
+		    status.is_running ? "a train is being sent" : "no train is being sent",
+		    status.trains);
 	if (plan->every_s != 0) {
-		shell_print(sh, "every %u s: %u frames of %u octets, %u ns apart, from port %u to port %u", plan->every_s,
-			    plan->count, plan->length, plan->interval_ns, plan->transmit, plan->receive);
+		shell_print(
+			sh,
+			"every %u s: %u frames of %u octets, %u ns apart, from port %u to port %u",
+			plan->every_s, plan->count, plan->length, plan->interval_ns, plan->transmit,
+			plan->receive);
 		warn_of_clock(sh);
 	}
 
@@ -188,8 +207,8 @@ static int cmd_last(const struct shell *sh, size_t argc, char **argv)
 		print(sh, &result);
 		return 0;
 	}
-	shell_print(sh, "%6s %20s %6s %6s %8s %8s %8s %10s %s", "train", "start ns", "sent", "lost", "min ns", "mean ns",
-		    "max ns", "within ns", "clock");
+	shell_print(sh, "%6s %20s %6s %6s %8s %8s %8s %10s %s", "train", "start ns", "sent", "lost",
+		    "min ns", "mean ns", "max ns", "within ns", "clock");
 	while (count-- > 0) {
 		if (measure_past(count, &result)) {
 			print_line(sh, &result);
@@ -220,9 +239,12 @@ static int cmd_address(const struct shell *sh, size_t argc, char **argv)
 	struct frame_addresses asked;
 
 	ARG_UNUSED(argc);
-	if (!frame_read_mac(argv[1], asked.source_mac) || !frame_read_ip(argv[2], asked.source_ip) ||
-	    !frame_read_mac(argv[3], asked.target_mac) || !frame_read_ip(argv[4], asked.target_ip)) {
-		shell_error(sh, "an address is none: give such as 02:4c:50:54:00:01 198.18.0.1 twice");
+	if (!frame_read_mac(argv[1], asked.source_mac) ||
+	    !frame_read_ip(argv[2], asked.source_ip) ||
+	    !frame_read_mac(argv[3], asked.target_mac) ||
+	    !frame_read_ip(argv[4], asked.target_ip)) {
+		shell_error(sh,
+			    "an address is none: give such as 02:4c:50:54:00:01 198.18.0.1 twice");
 		return -EINVAL;
 	}
 	keep_change(change_addresses, &asked);
@@ -234,9 +256,12 @@ static int cmd_address(const struct shell *sh, size_t argc, char **argv)
 
 SHELL_STATIC_SUBCMD_SET_CREATE(
 	train_commands, SHELL_CMD_ARG(send, NULL, "send " PLAN ": a train, now", cmd_send, 3, 3),
-	SHELL_CMD_ARG(every, NULL, "every SECONDS " PLAN ": at whole seconds of the clock; 0: no more", cmd_every, 4, 3),
+	SHELL_CMD_ARG(every, NULL,
+		      "every SECONDS " PLAN ": at whole seconds of the clock; 0: no more",
+		      cmd_every, 4, 3),
 	SHELL_CMD(status, NULL, "What is being sent, and what will be", cmd_status),
 	SHELL_CMD_ARG(last, NULL, "last [COUNT]: what the last trains found", cmd_last, 1, 1),
 	SHELL_CMD_ARG(address, NULL, "address FROM_MAC FROM_IP TO_MAC TO_IP", cmd_address, 5, 0),
-	SHELL_CMD(stop, NULL, "Stop the train that is being sent, and those to come", cmd_stop), SHELL_SUBCMD_SET_END);
+	SHELL_CMD(stop, NULL, "Stop the train that is being sent, and those to come", cmd_stop),
+	SHELL_SUBCMD_SET_END);
 SHELL_CMD_REGISTER(train, &train_commands, "Packet trains", NULL);

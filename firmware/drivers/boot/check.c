@@ -1,9 +1,9 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Stops, before any other register is touched, on a gateware that the firmware was not built for: its registers are
- * elsewhere, and a write could set off anything.
+ * Stops, before any other register is touched, on a gateware that the firmware was not built for:
+ * its registers are elsewhere, and a write could set off anything.
  */
 
 #include <zephyr/drivers/timer/system_timer.h>
@@ -32,7 +32,10 @@ static int refuse_other_gateware(void)
 	/* Volatile, so that the image holds the hash where a loader looks for it. */
 	if (lp_csr_read(LP_PROBE_MAP_HASH_ADDR) != *(volatile const uint32_t *)&lp_image.map_hash) {
 		for (;;) {
-			/* Interrupts are still off, so this is for ever; the host sees that nobody feeds the watchdog. */
+			/*
+			 * Interrupts are still off, so this is for ever; the host sees that nobody
+			 * feeds the watchdog.
+			 */
 			__asm__ volatile("wfi");
 		}
 	}

@@ -1,10 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Zephyr's intc_vexriscv_litex turns the processor's interrupts on when it is set up, before the kernel has a thread to
- * return to. A timer tick that comes then, where boot is slow, hangs it. They stay off here until the first thread
- * starts, which turns them on.
+ * Zephyr's intc_vexriscv_litex turns the processor's interrupts on when it is set up, before the
+ * kernel has a thread to return to. A timer tick that comes then, where boot is slow, hangs it.
+ * They stay off here until the first thread starts, which turns them on.
  */
 
 #include <zephyr/arch/cpu.h>

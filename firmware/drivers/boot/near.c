@@ -1,7 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
-/* Copies the code that runs in the processor's own RAM there (near.ld, lib/near), before any of it runs. */
+/*
+ * Copies the code that runs in the processor's own RAM there (near.ld, lib/near), before any of it
+ * runs.
+ */
 
 #include <zephyr/init.h>
 
@@ -17,7 +20,10 @@ static int copy_near(void)
 	for (const uint32_t *from = lp_near_image; to < lp_near_end; from++, to++) {
 		*to = *from;
 	}
-	/* No fence.i, which takes 200,000 cycles: the reset emptied the cache, and nothing was fetched from there since. */
+	/*
+	 * No fence.i, which takes 200,000 cycles: the reset emptied the cache, and nothing was
+	 * fetched from there since.
+	 */
 
 	return 0;
 }

@@ -1,11 +1,12 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
  * The console that a host reads and types to through registers: LiteX's crossover UART, polled.
  *
- * Zephyr's own driver waits for room without end. Nobody may be reading, so this one drops what finds none: the clock
- * must run whether or not a host looks on. The shell waits for a host for a moment, everybody else not at all.
+ * Zephyr's own driver waits for room without end. Nobody may be reading, so this one drops what
+ * finds none: the clock must run whether or not a host looks on. The shell waits for a host for a
+ * moment, everybody else not at all.
  */
 
 #define DT_DRV_COMPAT liteprobe_console
@@ -18,9 +19,9 @@
 
 /* Longer than a host takes from one look to the next. */
 #define PATIENCE_CYCLES (CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC / 100)
-#define EVENT_RX BIT(1)
+#define EVENT_RX        BIT(1)
 /* Some lines of a log, a power of two. */
-#define WAITING 256
+#define WAITING         256
 
 struct console_config {
 	mem_addr_t rxtx, txfull, rxempty, ev_pending;
@@ -29,7 +30,10 @@ struct console_config {
 struct console_data {
 	/* Nobody empties the FIFO. */
 	bool is_alone;
-	/* What finds the FIFO full while its thread must not wait: taken out by whoever writes or reads next. */
+	/*
+	 * What finds the FIFO full while its thread must not wait: taken out by whoever writes or
+	 * reads next.
+	 */
 	uint8_t waiting[WAITING];
 	uint32_t put;
 	uint32_t taken;
@@ -51,11 +55,13 @@ static bool drain(const struct console_config *config, struct console_data *data
 	return has_room;
 }
 
-/* The shell alone may wait for a host: the clock's thread and the receiver's have something to do. */
+/*
+ * The shell alone may wait for a host: the clock's thread and the receiver's have something to do.
+ */
 static bool may_wait(void)
 {
-	return k_is_pre_kernel() ||
-	       (!k_is_in_isr() && k_thread_priority_get(k_current_get()) >= K_LOWEST_APPLICATION_THREAD_PRIO);
+	return k_is_pre_kernel() || (!k_is_in_isr() && k_thread_priority_get(k_current_get()) >=
+							       K_LOWEST_APPLICATION_THREAD_PRIO);
 }
 
 static void console_poll_out(const struct device *dev, unsigned char c)
@@ -107,12 +113,15 @@ static DEVICE_API(uart, console_api) = {
 
 #define CONSOLE_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define CONSOLE_INIT(n)                                                                                                \
-	static const struct console_config console_config_##n = {                                                      \
-		CONSOLE_REG(n, rxtx), CONSOLE_REG(n, txfull), CONSOLE_REG(n, rxempty), CONSOLE_REG(n, ev_pending),     \
-	};                                                                                                             \
-	static struct console_data console_data_##n;                                                                   \
-	DEVICE_DT_INST_DEFINE(n, NULL, NULL, &console_data_##n, &console_config_##n, PRE_KERNEL_1,                     \
+#define CONSOLE_INIT(n)                                                                            \
+	static const struct console_config console_config_##n = {                                  \
+		CONSOLE_REG(n, rxtx),                                                              \
+		CONSOLE_REG(n, txfull),                                                            \
+		CONSOLE_REG(n, rxempty),                                                           \
+		CONSOLE_REG(n, ev_pending),                                                        \
+	};                                                                                         \
+	static struct console_data console_data_##n;                                               \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, &console_data_##n, &console_config_##n, PRE_KERNEL_1, \
 			      CONFIG_SERIAL_INIT_PRIORITY, &console_api);
 
 DT_INST_FOREACH_STATUS_OKAY(CONSOLE_INIT)

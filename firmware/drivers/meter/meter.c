@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Driver of the receive side of the test ports: cores/measure/. */
 
@@ -74,21 +74,24 @@ static int meter_read(const struct device *dev, struct lp_meter_totals *totals)
 	return -EAGAIN;
 }
 
-static DEVICE_API(lp_meter, meter_api) = {
+static const struct lp_meter_driver_api meter_api = {
 	.start = meter_start,
 	.read = meter_read,
 };
 
 #define METER_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define METER_INIT(n)                                                                                                  \
-	static const struct meter_config meter_config_##n = {                                                          \
-		.port = DT_INST_PROP(n, port),                                                                         \
-		METER_REG(n, stream_id), METER_REG(n, records_enable), METER_REG(n, clear), METER_REG(n, latch),       \
-		METER_REG(n, streams_memory),                                                                          \
-	};                                                                                                             \
-	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &meter_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
-			      &meter_api);
+#define METER_INIT(n)                                                                              \
+	static const struct meter_config meter_config_##n = {                                      \
+		.port = DT_INST_PROP(n, port),                                                     \
+		METER_REG(n, stream_id),                                                           \
+		METER_REG(n, records_enable),                                                      \
+		METER_REG(n, clear),                                                               \
+		METER_REG(n, latch),                                                               \
+		METER_REG(n, streams_memory),                                                      \
+	};                                                                                         \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &meter_config_##n, POST_KERNEL,                 \
+			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &meter_api);
 
 DT_INST_FOREACH_STATUS_OKAY(METER_INIT)
 
@@ -100,7 +103,7 @@ const struct device *lp_meter_port(uint32_t port)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		if (((const struct meter_config *)ports[i]->config)->port == port) {
-			return ports[i];
+			return device_is_ready(ports[i]) ? ports[i] : NULL;
 		}
 	}
 

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Driver of the PPS: cores/timebase/pps.py and pps_out.py. */
 
@@ -52,7 +52,8 @@ static int pps_read(const struct device *dev, struct lp_pps_edge *edge)
 		edge->ticks = lp_csr_read64(config->ticks);
 		edge->width = lp_csr_read(config->width);
 		edge->flags = (uint8_t)lp_csr_read(config->flags);
-		edge->early_ps = (edge->flags >> LP_PPS_EARLY_BIT & LP_PPS_EARLY_MASK) * pps_quantum_ps(dev);
+		edge->early_ps =
+			(edge->flags >> LP_PPS_EARLY_BIT & LP_PPS_EARLY_MASK) * pps_quantum_ps(dev);
 		/* A host that took the next edge in between has changed the count. */
 		if (lp_csr_read(config->count) == edge->count) {
 			return edge->count == 0 ? -ENODATA : 0;
@@ -75,7 +76,8 @@ static void pps_isr(const struct device *dev)
 	}
 }
 
-static int pps_start(const struct device *dev, const struct lp_pps_config *wanted, lp_pps_callback callback, void *user)
+static int pps_start(const struct device *dev, const struct lp_pps_config *wanted,
+		     lp_pps_callback callback, void *user)
 {
 	const struct pps_config *config = dev->config;
 	struct pps_data *data = dev->data;
@@ -92,7 +94,8 @@ static int pps_start(const struct device *dev, const struct lp_pps_config *wante
 	}
 	lp_csr_write(config->min_width, wanted->min_width);
 	lp_csr_write(config->window, wanted->window);
-	lp_csr_write(config->control, LP_PPS_CONTROL_ENABLE | (wanted->is_inverted ? LP_PPS_CONTROL_INVERT : 0));
+	lp_csr_write(config->control,
+		     LP_PPS_CONTROL_ENABLE | (wanted->is_inverted ? LP_PPS_CONTROL_INVERT : 0));
 	lp_csr_write(config->ev_pending, EVENT_EDGE);
 	lp_csr_write(config->ev_enable, EVENT_EDGE);
 
@@ -169,7 +172,7 @@ static int pps_init(const struct device *dev)
 	return 0;
 }
 
-static DEVICE_API(lp_pps, pps_api) = {
+static const struct lp_pps_driver_api pps_api = {
 	.start = pps_start,
 	.stop = pps_stop,
 	.read = pps_read,
@@ -183,22 +186,25 @@ static DEVICE_API(lp_pps, pps_api) = {
 
 #define PPS_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define PPS_INIT(n)                                                                                                    \
-	static void pps_connect_##n(void)                                                                              \
-	{                                                                                                              \
-		IRQ_CONNECT(DT_INST_IRQN(n), DT_INST_IRQ(n, priority), pps_isr, DEVICE_DT_INST_GET(n), 0);             \
-		irq_enable(DT_INST_IRQN(n));                                                                           \
-	}                                                                                                              \
-	static const struct pps_config pps_config_##n = {                                                              \
-		PPS_REG(n, control),    PPS_REG(n, period),   PPS_REG(n, min_width),    PPS_REG(n, window),            \
-		PPS_REG(n, latch),      PPS_REG(n, count),    PPS_REG(n, now),          PPS_REG(n, now_fraction),      \
-		PPS_REG(n, ticks),      PPS_REG(n, width),    PPS_REG(n, flags),        PPS_REG(n, samples),           \
-		PPS_REG(n, glitches),   PPS_REG(n, missing),  PPS_REG(n, spurious),     PPS_REG(n, present),           \
-		PPS_REG(n, ev_pending), PPS_REG(n, ev_enable), PPS_REG(n, out_next),    PPS_REG(n, out_period),        \
-		PPS_REG(n, out_width),  PPS_REG(n, out_arm),  PPS_REG(n, out_late),     .connect = pps_connect_##n,    \
-	};                                                                                                             \
-	static struct pps_data pps_data_##n;                                                                           \
-	DEVICE_DT_INST_DEFINE(n, pps_init, NULL, &pps_data_##n, &pps_config_##n, POST_KERNEL,                          \
+#define PPS_INIT(n)                                                                                \
+	static void pps_connect_##n(void)                                                          \
+	{                                                                                          \
+		IRQ_CONNECT(DT_INST_IRQN(n), DT_INST_IRQ(n, priority), pps_isr,                    \
+			    DEVICE_DT_INST_GET(n), 0);                                             \
+		irq_enable(DT_INST_IRQN(n));                                                       \
+	}                                                                                          \
+	static const struct pps_config pps_config_##n = {                                          \
+		PPS_REG(n, control),  PPS_REG(n, period),       PPS_REG(n, min_width),             \
+		PPS_REG(n, window),   PPS_REG(n, latch),        PPS_REG(n, count),                 \
+		PPS_REG(n, now),      PPS_REG(n, now_fraction), PPS_REG(n, ticks),                 \
+		PPS_REG(n, width),    PPS_REG(n, flags),        PPS_REG(n, samples),               \
+		PPS_REG(n, glitches), PPS_REG(n, missing),      PPS_REG(n, spurious),              \
+		PPS_REG(n, present),  PPS_REG(n, ev_pending),   PPS_REG(n, ev_enable),             \
+		PPS_REG(n, out_next), PPS_REG(n, out_period),   PPS_REG(n, out_width),             \
+		PPS_REG(n, out_arm),  PPS_REG(n, out_late),     .connect = pps_connect_##n,        \
+	};                                                                                         \
+	static struct pps_data pps_data_##n;                                                       \
+	DEVICE_DT_INST_DEFINE(n, pps_init, NULL, &pps_data_##n, &pps_config_##n, POST_KERNEL,      \
 			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &pps_api);
 
 DT_INST_FOREACH_STATUS_OKAY(PPS_INIT)

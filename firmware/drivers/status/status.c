@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Driver of the clock's status: cores/timebase/status.py. */
 
@@ -11,7 +11,8 @@
 #include <liteprobe/status.h>
 
 struct status_config {
-	mem_addr_t state, uncertainty, offset, rate, drift, edges, rejected, holdover, tai_utc, error, qerr;
+	mem_addr_t state, uncertainty, offset, rate, drift, edges, rejected, holdover, tai_utc,
+		error, qerr;
 	mem_addr_t update, watchdog, mode;
 };
 
@@ -60,7 +61,7 @@ static uint32_t status_watchdog_ms(const struct device *dev)
 	return lp_csr_read(config->watchdog);
 }
 
-static DEVICE_API(lp_status, status_api) = {
+static const struct lp_status_driver_api status_api = {
 	.publish = status_publish,
 	.mode = status_mode,
 	.set_mode = status_set_mode,
@@ -69,14 +70,15 @@ static DEVICE_API(lp_status, status_api) = {
 
 #define STATUS_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define STATUS_INIT(n)                                                                                                 \
-	static const struct status_config status_config_##n = {                                                        \
-		STATUS_REG(n, state),    STATUS_REG(n, uncertainty), STATUS_REG(n, offset), STATUS_REG(n, rate),       \
-		STATUS_REG(n, drift),    STATUS_REG(n, edges),       STATUS_REG(n, rejected),                          \
-		STATUS_REG(n, holdover), STATUS_REG(n, tai_utc),     STATUS_REG(n, error),  STATUS_REG(n, qerr),       \
-		STATUS_REG(n, update),   STATUS_REG(n, watchdog),    STATUS_REG(n, mode),                              \
-	};                                                                                                             \
-	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &status_config_##n, POST_KERNEL,                                    \
+#define STATUS_INIT(n)                                                                             \
+	static const struct status_config status_config_##n = {                                    \
+		STATUS_REG(n, state),    STATUS_REG(n, uncertainty), STATUS_REG(n, offset),        \
+		STATUS_REG(n, rate),     STATUS_REG(n, drift),       STATUS_REG(n, edges),         \
+		STATUS_REG(n, rejected), STATUS_REG(n, holdover),    STATUS_REG(n, tai_utc),       \
+		STATUS_REG(n, error),    STATUS_REG(n, qerr),        STATUS_REG(n, update),        \
+		STATUS_REG(n, watchdog), STATUS_REG(n, mode),                                      \
+	};                                                                                         \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &status_config_##n, POST_KERNEL,                \
 			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &status_api);
 
 DT_INST_FOREACH_STATUS_OKAY(STATUS_INIT)

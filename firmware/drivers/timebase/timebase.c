@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Driver of the clock that stamps all frames: cores/timebase/clock.py. */
 
@@ -19,7 +19,7 @@
 
 LOG_MODULE_REGISTER(lp_timebase, CONFIG_LITEPROBE_LOG_LEVEL);
 
-#define NS_PER_S 1000000000ULL
+#define NS_PER_S   1000000000ULL
 #define READ_TRIES 8
 
 struct timebase_config {
@@ -81,7 +81,8 @@ int lp_timebase_set_increment(const struct device *dev, uint64_t increment)
 	const struct timebase_config *config = dev->config;
 	const uint64_t margin = LP_TIMEBASE_INCREMENT / 1000;
 
-	if (increment < LP_TIMEBASE_INCREMENT - margin || increment > LP_TIMEBASE_INCREMENT + margin) {
+	if (increment < LP_TIMEBASE_INCREMENT - margin ||
+	    increment > LP_TIMEBASE_INCREMENT + margin) {
 		LOG_ERR("an increment of %llu * 2^-40 ns is more than 1000 ppm off", increment);
 		return -EINVAL;
 	}
@@ -122,7 +123,7 @@ int32_t lp_timebase_rate(const struct device *dev)
 	return (int32_t)divide(step * 1953125, 1LL << 26);
 }
 
-/* Zephyr's ptp_clock ------------------------------------------------------------------------------------------------ */
+/* Zephyr's ptp_clock --------------------------------------------------------------------------- */
 
 static int timebase_ptp_set(const struct device *dev, struct net_ptp_time *tm)
 {
@@ -165,13 +166,13 @@ static DEVICE_API(ptp_clock, timebase_api) = {
 
 #define TIMEBASE_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define TIMEBASE_INIT(n)                                                                                               \
-	static const struct timebase_config timebase_config_##n = {                                                    \
-		TIMEBASE_REG(n, latch),      TIMEBASE_REG(n, now),      TIMEBASE_REG(n, now_fraction),                  \
-		TIMEBASE_REG(n, ticks),      TIMEBASE_REG(n, increment), TIMEBASE_REG(n, set_time),                     \
-		TIMEBASE_REG(n, set),        TIMEBASE_REG(n, adjust),   TIMEBASE_REG(n, adjust_apply),                  \
-	};                                                                                                             \
-	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &timebase_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
-			      &timebase_api);
+#define TIMEBASE_INIT(n)                                                                           \
+	static const struct timebase_config timebase_config_##n = {                                \
+		TIMEBASE_REG(n, latch), TIMEBASE_REG(n, now),       TIMEBASE_REG(n, now_fraction), \
+		TIMEBASE_REG(n, ticks), TIMEBASE_REG(n, increment), TIMEBASE_REG(n, set_time),     \
+		TIMEBASE_REG(n, set),   TIMEBASE_REG(n, adjust),    TIMEBASE_REG(n, adjust_apply), \
+	};                                                                                         \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &timebase_config_##n, POST_KERNEL,              \
+			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &timebase_api);
 
 DT_INST_FOREACH_STATUS_OKAY(TIMEBASE_INIT)

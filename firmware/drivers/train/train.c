@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Driver of the transmit side of the test ports: cores/transmit/. */
 
@@ -20,7 +20,8 @@ LOG_MODULE_REGISTER(lp_train, CONFIG_LITEPROBE_LOG_LEVEL);
 
 struct train_config {
 	uint32_t port;
-	mem_addr_t length, count, repeats, interval_ticks, interval_fraction, gap_ticks, start_time, timed, fill;
+	mem_addr_t length, count, repeats, interval_ticks, interval_fraction, gap_ticks, start_time,
+		timed, fill;
 	mem_addr_t payload_offset, checksum_enable, attached, arm, stop, clear;
 	mem_addr_t state, sent, late, underruns, link_up;
 	mem_addr_t header_memory;
@@ -29,8 +30,8 @@ struct train_config {
 static int check(const struct train_config *config, const struct lp_train_program *program)
 {
 	if (program->length < LP_TRAIN_LENGTH_MIN || program->length > LP_TRAIN_LENGTH_MAX) {
-		LOG_ERR("frames of %u octets can't be sent: give %u to %u", program->length, LP_TRAIN_LENGTH_MIN,
-			LP_TRAIN_LENGTH_MAX);
+		LOG_ERR("frames of %u octets can't be sent: give %u to %u", program->length,
+			LP_TRAIN_LENGTH_MIN, LP_TRAIN_LENGTH_MAX);
 		return -EINVAL;
 	}
 	if (program->count == 0 || program->repeats == 0) {
@@ -117,7 +118,7 @@ static uint32_t train_number(const struct device *dev)
 	return config->port;
 }
 
-static DEVICE_API(lp_train, train_api) = {
+static const struct lp_train_driver_api train_api = {
 	.arm = train_arm,
 	.stop = train_stop,
 	.state = train_state,
@@ -127,18 +128,33 @@ static DEVICE_API(lp_train, train_api) = {
 
 #define TRAIN_REG(n, name) .name = DT_INST_REG_ADDR_BY_NAME(n, name)
 
-#define TRAIN_INIT(n)                                                                                                  \
-	static const struct train_config train_config_##n = {                                                          \
-		.port = DT_INST_PROP(n, port),                                                                         \
-		TRAIN_REG(n, length),    TRAIN_REG(n, count),          TRAIN_REG(n, repeats),                          \
-		TRAIN_REG(n, interval_ticks), TRAIN_REG(n, interval_fraction), TRAIN_REG(n, gap_ticks),                \
-		TRAIN_REG(n, start_time), TRAIN_REG(n, timed),         TRAIN_REG(n, fill),                             \
-		TRAIN_REG(n, payload_offset), TRAIN_REG(n, checksum_enable), TRAIN_REG(n, attached), TRAIN_REG(n, arm), \
-		TRAIN_REG(n, stop),      TRAIN_REG(n, clear),     TRAIN_REG(n, state),          TRAIN_REG(n, sent),  TRAIN_REG(n, late),        \
-		TRAIN_REG(n, underruns), TRAIN_REG(n, link_up),        TRAIN_REG(n, header_memory),                    \
-	};                                                                                                             \
-	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &train_config_##n, POST_KERNEL, CONFIG_KERNEL_INIT_PRIORITY_DEVICE, \
-			      &train_api);
+#define TRAIN_INIT(n)                                                                              \
+	static const struct train_config train_config_##n = {                                      \
+		.port = DT_INST_PROP(n, port),                                                     \
+		TRAIN_REG(n, length),                                                              \
+		TRAIN_REG(n, count),                                                               \
+		TRAIN_REG(n, repeats),                                                             \
+		TRAIN_REG(n, interval_ticks),                                                      \
+		TRAIN_REG(n, interval_fraction),                                                   \
+		TRAIN_REG(n, gap_ticks),                                                           \
+		TRAIN_REG(n, start_time),                                                          \
+		TRAIN_REG(n, timed),                                                               \
+		TRAIN_REG(n, fill),                                                                \
+		TRAIN_REG(n, payload_offset),                                                      \
+		TRAIN_REG(n, checksum_enable),                                                     \
+		TRAIN_REG(n, attached),                                                            \
+		TRAIN_REG(n, arm),                                                                 \
+		TRAIN_REG(n, stop),                                                                \
+		TRAIN_REG(n, clear),                                                               \
+		TRAIN_REG(n, state),                                                               \
+		TRAIN_REG(n, sent),                                                                \
+		TRAIN_REG(n, late),                                                                \
+		TRAIN_REG(n, underruns),                                                           \
+		TRAIN_REG(n, link_up),                                                             \
+		TRAIN_REG(n, header_memory),                                                       \
+	};                                                                                         \
+	DEVICE_DT_INST_DEFINE(n, NULL, NULL, NULL, &train_config_##n, POST_KERNEL,                 \
+			      CONFIG_KERNEL_INIT_PRIORITY_DEVICE, &train_api);
 
 DT_INST_FOREACH_STATUS_OKAY(TRAIN_INIT)
 
@@ -150,7 +166,7 @@ const struct device *lp_train_port(uint32_t port)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		if (train_number(ports[i]) == port) {
-			return ports[i];
+			return device_is_ready(ports[i]) ? ports[i] : NULL;
 		}
 	}
 

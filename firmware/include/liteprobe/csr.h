@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -19,7 +19,10 @@ static inline uint32_t lp_csr_read(mem_addr_t address)
 	return sys_read32(address);
 }
 
-/** @brief Read a register of two words; both are of one moment only where the gateware holds them still. */
+/**
+ * @brief Read a register of two words; both are of one moment only where the gateware holds them
+ * still.
+ */
 static inline uint64_t lp_csr_read64(mem_addr_t address)
 {
 	uint64_t high = sys_read32(address);

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define LP_IMAGE_SIGNATURE "LiteProbe image"
-#define LP_IMAGE_FORMAT 1
+#define LP_IMAGE_FORMAT    1
 
 struct lp_image {
 	char signature[16];
@@ -28,7 +28,10 @@ struct lp_image {
 
 extern const struct lp_image lp_image;
 
-/** Cycle in which the image was found to belong to the gateware: some 50 instructions after its first. */
+/**
+ * Cycle in which the image was found to belong to the gateware: some 50 instructions after its
+ * first.
+ */
 extern uint32_t lp_image_started;
 
 #endif /* LITEPROBE_IMAGE_H_ */

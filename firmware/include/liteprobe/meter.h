@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -32,13 +32,14 @@ struct lp_meter_totals {
 };
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_meter_driver_api {
+struct lp_meter_driver_api {
 	int (*start)(const struct device *dev, uint16_t stream_id);
 	int (*read)(const struct device *dev, struct lp_meter_totals *totals);
 };
 
 /**
- * @brief Begin anew, taking the frames of @p stream_id only, without records: these are for the host.
+ * @brief Begin anew, taking the frames of @p stream_id only, without records: these are for the
+ * host.
  *
  * @retval 0 always.
  */
@@ -58,7 +59,7 @@ static inline int lp_meter_read(const struct device *dev, struct lp_meter_totals
 	return DEVICE_API_GET(lp_meter, dev)->read(dev, totals);
 }
 
-/** @brief Return the device of test port @p port, NULL when there is none. */
+/** @brief Return the device of test port @p port, NULL when there is none that is ready. */
 const struct device *lp_meter_port(uint32_t port);
 
 #endif /* LITEPROBE_METER_H_ */

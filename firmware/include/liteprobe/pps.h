@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -27,7 +27,9 @@ struct lp_pps_edge {
 	uint64_t ticks;
 	/** Ticks that its pulse had been high by then. */
 	uint32_t width;
-	/** From the end of the part of the tick that the edge came in to the end of the tick (ps). */
+	/**
+	 * From the end of the part of the tick that the edge came in to the end of the tick (ps).
+	 */
 	uint32_t early_ps;
 	/** LP_PPS_SPURIOUS: further from its due time than the window allows. */
 	uint8_t flags;
@@ -53,11 +55,13 @@ struct lp_pps_counters {
 };
 
 /** @brief Called in the interrupt, after each edge. */
-typedef void (*lp_pps_callback)(const struct device *dev, const struct lp_pps_edge *edge, void *user);
+typedef void (*lp_pps_callback)(const struct device *dev, const struct lp_pps_edge *edge,
+				void *user);
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_pps_driver_api {
-	int (*start)(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user);
+struct lp_pps_driver_api {
+	int (*start)(const struct device *dev, const struct lp_pps_config *config,
+		     lp_pps_callback callback, void *user);
 	int (*stop)(const struct device *dev);
 	int (*read)(const struct device *dev, struct lp_pps_edge *edge);
 	bool (*is_present)(const struct device *dev);
@@ -74,7 +78,8 @@ __subsystem struct lp_pps_driver_api {
  * @retval 0 on success.
  * @retval -EINVAL when @p callback is NULL.
  */
-static inline int lp_pps_start(const struct device *dev, const struct lp_pps_config *config, lp_pps_callback callback, void *user)
+static inline int lp_pps_start(const struct device *dev, const struct lp_pps_config *config,
+			       lp_pps_callback callback, void *user)
 {
 	return DEVICE_API_GET(lp_pps, dev)->start(dev, config, callback, user);
 }
@@ -109,7 +114,10 @@ static inline uint32_t lp_pps_period(const struct device *dev)
 	return DEVICE_API_GET(lp_pps, dev)->period(dev);
 }
 
-/** @brief Return the part of a tick that an edge is captured with (ps): a tick, half of it, or a quarter. */
+/**
+ * @brief Return the part of a tick that an edge is captured with (ps): a tick, half of it, or a
+ * quarter.
+ */
 static inline uint32_t lp_pps_quantum_ps(const struct device *dev)
 {
 	return DEVICE_API_GET(lp_pps, dev)->quantum_ps(dev);
@@ -122,12 +130,14 @@ static inline int lp_pps_counters(const struct device *dev, struct lp_pps_counte
 }
 
 /**
- * @brief Put out a pulse of @p width ticks at @p next (ns of the clock), and every @p period ns from then on.
+ * @brief Put out a pulse of @p width ticks at @p next (ns of the clock), and every @p period ns
+ * from then on.
  *
  * @retval 0 on success; a period of 0 turns the output off.
  * @retval -EINVAL when the pulse is as long as the period, or longer.
  */
-static inline int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period, uint32_t width)
+static inline int lp_pps_output(const struct device *dev, uint64_t next, uint32_t period,
+				uint32_t width)
 {
 	return DEVICE_API_GET(lp_pps, dev)->output(dev, next, period, width);
 }

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -35,18 +35,25 @@ struct lp_status {
 	uint32_t tai_utc;
 	/** LP_CLOCK_ERROR_* */
 	uint32_t error;
-	/** Quantisation error of the last edge, by lp_status_qerr(); 0: the receiver said nothing of it. */
+	/**
+	 * Quantisation error of the last edge, by lp_status_qerr(); 0: the receiver said nothing of
+	 * it.
+	 */
 	uint32_t qerr;
 };
 
-/** @brief Return the word of `qerr` for the edge @p count, @p late_ps later than the receiver's own second. */
+/**
+ * @brief Return the word of `qerr` for the edge @p count, @p late_ps later than the receiver's own
+ * second.
+ */
 static inline uint32_t lp_status_qerr(uint32_t count, int32_t late_ps)
 {
-	return (uint32_t)late_ps << LP_QERR_BIT | (count & LP_QERR_COUNT_MASK) << LP_QERR_COUNT_BIT | LP_QERR_KNOWN;
+	return (uint32_t)late_ps << LP_QERR_BIT |
+	       (count & LP_QERR_COUNT_MASK) << LP_QERR_COUNT_BIT | LP_QERR_KNOWN;
 }
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_status_driver_api {
+struct lp_status_driver_api {
 	int (*publish)(const struct device *dev, const struct lp_status *status);
 	enum lp_clock_mode (*mode)(const struct device *dev);
 	int (*set_mode)(const struct device *dev, enum lp_clock_mode mode);

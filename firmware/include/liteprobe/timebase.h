@@ -1,12 +1,12 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
  * @brief The clock that stamps all frames.
  *
- * With CONFIG_PTP_CLOCK the device is a PTP clock of Zephyr. Its `rate_adjust` takes a double, which this processor has
- * to compute in software: the calls here take integers.
+ * With CONFIG_PTP_CLOCK the device is a PTP clock of Zephyr. Its `rate_adjust` takes a double,
+ * which this processor has to compute in software: the calls here take integers.
  */
 
 #ifndef LITEPROBE_TIMEBASE_H_
@@ -19,9 +19,9 @@
 /** Nanoseconds of a tick, 8.40 fixed point, where the oscillator has exactly 125 MHz. */
 #define LP_TIMEBASE_INCREMENT (8ULL << 40)
 /** A rate of 1 ppb in the unit of the calls here, 2^-8 ppb. */
-#define LP_TIMEBASE_PPB 256
+#define LP_TIMEBASE_PPB       256
 /** Greatest rate that is taken: 1000 ppm. */
-#define LP_TIMEBASE_RATE_MAX (1000000 * LP_TIMEBASE_PPB)
+#define LP_TIMEBASE_RATE_MAX  (1000000 * LP_TIMEBASE_PPB)
 
 /** @brief A moment of the clock. */
 struct lp_time {
@@ -36,7 +36,8 @@ struct lp_time {
 /**
  * @brief Read the clock.
  *
- * A host that reads it in the same moment disturbs nothing: the reading is repeated until it is of one moment.
+ * A host that reads it in the same moment disturbs nothing: the reading is repeated until it is of
+ * one moment.
  *
  * @retval 0 on success.
  * @retval -EAGAIN when a host reads without end.
@@ -71,7 +72,8 @@ int lp_timebase_set_increment(const struct device *dev, uint64_t increment);
 uint64_t lp_timebase_increment(const struct device *dev);
 
 /**
- * @brief Make the clock faster by @p rate (signed, 2^-8 ppb) than its oscillator at 125 MHz would have it.
+ * @brief Make the clock faster by @p rate (signed, 2^-8 ppb) than its oscillator at 125 MHz would
+ * have it.
  *
  * @retval 0 on success.
  * @retval -EINVAL when it is above LP_TIMEBASE_RATE_MAX either way.

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /**
  * @file
@@ -42,7 +42,7 @@ struct lp_train_counters {
 };
 
 /** @brief What a driver of this class gives: the calls below, without their prefix. */
-__subsystem struct lp_train_driver_api {
+struct lp_train_driver_api {
 	int (*arm)(const struct device *dev, const struct lp_train_program *program);
 	int (*stop)(const struct device *dev);
 	enum lp_train_state (*state)(const struct device *dev);
@@ -63,7 +63,9 @@ static inline int lp_train_arm(const struct device *dev, const struct lp_train_p
 	return DEVICE_API_GET(lp_train, dev)->arm(dev, program);
 }
 
-/** @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits. */
+/**
+ * @brief Start the ports of @p mask in one tick, once all are ready; 0 cancels a start that waits.
+ */
 void lp_train_start(uint32_t mask);
 
 /** @brief End the program after the present frame. @retval 0 always. */
@@ -94,7 +96,7 @@ static inline int lp_train_counters(const struct device *dev, struct lp_train_co
 	return DEVICE_API_GET(lp_train, dev)->counters(dev, counters);
 }
 
-/** @brief Return the device of test port @p port, NULL when there is none. */
+/** @brief Return the device of test port @p port, NULL when there is none that is ready. */
 const struct device *lp_train_port(uint32_t port);
 
 /** @brief Return the number of the test port. */

@@ -1,7 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
-/* Named sets of the servo's settings: what a receiver's pulses are like, and what an oscillator does by itself. */
+/*
+ * Named sets of the servo's settings: what a receiver's pulses are like, and what an oscillator
+ * does by itself.
+ */
 
 #ifndef LITEPROBE_PROFILE_H
 #define LITEPROBE_PROFILE_H
@@ -12,7 +15,8 @@
 
 /** Receivers; the numbers are kept in flash and named in Kconfig. */
 enum lp_profile_receiver {
-	LP_RECEIVER_TIMING = 0,     /* u-blox LEA-6T, M8T, F9T at a known position: 2 ns, sawtooth of 21 ns, or qErr. */
+	/* u-blox LEA-6T, M8T, F9T at a known position: 2 ns, sawtooth of 21 ns, or qErr. */
+	LP_RECEIVER_TIMING = 0,
 	LP_RECEIVER_NAVIGATION = 1, /* Without a position hold: 7 ns, and it wanders. */
 	LP_RECEIVER_IDEAL = 2,      /* A generator, or another clock by a cable. */
 	LP_RECEIVERS,

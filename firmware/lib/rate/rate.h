@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Ratios of rates, which come as a double, for a processor that has no instructions for them. */
 
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /**
- * Multiply ``increment`` (below 2^44) by a ratio near 1, to 2^-38 of it. Works on the bits of the double, so that the
- * image doesn't need the compiler's arithmetic of doubles (4.5 KB).
+ * Multiply ``increment`` (below 2^44) by a ratio near 1, to 2^-38 of it. Works on the bits of the
+ * double, so that the image doesn't need the compiler's arithmetic of doubles (4.5 KB).
  *
  * @retval 0 on success
  * @retval -EINVAL when the ratio is 0.2 % from 1, or further, or no number

@@ -1,13 +1,14 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Watches the reference of a servo. Where the servo refuses pulses, they are false or the reference has moved; it takes
- * several pulses to see which. Until then the bound covers both cases, and a jump is reported.
+ * Watches the reference of a servo. Where the servo refuses pulses, they are false or the reference
+ * has moved; it takes several pulses to see which. Until then the bound covers both cases, and a
+ * jump is reported.
  *
- * A single refused pulse nearby (LP_REFERENCE_NEAR_NS) widens the bound by its distance; two in a row are reported as a
- * jump. Where the servo then starts anew from the refused pulses, the bound covers the old place as well, until
- * LP_REFERENCE_JUDGED pulses have agreed with the new one.
+ * A single refused pulse nearby (LP_REFERENCE_NEAR_NS) widens the bound by its distance; two in a
+ * row are reported as a jump. Where the servo then starts anew from the refused pulses, the bound
+ * covers the old place as well, until LP_REFERENCE_JUDGED pulses have agreed with the new one.
  */
 
 #ifndef LITEPROBE_REFERENCE_H
@@ -18,7 +19,10 @@
 
 #include "servo/servo.h"
 
-/* A refused pulse that is further off is false, unless another one follows: no receiver moves so far. */
+/*
+ * A refused pulse that is further off is false, unless another one follows: no receiver moves so
+ * far.
+ */
 #define LP_REFERENCE_NEAR_NS 1000000u
 #define LP_REFERENCE_JUDGED  60u
 
@@ -31,7 +35,10 @@ struct lp_reference {
 	uint32_t jumps;   /* So far: may be read. */
 };
 
-/** Take what the servo made of a pulse, and widen its bound; return whether the reference has jumped, or seems to. */
+/**
+ * Take what the servo made of a pulse, and widen its bound; return whether the reference has
+ * jumped, or seems to.
+ */
 bool lp_reference_edge(struct lp_reference *r, struct lp_servo_output *out);
 
 /** Take what the servo said of a silence, likewise. */

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "second/nmea.h"
 
@@ -139,7 +139,8 @@ static bool read_rmc(const char *fields[FIELDS], int count, struct lp_nmea_time 
 
 static bool read_zda(const char *fields[FIELDS], int count, struct lp_nmea_time *time)
 {
-	if (count < 5 || strlen(fields[2]) != 2 || strlen(fields[3]) != 2 || strlen(fields[4]) != 4) {
+	if (count < 5 || strlen(fields[2]) != 2 || strlen(fields[3]) != 2 ||
+	    strlen(fields[4]) != 4) {
 		return false;
 	}
 	time->has_fix = true;
@@ -228,7 +229,8 @@ int64_t lp_nmea_posix(const struct lp_nmea_time *time)
 	/* Days since 0000-03-01, so that a leap day is the last of its year. */
 	int64_t year = time->year - (time->month <= 2);
 	int64_t month = (time->month + 9) % 12;
-	int64_t days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + time->day - 1;
+	int64_t days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 +
+		       time->day - 1;
 
 	return (days - 719468) * 86400 + time->hour * 3600 + time->minute * 60 + time->second;
 }

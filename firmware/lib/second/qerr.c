@@ -1,16 +1,16 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "second/qerr.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define SECOND_MS 1000u
-#define WEEK_MS 604800000u
+#define SECOND_MS       1000u
+#define WEEK_MS         604800000u
 /* Seconds of 1970 at which the first week began, and what TAI is ahead by. */
-#define GPS_EPOCH 315964800u
-#define GPS_LESS_TAI 19
+#define GPS_EPOCH       315964800u
+#define GPS_LESS_TAI    19
 #define BEIDOU_LESS_TAI 33
 
 void lp_qerr_init(struct lp_qerr *q)
@@ -26,7 +26,10 @@ void lp_qerr_message(struct lp_qerr *q, const struct lp_ubx_pulse *pulse, uint64
 	q->has_pulse = true;
 }
 
-/* Return whether the message is about the pulse before, by any time that a receiver may count weeks in. */
+/*
+ * Return whether the message is about the pulse before, by any time that a receiver may count weeks
+ * in.
+ */
 static bool is_behind(const struct lp_qerr *q, const struct lp_second *second)
 {
 	const uint64_t less_tai[] = {GPS_LESS_TAI, BEIDOU_LESS_TAI, (uint64_t)second->tai_utc};
@@ -62,8 +65,8 @@ bool lp_qerr_edge(struct lp_qerr *q, const struct lp_second *second, uint64_t ms
 		return false;
 	}
 	q->has_pulse = false;
-	if (!is_next(q, ms) || is_behind(q, second) || ms - q->pulse_ms > SECOND_MS || !q->pulse.has_qerr || qerr > LP_QERR_MOST_PS ||
-	    qerr < -LP_QERR_MOST_PS) {
+	if (!is_next(q, ms) || is_behind(q, second) || ms - q->pulse_ms > SECOND_MS ||
+	    !q->pulse.has_qerr || qerr > LP_QERR_MOST_PS || qerr < -LP_QERR_MOST_PS) {
 		q->refused++;
 		return false;
 	}

@@ -1,14 +1,16 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Which pulse does a receiver's quantisation error belong to? TIM-TP comes before the pulse that it describes, and names its
- * time of week: a message is believed when it came since the pulse before, and its pulse is as many seconds after the last
- * one that was named as pulses say. Where the second of the pulse is known, a message about the one before is refused:
- * a receiver that talks too much is late with each of them.
+ * Which pulse does a receiver's quantisation error belong to? TIM-TP comes before the pulse that it
+ * describes, and names its time of week: a message is believed when it came since the pulse before,
+ * and its pulse is as many seconds after the last one that was named as pulses say. Where the
+ * second of the pulse is known, a message about the one before is refused: a receiver that talks
+ * too much is late with each of them.
  *
- * Sign: u-blox doesn't tell it. Measured with a ZED-F9T, the true second is at the pulse *plus* qErr (A. Wallin, "uBlox F9T
- * qErr correction", 2019, anderswallin.net), and so it is used in Orolia's oscillatord (mRo50_oscillator.c).
+ * Sign: u-blox doesn't tell it. Measured with a ZED-F9T, the true second is at the pulse *plus*
+ * qErr (A. Wallin, "uBlox F9T qErr correction", 2019, anderswallin.net), and so it is used in
+ * Orolia's oscillatord (mRo50_oscillator.c).
  */
 
 #ifndef LITEPROBE_QERR_H
@@ -28,11 +30,11 @@ struct lp_qerr {
 	struct lp_ubx_pulse pulse; /* That was told last. */
 	uint64_t pulse_ms;         /* When. */
 	bool has_pulse;            /* It waits for its pulse. */
-	bool has_last;             /* Time of week and moment of the last pulse that one was told for. */
+	bool has_last; /* Time of week and moment of the last pulse that one was told for. */
 	uint32_t last_tow_ms;
 	uint64_t last_ms;
 	uint32_t used;
-	uint32_t refused;          /* Messages that didn't fit their pulse, or said nothing, or too much. */
+	uint32_t refused; /* Messages that didn't fit their pulse, or said nothing, or too much. */
 };
 
 void lp_qerr_init(struct lp_qerr *q);
@@ -41,8 +43,8 @@ void lp_qerr_init(struct lp_qerr *q);
 void lp_qerr_message(struct lp_qerr *q, const struct lp_ubx_pulse *pulse, uint64_t ms);
 
 /**
- * Take a pulse that came at ``ms`` of the same clock, and that ``second`` has taken; return whether ``late_ps`` is known:
- * how much later than the receiver's own second it came.
+ * Take a pulse that came at ``ms`` of the same clock, and that ``second`` has taken; return whether
+ * ``late_ps`` is known: how much later than the receiver's own second it came.
  */
 bool lp_qerr_edge(struct lp_qerr *q, const struct lp_second *second, uint64_t ms, int32_t *late_ps);
 

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "second/second.h"
 
@@ -8,32 +8,38 @@
 #define DAY 86400
 
 /* A sentence belongs to the pulse before it if it comes within this time of it. */
-#define EARLIEST_MS 10
-#define LATEST_MS   900
+#define EARLIEST_MS      10
+#define LATEST_MS        900
 /* So far may a pulse be from a whole second after the last. */
-#define GRID_MS     20
+#define GRID_MS          20
 /* Longer gaps are not counted over: an oscillator of 50 ppm is off by 20 ms after 400 s. */
-#define GAP_MS      300000
-/* Sentences in a row: to believe a second, to believe a leap, to believe that the known second was wrong. */
-#define TO_KNOW     3
-#define TO_LEAP     3
-#define TO_CORRECT  10
+#define GAP_MS           300000
+/*
+ * Sentences in a row: to believe a second, to believe a leap, to believe that the known second was
+ * wrong.
+ */
+#define TO_KNOW          3
+#define TO_LEAP          3
+#define TO_CORRECT       10
 /* Without a second witness. */
 #define TO_CORRECT_ALONE 600
 /* A witness that was silent for so long is none. */
-#define WITNESS_MS  3500
+#define WITNESS_MS       3500
 /* More leap seconds between two looks are none. */
-#define LEAPS_MOST  3
-/* GPS: its weeks count from this POSIX time, and TAI is so far ahead. The satellites send the week modulo 1024. */
-#define GPS_EPOCH   315964800
-#define GPS_LESS_TAI 19
-#define WEEK_S      604800
-#define WRAP_S      (1024LL * WEEK_S)
+#define LEAPS_MOST       3
+/*
+ * GPS: its weeks count from this POSIX time, and TAI is so far ahead. The satellites send the week
+ * modulo 1024.
+ */
+#define GPS_EPOCH        315964800
+#define GPS_LESS_TAI     19
+#define WEEK_S           604800
+#define WRAP_S           (1024LL * WEEK_S)
 /* After so long without: no PPS, no NMEA, no fix. */
-#define PPS_MS      1500
-#define NMEA_MS     3500
+#define PPS_MS           1500
+#define NMEA_MS          3500
 /* Off-grid pulses in a row that make a new grid. */
-#define NEW_GRID    4
+#define NEW_GRID         4
 
 void lp_second_init(struct lp_second *s, int32_t tai_utc)
 {
@@ -89,7 +95,8 @@ static void hear(struct lp_second *s, uint64_t ms)
 {
 	int64_t second = GPS_EPOCH + (int64_t)s->reported.week * WEEK_S + s->reported.tow_ms / 1000;
 
-	s->has_opinion = s->is_reported && ms >= s->reported_ms && ms - s->reported_ms <= 1000 && s->reported.tow_ms % 1000 == 0 &&
+	s->has_opinion = s->is_reported && ms >= s->reported_ms && ms - s->reported_ms <= 1000 &&
+			 s->reported.tow_ms % 1000 == 0 &&
 			 (s->reported.is_gps || s->reported.is_utc);
 	s->is_reported = false;
 	if (s->has_opinion) {
@@ -99,7 +106,10 @@ static void hear(struct lp_second *s, uint64_t ms)
 	}
 }
 
-/* Return the second of TAI that TIM-TP named, as far as UTC is wanted by the TAI - UTC that is believed. */
+/*
+ * Return the second of TAI that TIM-TP named, as far as UTC is wanted by the TAI - UTC that is
+ * believed.
+ */
 static uint64_t named_tai(const struct lp_second *s)
 {
 	return s->is_gps ? s->opinion : s->opinion + (uint64_t)s->tai_utc;
@@ -142,7 +152,10 @@ bool lp_second_edge(struct lp_second *s, uint64_t ms)
 	return true;
 }
 
-/* Return whether TIM-TP counts in GPS time, which shows how many leap seconds UTC has had that TAI - UTC lacks. */
+/*
+ * Return whether TIM-TP counts in GPS time, which shows how many leap seconds UTC has had that TAI
+ * - UTC lacks.
+ */
 static bool leaps_of(const struct lp_second *s, int64_t posix, int64_t *leaps)
 {
 	*leaps = (int64_t)s->opinion - posix - s->tai_utc;
@@ -173,8 +186,12 @@ static void learn(struct lp_second *s, int64_t posix)
 	}
 }
 
-/* Leap seconds come at the end of a month: it may be one within the first minute of a month, or after an outage over it. */
-static bool may_be_leap(const struct lp_second *s, const struct lp_nmea_time *time, int64_t difference)
+/*
+ * Leap seconds come at the end of a month: it may be one within the first minute of a month, or
+ * after an outage over it.
+ */
+static bool may_be_leap(const struct lp_second *s, const struct lp_nmea_time *time,
+			int64_t difference)
 {
 	bool is_month_new = s->month != 0 && s->month != 12 * time->year + time->month;
 
@@ -186,15 +203,18 @@ static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int
 {
 	bool is_leap = may_be_leap(s, time, difference);
 	bool has_witness = s->opinion_ms != 0 && s->edge_ms - s->opinion_ms <= WITNESS_MS;
-	bool is_against = s->has_opinion && named_tai(s) == (uint64_t)((int64_t)s->tai + difference);
+	bool is_against =
+		s->has_opinion && named_tai(s) == (uint64_t)((int64_t)s->tai + difference);
 
-	s->contradicted = s->contradicted > 0 && difference == s->contradiction ? s->contradicted + 1 : 1;
+	s->contradicted =
+		s->contradicted > 0 && difference == s->contradiction ? s->contradicted + 1 : 1;
 	s->contradiction = difference;
 	if (is_leap && s->contradicted >= TO_LEAP) {
 		s->tai_utc -= (int32_t)difference;
 		s->contradicted = 0;
 		s->is_leap = false;
-	} else if (s->contradicted >= (has_witness ? TO_CORRECT : TO_CORRECT_ALONE) && (is_against || !has_witness)) {
+	} else if (s->contradicted >= (has_witness ? TO_CORRECT : TO_CORRECT_ALONE) &&
+		   (is_against || !has_witness)) {
 		s->tai = (uint64_t)((int64_t)s->tai + difference);
 		s->corrections++;
 		s->contradicted = 0;
@@ -202,7 +222,10 @@ static void contradict(struct lp_second *s, const struct lp_nmea_time *time, int
 	s->wrong += !is_leap;
 }
 
-/* A sentence agrees. See whether TAI is right as well, where TIM-TP counts in GPS time, which has no leap seconds. */
+/*
+ * A sentence agrees. See whether TAI is right as well, where TIM-TP counts in GPS time, which has
+ * no leap seconds.
+ */
 static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t posix)
 {
 	int64_t leaps;
@@ -237,7 +260,8 @@ static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 		difference = posix + s->tai_utc - (int64_t)s->tai;
 	} else {
 		/* A time of day says it to within a day. */
-		int64_t day = time->hour * 3600 + time->minute * 60 + time->second + s->tai_utc - (int64_t)(s->tai % DAY);
+		int64_t day = time->hour * 3600 + time->minute * 60 + time->second + s->tai_utc -
+			      (int64_t)(s->tai % DAY);
 
 		difference = (day % DAY + DAY + DAY / 2) % DAY - DAY / 2;
 	}
@@ -248,7 +272,10 @@ static void check(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 	}
 }
 
-/* Return the date and time of day in POSIX time, corrected where the receiver's count of weeks has wrapped. */
+/*
+ * Return the date and time of day in POSIX time, corrected where the receiver's count of weeks has
+ * wrapped.
+ */
 static int64_t dated(struct lp_second *s, const struct lp_nmea_time *time)
 {
 	int64_t given = time->has_date ? lp_nmea_posix(time) : 0;
@@ -264,7 +291,10 @@ void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, ui
 
 	s->has_sentence = true;
 	s->sentence_ms = ms;
-	/* ZDA doesn't say whether there is a fix: the others of the same receiver do, if it sends them. */
+	/*
+	 * ZDA doesn't say whether there is a fix: the others of the same receiver do, if it sends
+	 * them.
+	 */
 	s->is_vouched = s->is_vouched || time->kind != LP_NMEA_ZDA;
 	if (time->has_fix && (time->kind != LP_NMEA_ZDA || !s->is_vouched)) {
 		s->has_fix = true;

@@ -1,23 +1,23 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "second/ubx.h"
 
 #include <string.h>
 
-#define SYNC_1 0xb5
-#define SYNC_2 0x62
-#define HEADER 6
+#define SYNC_1   0xb5
+#define SYNC_2   0x62
+#define HEADER   6
 #define CHECKSUM 2
 
-#define CLASS_TIM 0x0d
-#define TIM_TP 0x01
-#define CLASS_CFG 0x06
-#define CFG_MSG 0x01
-#define FLAG_BASE_UTC 0x01
+#define CLASS_TIM         0x0d
+#define TIM_TP            0x01
+#define CLASS_CFG         0x06
+#define CFG_MSG           0x01
+#define FLAG_BASE_UTC     0x01
 #define FLAG_QERR_INVALID 0x10
-#define REFERENCE_MASK 0x0f
-#define REFERENCE_GPS 0
+#define REFERENCE_MASK    0x0f
+#define REFERENCE_GPS     0
 
 void lp_ubx_clear(struct lp_ubx *u)
 {
@@ -131,7 +131,8 @@ enum lp_ubx_result lp_ubx_octet(struct lp_ubx *u, uint8_t octet, struct lp_ubx_p
 
 void lp_ubx_enable(uint8_t octets[LP_UBX_ENABLE_OCTETS])
 {
-	static const uint8_t head[] = {SYNC_1, SYNC_2, CLASS_CFG, CFG_MSG, 3, 0, CLASS_TIM, TIM_TP, 1};
+	static const uint8_t head[] = {SYNC_1, SYNC_2,    CLASS_CFG, CFG_MSG, 3,
+				       0,      CLASS_TIM, TIM_TP,    1};
 	struct lp_ubx sums = {0};
 
 	_Static_assert(sizeof(head) + CHECKSUM == LP_UBX_ENABLE_OCTETS, "two octets of checksum");

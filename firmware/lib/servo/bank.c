@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/bank.h"
 
@@ -11,27 +11,40 @@
 #define GAIN_ONE ((uint32_t)1 << LP_GAIN_BITS)
 
 /* A pulse that is further off than this many sigma is an outlier, for a member. */
-#define GATE 5
-/* What was off by less than 20 ns may have been the beginning of a bend, however many sigma that is. */
-#define NO_OUTLIER ((int64_t)400 << LP_VARIANCE_BITS)
+#define GATE          5
+/*
+ * What was off by less than 20 ns may have been the beginning of a bend, however many sigma that
+ * is.
+ */
+#define NO_OUTLIER    ((int64_t)400 << LP_VARIANCE_BITS)
 /* Squares count up to so many times the least mean square: one pulse alone proves nothing. */
-#define MOST_SQUARE 100
-/* A member that never was good can't be better than usual: no more than so many times the least is taken for usual. */
-#define USUAL_SQUARE 4
-#define RELIEF (6 * LP_NAT)
-/* Pulses that the mean squares remember, and those that learning begins with; both as powers of two. */
+#define MOST_SQUARE   100
+/*
+ * A member that never was good can't be better than usual: no more than so many times the least is
+ * taken for usual.
+ */
+#define USUAL_SQUARE  4
+#define RELIEF        (6 * LP_NAT)
+/*
+ * Pulses that the mean squares remember, and those that learning begins with; both as powers of
+ * two.
+ */
 #define LEARNED_SHIFT 9
 #define PRIOR_SHIFT   4
 /* Of the noise, and of what is recent. */
-#define NOISE_SHIFT  8
-#define RECENT_SHIFT 3
-/* Nats by which a member may be more surprised than others before it loses weight, and before it takes their course. */
-#define DOUBT (10 * LP_NAT)
-#define LOST  (16 * LP_NAT)
+#define NOISE_SHIFT   8
+#define RECENT_SHIFT  3
+/*
+ * Nats by which a member may be more surprised than others before it loses weight, and before it
+ * takes their course.
+ */
+#define DOUBT         (10 * LP_NAT)
+#define LOST          (16 * LP_NAT)
 
 LP_NEAR int64_t lp_course_growth(const struct lp_course *c)
 {
-	return lp_sum(lp_shift(c->rate, LP_PHASE_BITS - LP_RATE_BITS), lp_shift(c->drift, LP_PHASE_BITS - LP_DRIFT_BITS - 1));
+	return lp_sum(lp_shift(c->rate, LP_PHASE_BITS - LP_RATE_BITS),
+		      lp_shift(c->drift, LP_PHASE_BITS - LP_DRIFT_BITS - 1));
 }
 
 LP_NEAR void lp_course_predict(struct lp_course *c)
@@ -50,7 +63,7 @@ static int64_t at_least_one(int64_t a)
 	return a < 1 ? 1 : a;
 }
 
-/* Bank -------------------------------------------------------------------------------------------- */
+/* Bank ----------------------------------------------------------------------------------------- */
 
 /* 1 - gain, at least 1/16: what the noise of a pulse is of the square of a residual. */
 static uint32_t noise_share(uint32_t gain)
@@ -106,7 +119,8 @@ static LP_NEAR void expect(struct lp_bank *b, uint32_t number)
 		int64_t square = by_noise(b, m->gains.phase);
 
 		/* Two pulses say nothing of the drift. */
-		square = lp_kinds[number].has_drift && m->count == 2 ? lp_sum(square, b->drift) : square;
+		square = lp_kinds[number].has_drift && m->count == 2 ? lp_sum(square, b->drift)
+								     : square;
 		m->expected = square > m->loss ? square : m->loss;
 	}
 }
@@ -145,7 +159,9 @@ static int32_t residual_of(int64_t phase, int64_t predicted)
 {
 	int64_t residual = lp_sum(phase, -predicted) >> (LP_PHASE_BITS - 16);
 
-	return residual > INT32_MAX ? INT32_MAX : residual < -INT32_MAX ? -INT32_MAX : (int32_t)residual;
+	return residual > INT32_MAX    ? INT32_MAX
+	       : residual < -INT32_MAX ? -INT32_MAX
+				       : (int32_t)residual;
 }
 
 /* A residual's square, as a variance. */
@@ -171,13 +187,15 @@ static void learn(struct lp_bank *b, int32_t residual)
 	int64_t whole = b->usual;
 	unsigned int shift = PRIOR_SHIFT;
 
-	while (shift < LEARNED_SHIFT && (b->pulses + ((uint32_t)1 << PRIOR_SHIFT)) >> (shift + 1) != 0) {
+	while (shift < LEARNED_SHIFT &&
+	       (b->pulses + ((uint32_t)1 << PRIOR_SHIFT)) >> (shift + 1) != 0) {
 		shift++;
 	}
 	b->recent += (least_of(square, times(whole, 25)) - b->recent) >> RECENT_SHIFT;
 	/* While few pulses are known the noise hardly shows. */
 	if (b->gain < GAIN_ONE - GAIN_ONE / 16) {
-		int64_t seen = lp_scale(least_of(square, times(whole, 9)), noise_share(b->gain), LP_GAIN_BITS);
+		int64_t seen = lp_scale(least_of(square, times(whole, 9)), noise_share(b->gain),
+					LP_GAIN_BITS);
 
 		b->noise += (seen - b->noise) >> (shift < NOISE_SHIFT ? shift : NOISE_SHIFT);
 		b->noise = b->noise < b->least ? b->least : b->noise;
@@ -185,13 +203,18 @@ static void learn(struct lp_bank *b, int32_t residual)
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		struct lp_member *m = &b->members[i];
 
-		m->loss += (least_of(square_of(m->residual), times(m->loss, MOST_SQUARE)) - m->loss) >> shift;
+		m->loss +=
+			(least_of(square_of(m->residual), times(m->loss, MOST_SQUARE)) - m->loss) >>
+			shift;
 		m->loss = at_least_one(m->loss);
 	}
 	b->pulses += b->pulses < UINT32_MAX;
 }
 
-/* Sum up by how much the last pulses missed each member's prediction, compared with what is usual for it. */
+/*
+ * Sum up by how much the last pulses missed each member's prediction, compared with what is usual
+ * for it.
+ */
 static void be_surprised(struct lp_bank *b)
 {
 	int64_t least = INT64_MAX;
@@ -209,7 +232,8 @@ static void be_surprised(struct lp_bank *b)
 		struct lp_member *m = &b->members[i];
 		uint32_t most = MOST_SQUARE * base;
 		uint32_t usual = lp_scaled(m->expected, shift, USUAL_SQUARE * base);
-		int32_t more = (int32_t)lp_scaled(square_of(m->residual), shift, most) - (int32_t)usual;
+		int32_t more =
+			(int32_t)lp_scaled(square_of(m->residual), shift, most) - (int32_t)usual;
 
 		m->surprise += more * (LP_NAT / 2) / (int32_t)base - (m->surprise >> RECENT_SHIFT);
 		m->surprise = m->surprise < -RELIEF ? -RELIEF : m->surprise;
@@ -272,9 +296,14 @@ static void blend(struct lp_bank *b, struct lp_course *course)
 		gain += (uint64_t)m->gains.phase * m->weight;
 		memory += m->count * m->weight;
 		if (i != best) {
-			course->phase = lp_sum(course->phase, part(lp_sum(m->course.phase, -from->phase), m->weight));
-			course->rate = lp_sum(course->rate, part(lp_sum(m->course.rate, -from->rate), m->weight));
-			course->drift = lp_sum(course->drift, part(lp_sum(m->course.drift, -from->drift), m->weight));
+			course->phase =
+				lp_sum(course->phase,
+				       part(lp_sum(m->course.phase, -from->phase), m->weight));
+			course->rate = lp_sum(course->rate,
+					      part(lp_sum(m->course.rate, -from->rate), m->weight));
+			course->drift =
+				lp_sum(course->drift,
+				       part(lp_sum(m->course.drift, -from->drift), m->weight));
 		}
 	}
 	b->gain = (uint32_t)(gain >> LP_WEIGHT_BITS);
@@ -290,24 +319,30 @@ static void catch_up(struct lp_bank *b, const struct lp_course *course)
 		struct lp_member *m = &b->members[i];
 
 		if (m->surprise - least > LOST && lp_kinds[i].memory > b->memory) {
-			join(b, i, course, m->count < b->memory ? m->count : b->memory < 2 ? 2 : b->memory);
+			join(b, i, course,
+			     m->count < b->memory ? m->count
+			     : b->memory < 2      ? 2
+						  : b->memory);
 			m->surprise = least;
 		}
 	}
 }
 
 /*
- * Return whether a pulse is within a gate: that of any member, but no wider than that of the prediction. After a
- * refused pulse on the same side, the gate of the member with the shortest memory takes the place of the prediction's.
- * A rate that bends shows in two pulses: where the last one, refused or not, was off to the same side by two sigma to
- * twice the gate, this one may be off by five times as much.
+ * Return whether a pulse is within a gate: that of any member, but no wider than that of the
+ * prediction. After a refused pulse on the same side, the gate of the member with the shortest
+ * memory takes the place of the prediction's. A rate that bends shows in two pulses: where the last
+ * one, refused or not, was off to the same side by two sigma to twice the gate, this one may be off
+ * by five times as much.
  */
 static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t excess)
 {
 	int64_t usual = b->usual;
 	int64_t last = (residual < 0) == (b->last < 0) ? square_of(b->last) : 0;
 	int64_t most = times(usual, 4 * GATE * GATE);
-	int64_t reach = last >= times(usual, 4) && (last <= most || last <= NO_OUTLIER) ? times(last, 25) : 0;
+	int64_t reach = last >= times(usual, 4) && (last <= most || last <= NO_OUTLIER)
+				? times(last, 25)
+				: 0;
 
 	if ((b->is_refused && last > 0) || b->memory < lp_kinds[0].memory) {
 		usual = b->members[0].expected;
@@ -316,7 +351,8 @@ static bool is_believed(const struct lp_bank *b, int32_t residual, int64_t exces
 		const struct lp_member *m = &b->members[i];
 		int64_t square = square_of(m->residual);
 
-		if (square <= reach || square <= times(lp_sum(least_of(m->expected, usual), excess), GATE * GATE)) {
+		if (square <= reach ||
+		    square <= times(lp_sum(least_of(m->expected, usual), excess), GATE * GATE)) {
 			return true;
 		}
 	}
@@ -333,9 +369,12 @@ static void follow(struct lp_bank *b, uint32_t number, int64_t excess)
 		residual = lp_ratio(residual, b->noise, lp_sum(b->noise, excess));
 	}
 	/* A residual has 31 digits, a gain is at most 1.5. */
-	m->course.phase = lp_sum(m->course.phase, lp_shift(residual * gains.phase, LP_PHASE_BITS - 16 - LP_GAIN_BITS));
-	m->course.rate = lp_sum(m->course.rate, lp_shift(residual * gains.rate, LP_RATE_BITS - 16 - LP_GAIN_BITS));
-	m->course.drift = lp_sum(m->course.drift, lp_shift(residual * gains.drift, LP_DRIFT_BITS - 16 - LP_GAIN_BITS));
+	m->course.phase = lp_sum(m->course.phase, lp_shift(residual * gains.phase,
+							   LP_PHASE_BITS - 16 - LP_GAIN_BITS));
+	m->course.rate = lp_sum(m->course.rate,
+				lp_shift(residual * gains.rate, LP_RATE_BITS - 16 - LP_GAIN_BITS));
+	m->course.drift = lp_sum(m->course.drift, lp_shift(residual * gains.drift,
+							   LP_DRIFT_BITS - 16 - LP_GAIN_BITS));
 	m->count = next_count(number, m->count);
 	/* Those of a full memory stay. */
 	if (m->count < lp_kinds[number].memory) {

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -47,7 +47,10 @@ static int64_t root_of(int64_t a)
 	return (int64_t)lp_wide_root((struct lp_wide){.low = (uint64_t)a});
 }
 
-/* Square of a rate's error (2 * LP_ERROR_BITS digits, ns a period) after so many periods, of what is configured. */
+/*
+ * Square of a rate's error (2 * LP_ERROR_BITS digits, ns a period) after so many periods, of what
+ * is configured.
+ */
 static int64_t prior(const struct lp_servo_config *c, uint32_t periods)
 {
 	int64_t time_us = lp_ratio(periods, c->period_ns, 1000);
@@ -57,12 +60,19 @@ static int64_t prior(const struct lp_servo_config *c, uint32_t periods)
 	int64_t turned = lp_ratio(lp_ratio(c->jerk_ppq, time_us, 6000000), time_us, 1000000);
 	int64_t sum = 0;
 
-	/* All in 10^-6 ppb: what a walk of phase, rate and drift and a steady turn make of the mean rate. */
+	/*
+	 * All in 10^-6 ppb: what a walk of phase, rate and drift and a steady turn make of the mean
+	 * rate.
+	 */
 	drift = lp_ratio(drift, time_us, 1000000);
-	for (int i = 0; i < 4; i++) {
-		int64_t part = (const int64_t[]){ps, rate, drift, turned}[i];
 
-		part = lp_ratio(lp_ratio(part, c->period_ns, 1000000000), (int64_t)1 << LP_ERROR_BITS, 1000000);
+	const int64_t parts[] = {ps, rate, drift, turned};
+
+	for (int i = 0; i < 4; i++) {
+		int64_t part = parts[i];
+
+		part = lp_ratio(lp_ratio(part, c->period_ns, 1000000000),
+				(int64_t)1 << LP_ERROR_BITS, 1000000);
 		sum = lp_sum(sum, lp_scale(part, part, 0));
 	}
 	return sum;
@@ -79,8 +89,9 @@ void lp_servo_learn_of(struct lp_servo *s, bool has_qerr)
 	s->other_kind = 0;
 }
 
-#define RANGE(name, least, most)                                                                                       \
-	{#name, least, most, offsetof(struct lp_servo_config, name), sizeof(((struct lp_servo_config *)0)->name)}
+#define RANGE(name, least, most)                                                                   \
+	{#name, least, most, offsetof(struct lp_servo_config, name),                               \
+	 sizeof(((struct lp_servo_config *)0)->name)}
 
 static const struct lp_servo_range ranges[] = {
 	RANGE(period_ns, 1000000, 1400000000),
@@ -132,7 +143,8 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	/* Edges may stay at one place of the capture for long. */
 	s->wander = s->wander < s->capture ? s->capture : s->wander;
 	/* A crystal in its first minute. */
-	s->drift = lp_ratio(lp_ratio(variance(START_DRIFT, 0, LP_VARIANCE_BITS), period_ms, 1000), period_ms, 1000);
+	s->drift = lp_ratio(lp_ratio(variance(START_DRIFT, 0, LP_VARIANCE_BITS), period_ms, 1000),
+			    period_ms, 1000);
 	s->drift = lp_ratio(lp_ratio(s->drift, period_ms, 1000), period_ms, 1000);
 	for (uint32_t i = 0; i < LP_HORIZONS; i++) {
 		priors[i] = prior(c, 16u << (3 * i));

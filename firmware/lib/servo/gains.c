@@ -1,14 +1,20 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/gains.h"
 
-/* A factor of some 1.8 between the memories costs 3 % of the error where the best lies between two. */
+/*
+ * A factor of some 1.8 between the memories costs 3 % of the error where the best lies between two.
+ */
 const struct lp_kind lp_kinds[LP_MEMBERS] = {
-	{6, true}, {11, true}, {17, true}, {25, true}, {37, true}, {16, false}, {64, false}, {400, false},
+	{6, true},  {11, true},  {17, true},  {25, true},
+	{37, true}, {16, false}, {64, false}, {400, false},
 };
 
-/* Return numerator / divisor (below 2^18, the quotient at most 1), by two divisions of the processor. */
+/*
+ * Return numerator / divisor (below 2^18, the quotient at most 1), by two divisions of the
+ * processor.
+ */
 static uint32_t share(uint32_t numerator, uint32_t divisor)
 {
 	uint32_t high = (numerator << 14) / divisor;
@@ -24,7 +30,8 @@ struct lp_gains lp_gains_of(uint32_t number, uint32_t n)
 	uint32_t divisor = n * (n + 1) / 2;
 
 	if (!kind->has_drift) {
-		return (struct lp_gains){.phase = share(2 * n - 1, divisor), .rate = share(3, divisor)};
+		return (struct lp_gains){.phase = share(2 * n - 1, divisor),
+					 .rate = share(3, divisor)};
 	}
 	divisor *= 2 * (n + 2);
 	/* The third pulse is the first that a parabola can be laid through. */

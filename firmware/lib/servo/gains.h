@@ -1,8 +1,9 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * The members of the bank, and their gains: least squares over a memory that grows with each pulse until it is full.
+ * The members of the bank, and their gains: least squares over a memory that grows with each pulse
+ * until it is full.
  *
  * Source: E. Brookner, "Tracking and Kalman Filtering Made Easy", 1998, chapter 6.
  */
@@ -18,8 +19,8 @@
 #define LP_GAIN_BITS 30
 
 struct lp_kind {
-	uint16_t memory;  /* Pulses. */
-	bool has_drift;   /* A parabola; otherwise a straight line. */
+	uint16_t memory; /* Pulses. */
+	bool has_drift;  /* A parabola; otherwise a straight line. */
 };
 
 extern const struct lp_kind lp_kinds[LP_MEMBERS];

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/outlook.h"
 
@@ -11,15 +11,19 @@
 #define FAR  2
 
 /*
- * What nobody has seen yet still counts: the prior, but no more than what the nearer horizon has seen, grown with the
- * square of time, or with time where this one has seen something. Powers of two.
+ * What nobody has seen yet still counts: the prior, but no more than what the nearer horizon has
+ * seen, grown with the square of time, or with time where this one has seen something. Powers of
+ * two.
  */
 #define UNSEEN_SHIFT 12
-#define SEEN_SHIFT 7
-/* The drift of a holdover fades over so many periods; from half of that on the rate goes back in that half. */
-#define FADE_SHIFT 9
-#define BACK_SHIFT 7
-#define BACK       256u
+#define SEEN_SHIFT   7
+/*
+ * The drift of a holdover fades over so many periods; from half of that on the rate goes back in
+ * that half.
+ */
+#define FADE_SHIFT   9
+#define BACK_SHIFT   7
+#define BACK         256u
 
 /* Of the scale, 16 digits: at least 2, at most 10. */
 #define SCALE_LEAST (2 * 65536)
@@ -28,15 +32,16 @@
 #define SCALE_HIT   (6 * 65536 / 1000)
 
 /*
- * Powers of two: the periods ahead, and how many errors are remembered; mean of a fading drift until then, 8 digits;
- * where the scale begins.
+ * Powers of two: the periods ahead, and how many errors are remembered; mean of a fading drift
+ * until then, 8 digits; where the scale begins.
  */
 static const struct {
 	uint8_t ahead;
 	uint8_t memory;
 	uint16_t drift;
 	uint32_t scale;
-} spans[LP_HORIZONS] = {{4, 8, 2027, 24 * 65536 / 10}, {7, 6, 15094, 24 * 65536 / 10}, {10, 5, 0, 32 * 65536 / 10}};
+} spans[LP_HORIZONS] = {
+	{4, 8, 2027, 24 * 65536 / 10}, {7, 6, 15094, 24 * 65536 / 10}, {10, 5, 0, 32 * 65536 / 10}};
 
 void lp_outlook_init(struct lp_outlook *o, const int64_t priors[LP_HORIZONS])
 {
@@ -66,7 +71,10 @@ static uint32_t samples_of(const struct lp_outlook *o, uint32_t number)
 	return o->horizons[number].samples < most ? o->horizons[number].samples : most;
 }
 
-/* By the nearest horizon alone as long as the others have seen nothing; by the bank's own weights before that. */
+/*
+ * By the nearest horizon alone as long as the others have seen nothing; by the bank's own weights
+ * before that.
+ */
 static void weights_of(const struct lp_outlook *o, const struct lp_bank *b, uint32_t number,
 		       uint32_t weights[LP_MEMBERS])
 {
@@ -102,7 +110,8 @@ static int64_t weighed(const int64_t values[LP_MEMBERS], const uint32_t weights[
 }
 
 /* Square of the error to be expected over a horizon. */
-static int64_t square_of(const struct lp_outlook *o, uint32_t number, const uint32_t weights[LP_MEMBERS])
+static int64_t square_of(const struct lp_outlook *o, uint32_t number,
+			 const uint32_t weights[LP_MEMBERS])
 {
 	const struct lp_horizon *h = &o->horizons[number];
 	int64_t square = h->samples == 0 ? 0 : weighed(h->squares, weights);
@@ -112,7 +121,8 @@ static int64_t square_of(const struct lp_outlook *o, uint32_t number, const uint
 		return square;
 	}
 	if (number > 0 && h[-1].samples > 0) {
-		int64_t most = lp_shift(weighed(h[-1].squares, weights), h->samples == 0 ? UNSEEN_SHIFT : SEEN_SHIFT);
+		int64_t most = lp_shift(weighed(h[-1].squares, weights),
+					h->samples == 0 ? UNSEEN_SHIFT : SEEN_SHIFT);
 
 		prior = most < prior ? most : prior;
 	}
@@ -125,15 +135,19 @@ static int32_t narrow(int64_t a)
 }
 
 /* Hold a forecast against what came. */
-static void judge(struct lp_horizon *h, uint32_t number, const struct lp_forecast *f, uint64_t phase)
+static void judge(struct lp_horizon *h, uint32_t number, const struct lp_forecast *f,
+		  uint64_t phase)
 {
 	int64_t missed = (int64_t)(phase - f->phase - (uint64_t)f->change);
-	int32_t error = narrow(lp_shift(missed, LP_ERROR_BITS - LP_PHASE_BITS - spans[number].ahead));
+	int32_t error =
+		narrow(lp_shift(missed, LP_ERROR_BITS - LP_PHASE_BITS - spans[number].ahead));
 	bool is_miss = (error < 0 ? -(int64_t)error : error) > lp_scale(f->sigma, h->scale, 16);
 	unsigned int shift = 0;
 
 	h->scale = is_miss ? h->scale + SCALE_MISS : h->scale - SCALE_HIT;
-	h->scale = h->scale < SCALE_LEAST ? SCALE_LEAST : h->scale > SCALE_MOST ? SCALE_MOST : h->scale;
+	h->scale = h->scale < SCALE_LEAST  ? SCALE_LEAST
+		   : h->scale > SCALE_MOST ? SCALE_MOST
+					   : h->scale;
 	h->samples += h->samples < UINT32_MAX;
 	while (shift < spans[number].memory && h->samples >> (shift + 1) != 0) {
 		shift++;
@@ -150,11 +164,12 @@ static void judge(struct lp_horizon *h, uint32_t number, const struct lp_forecas
 /* Mean rate of a member until the horizon, LP_RATE_BITS. */
 static int64_t mean_rate(const struct lp_member *m, uint32_t number)
 {
-	return lp_sum(m->course.rate, lp_scale(m->course.drift, spans[number].drift, LP_DRIFT_BITS - LP_RATE_BITS + 8));
+	return lp_sum(m->course.rate, lp_scale(m->course.drift, spans[number].drift,
+					       LP_DRIFT_BITS - LP_RATE_BITS + 8));
 }
 
-static void forecast(const struct lp_outlook *o, const struct lp_bank *b, uint32_t number, struct lp_forecast *f,
-		     int64_t variance)
+static void forecast(const struct lp_outlook *o, const struct lp_bank *b, uint32_t number,
+		     struct lp_forecast *f, int64_t variance)
 {
 	uint32_t weights[LP_MEMBERS];
 	int64_t rates[LP_MEMBERS];
@@ -166,7 +181,8 @@ static void forecast(const struct lp_outlook *o, const struct lp_bank *b, uint32
 	}
 	rate = weighed(rates, weights);
 	for (int i = 0; i < LP_MEMBERS; i++) {
-		f->members[i] = narrow(lp_shift(lp_sum(rates[i], -rate), LP_ERROR_BITS - LP_RATE_BITS));
+		f->members[i] =
+			narrow(lp_shift(lp_sum(rates[i], -rate), LP_ERROR_BITS - LP_RATE_BITS));
 	}
 	f->change = lp_shift(rate, LP_PHASE_BITS - LP_RATE_BITS + spans[number].ahead);
 	square = lp_shift(variance, 2 * LP_ERROR_BITS - LP_VARIANCE_BITS - 2 * spans[number].ahead);
@@ -174,7 +190,8 @@ static void forecast(const struct lp_outlook *o, const struct lp_bank *b, uint32
 	f->sigma = (int64_t)lp_wide_root((struct lp_wide){.low = (uint64_t)square});
 }
 
-void lp_outlook_pulse(struct lp_outlook *o, const struct lp_bank *b, uint64_t period, uint64_t phase, int64_t variance)
+void lp_outlook_pulse(struct lp_outlook *o, const struct lp_bank *b, uint64_t period,
+		      uint64_t phase, int64_t variance)
 {
 	o->is_followed = false;
 	o->periods += o->periods < UINT32_MAX;
@@ -187,7 +204,8 @@ void lp_outlook_pulse(struct lp_outlook *o, const struct lp_bank *b, uint64_t pe
 			/* Nor of a farther horizon. */
 			break;
 		}
-		if (f->period != UINT64_MAX && period - f->period == (uint64_t)1 << spans[number].ahead) {
+		if (f->period != UINT64_MAX &&
+		    period - f->period == (uint64_t)1 << spans[number].ahead) {
 			judge(h, number, f, phase);
 		}
 		f->period = period;
@@ -227,7 +245,10 @@ void lp_outlook_predict(const struct lp_outlook *o, struct lp_course *course, ui
 	}
 }
 
-/* A square times (periods / 2^ahead)^4: an error of a rate that grows with the square of time, up to ``most``. */
+/*
+ * A square times (periods / 2^ahead)^4: an error of a rate that grows with the square of time, up
+ * to ``most``.
+ */
 static int64_t grown(int64_t square, uint32_t periods, unsigned int ahead, int64_t most)
 {
 	int64_t by = (int64_t)periods * periods;
@@ -250,10 +271,12 @@ int64_t lp_outlook_square(const struct lp_outlook *o, uint32_t silent)
 		return lp_ratio(squares[0], silent + 8, 24);
 	}
 	if (silent <= (uint32_t)1 << spans[NEAR].ahead) {
-		return grown(squares[0], silent, spans[0].ahead, greater(squares[0], squares[NEAR]));
+		return grown(squares[0], silent, spans[0].ahead,
+			     greater(squares[0], squares[NEAR]));
 	}
 	if (silent <= (uint32_t)1 << spans[FAR].ahead) {
-		return grown(squares[NEAR], silent, spans[NEAR].ahead, greater(squares[NEAR], squares[FAR]));
+		return grown(squares[NEAR], silent, spans[NEAR].ahead,
+			     greater(squares[NEAR], squares[FAR]));
 	}
 	/* Beyond what was ever seen: as with a drift. */
 	return lp_scale(squares[FAR], (int64_t)silent * silent, 2 * spans[FAR].ahead);

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/servo.h"
 
@@ -11,21 +11,21 @@
 #define NS ((int64_t)1 << LP_PHASE_BITS)
 
 /* A pulse further off than this many sigma is an outlier. */
-#define GATE 5
+#define GATE             5
 /* So many rejected pulses in a row that agree with each other are a new truth. */
-#define ROW_AGREED LP_SERVO_ROW
+#define ROW_AGREED       LP_SERVO_ROW
 /* So many that don't: start anew, whatever comes. */
-#define ROW_LOST 32
+#define ROW_LOST         32
 /* So many rejected pulses without a used one are a holdover; a missing pulse is one immediately. */
 #define HOLDOVER_PERIODS 8
 /* Longer gaps are not bridged. */
-#define LONGEST_GAP 100000u
+#define LONGEST_GAP      100000u
 /* Pulses after which the gate is sure. */
-#define SURE_PULSES 12
+#define SURE_PULSES      12
 /* Periods without a used pulse that the bank's members bridge, each by itself. */
-#define BRIDGED 8
+#define BRIDGED          8
 /* After so many pulses of the other kind (qErr or none) that is learned of. */
-#define KIND_CHANGES 8
+#define KIND_CHANGES     8
 
 void lp_servo_reacquire(struct lp_servo *s)
 {
@@ -38,7 +38,7 @@ void lp_servo_reacquire(struct lp_servo *s)
 	lp_outlook_break(&s->outlook);
 }
 
-/* Time -------------------------------------------------------------------------------------------- */
+/* Time ----------------------------------------------------------------------------------------- */
 
 static int64_t period_of(const struct lp_servo *s)
 {
@@ -79,10 +79,14 @@ static uint64_t travelled(const struct lp_servo *s, int64_t phase)
 {
 	struct lp_wide local = lp_wide_multiply(s->reference, s->config.increment);
 
-	return lp_wide_right(local, 40 - LP_PHASE_BITS).low + (uint64_t)phase - s->period * (uint64_t)period_of(s);
+	return lp_wide_right(local, 40 - LP_PHASE_BITS).low + (uint64_t)phase -
+	       s->period * (uint64_t)period_of(s);
 }
 
-/* Predict until a tick is less than ``before`` after the filter's period began; return whether that makes sense. */
+/*
+ * Predict until a tick is less than ``before`` after the filter's period began; return whether that
+ * makes sense.
+ */
 static bool advance(struct lp_servo *s, uint64_t ticks, int64_t before)
 {
 	for (uint32_t steps = 0; steps < LONGEST_GAP; steps++) {
@@ -94,7 +98,7 @@ static bool advance(struct lp_servo *s, uint64_t ticks, int64_t before)
 	return false;
 }
 
-/* A pulse is believed or not ---------------------------------------------------------------------- */
+/* A pulse is believed or not ------------------------------------------------------------------- */
 
 static bool is_within(int64_t residual, int64_t variance_, int64_t gate)
 {
@@ -102,13 +106,15 @@ static bool is_within(int64_t residual, int64_t variance_, int64_t gate)
 	struct lp_wide square = lp_wide_multiply((uint64_t)(small < 0 ? -small : small),
 						 (uint64_t)(small < 0 ? -small : small));
 
-	return lp_wide_compare(square, lp_wide_multiply((uint64_t)variance_, (uint64_t)(gate * gate))) <= 0;
+	return lp_wide_compare(square,
+			       lp_wide_multiply((uint64_t)variance_, (uint64_t)(gate * gate))) <= 0;
 }
 
 /* Follow a phase and a growth that are known from two pulses, a period apart. */
 static void follow(struct lp_servo *s, int64_t phase, int64_t growth)
 {
-	s->course = (struct lp_course){.phase = phase, .rate = lp_shift(growth, LP_RATE_BITS - LP_PHASE_BITS)};
+	s->course = (struct lp_course){.phase = phase,
+				       .rate = lp_shift(growth, LP_RATE_BITS - LP_PHASE_BITS)};
 	lp_bank_start(&s->bank, &s->course, 2);
 	lp_outlook_break(&s->outlook);
 	lp_wander_break(&s->seen);
@@ -128,7 +134,8 @@ static void start(struct lp_servo *s, int64_t phase, int64_t growth)
 
 static bool is_plausible(const struct lp_servo *s, int64_t growth)
 {
-	return lp_servo_magnitude(growth) <= lp_ratio(period_of(s), s->config.rate_limit_ppm, 1000000);
+	return lp_servo_magnitude(growth) <=
+	       lp_ratio(period_of(s), s->config.rate_limit_ppm, 1000000);
 }
 
 /* The first pulse gives the phase, the second the rate. */
@@ -137,7 +144,8 @@ static void acquire(struct lp_servo *s, uint64_t ticks, int64_t late)
 	int64_t phase = lp_sum(lp_servo_local(s, ticks), -late);
 	int64_t growth = lp_sum(phase, -(s->course.phase + period_of(s)));
 
-	if (s->has_reference && ticks - s->reference < (uint64_t)1 << 40 && is_plausible(s, growth)) {
+	if (s->has_reference && ticks - s->reference < (uint64_t)1 << 40 &&
+	    is_plausible(s, growth)) {
 		start(s, phase, growth);
 		s->period++;
 		return;
@@ -155,13 +163,15 @@ static bool is_line(const struct lp_servo *s, uint32_t count, int64_t measured)
 	const struct lp_servo_rejected *h = s->history;
 
 	for (uint32_t i = 0; i + 1 < count; i++) {
-		if (h[i].period != h[i + 1].period + 1 || !is_plausible(s, h[i].phase - h[i + 1].phase)) {
+		if (h[i].period != h[i + 1].period + 1 ||
+		    !is_plausible(s, h[i].phase - h[i + 1].phase)) {
 			return false;
 		}
 	}
 	for (uint32_t i = 0; i + 2 < count; i++) {
 		/* Three measured values, weighted 1, -2, 1. */
-		if (!is_within(h[i].phase - 2 * h[i + 1].phase + h[i + 2].phase, 6 * measured, GATE)) {
+		if (!is_within(h[i].phase - 2 * h[i + 1].phase + h[i + 2].phase, 6 * measured,
+			       GATE)) {
 			return false;
 		}
 	}
@@ -189,17 +199,22 @@ static void reject(struct lp_servo *s, int64_t residual, int64_t measured)
 	}
 }
 
-/* The first pulse after a holdover: it gives the phase, and the holdover's rate is kept for what it is worth. */
+/*
+ * The first pulse after a holdover: it gives the phase, and the holdover's rate is kept for what it
+ * is worth.
+ */
 static bool come_back(struct lp_servo *s, int64_t residual, int64_t measured)
 {
 	int64_t variance = lp_servo_variance(s);
-	int64_t rate = lp_shift(lp_outlook_square(&s->outlook, s->silent), LP_VARIANCE_BITS - 2 * LP_ERROR_BITS);
+	int64_t rate = lp_shift(lp_outlook_square(&s->outlook, s->silent),
+				LP_VARIANCE_BITS - 2 * LP_ERROR_BITS);
 	uint32_t count = 2;
 
 	if (!is_within(residual, lp_sum(variance, measured), GATE)) {
 		return false;
 	}
-	s->course.phase = lp_sum(s->course.phase, lp_ratio(residual, variance, lp_sum(variance, measured)));
+	s->course.phase =
+		lp_sum(s->course.phase, lp_ratio(residual, variance, lp_sum(variance, measured)));
 	/* As many pulses as would give the rate as well: its variance is 12 measured / count^3. */
 	while (count < 256 && 12 * measured > lp_scale(rate, (int64_t)count * count * count, 0)) {
 		count += count / 2;
@@ -215,7 +230,8 @@ static bool come_back_again(struct lp_servo *s, int64_t residual, int64_t measur
 	if (!is_within(residual, lp_sum(s->doubt, 2 * measured), GATE)) {
 		return false;
 	}
-	follow(s, s->course.phase + residual, lp_course_growth(&s->course) + residual / (int32_t)s->silent);
+	follow(s, s->course.phase + residual,
+	       lp_course_growth(&s->course) + residual / (int32_t)s->silent);
 	return true;
 }
 
@@ -245,7 +261,8 @@ static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measu
 	s->row = 0;
 	s->silent = 0;
 	s->accepted += s->accepted < UINT32_MAX;
-	lp_outlook_pulse(&s->outlook, &s->bank, s->period, travelled(s, s->course.phase), lp_bank_variance(&s->bank));
+	lp_outlook_pulse(&s->outlook, &s->bank, s->period, travelled(s, s->course.phase),
+			 lp_bank_variance(&s->bank));
 	return true;
 }
 
@@ -259,7 +276,7 @@ static int64_t excess_of(struct lp_servo *s, bool has_qerr)
 	return s->has_qerr && !has_qerr ? s->sawtooth : 0;
 }
 
-/* Calls ------------------------------------------------------------------------------------------- */
+/* Calls ---------------------------------------------------------------------------------------- */
 
 static void settle_state(struct lp_servo *s)
 {
@@ -274,7 +291,8 @@ static void settle_state(struct lp_servo *s)
 	s->bound = lp_servo_bound(s);
 	bound = s->bound >> 8;
 	if (s->silent == 0) {
-		if (s->state != LP_SERVO_ACQUIRING || (s->accepted > 2 && bound <= s->config.lock_ns)) {
+		if (s->state != LP_SERVO_ACQUIRING ||
+		    (s->accepted > 2 && bound <= s->config.lock_ns)) {
 			s->state = LP_SERVO_LOCKED;
 		}
 	} else if (bound > s->config.lost_ns) {
@@ -291,13 +309,15 @@ static void compare(const struct lp_servo *s, const struct lp_servo_edge *edge, 
 	uint64_t number = (edge->stamp.now + s->config.period_ns / 2) / s->config.period_ns;
 	int64_t offset = (int64_t)(edge->stamp.now - number * s->config.period_ns);
 
-	out->offset = lp_servo_narrow(lp_shift(lp_sum(offset * NS, (int64_t)edge->stamp.fraction - late), 8 - LP_PHASE_BITS));
+	out->offset = lp_servo_narrow(lp_shift(
+		lp_sum(offset * NS, (int64_t)edge->stamp.fraction - late), 8 - LP_PHASE_BITS));
 	if (edge->has_second && out->is_used) {
 		out->behind = (int64_t)(edge->second - number);
 	}
 }
 
-void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct lp_servo_output *out)
+void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge,
+		   struct lp_servo_output *out)
 {
 	/* The stamp is early by a tick, but for what lies between the edge and the end of it. */
 	int64_t tick_ps = (int64_t)(s->config.increment * 1000 >> 40);

@@ -1,11 +1,13 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Disciplines the clock of a probe by a pulse a period (PPS). Plain C, integers only, no allocation.
+ * Disciplines the clock of a probe by a pulse a period (PPS). Plain C, integers only, no
+ * allocation.
  *
- * What is estimated is the free-running oscillator, in ticks; what is steered is `now`. So neither the moment at which
- * an increment takes effect nor a step of `now` by somebody else can mislead the filter.
+ * What is estimated is the free-running oscillator, in ticks; what is steered is `now`. So neither
+ * the moment at which an increment takes effect nor a step of `now` by somebody else can mislead
+ * the filter.
  */
 
 #ifndef LITEPROBE_SERVO_H
@@ -20,22 +22,29 @@
 
 /** States; the numbers are those of the register clock_state. */
 enum lp_servo_state {
-	LP_SERVO_FREE_RUNNING = 1, /* No rate is known, or it is too old to say where the time is. */
-	LP_SERVO_ACQUIRING = 2,    /* Pulses come, but are not trusted yet; `adjust` may step the clock. */
+	LP_SERVO_FREE_RUNNING =
+		1, /* No rate is known, or it is too old to say where the time is. */
+	LP_SERVO_ACQUIRING =
+		2, /* Pulses come, but are not trusted yet; `adjust` may step the clock. */
 	LP_SERVO_LOCKED = 3,
-	LP_SERVO_HOLDOVER = 4,     /* Was locked; no pulse, or none to believe, for more than a period. */
+	LP_SERVO_HOLDOVER =
+		4, /* Was locked; no pulse, or none to believe, for more than a period. */
 };
 
 /** Where learning of the receiver and the oscillator begins. Start from lp_servo_defaults(). */
 struct lp_servo_config {
-	uint64_t increment;      /* Nominal ns a tick, 8.40 fixed point. */
-	uint32_t period_ns;      /* Between two pulses, 1 ms to 1.4 s. */
-	uint32_t quantum_ps;     /* Of the capture, at most a tick: what is known of an edge. */
+	uint64_t increment;  /* Nominal ns a tick, 8.40 fixed point. */
+	uint32_t period_ns;  /* Between two pulses, 1 ms to 1.4 s. */
+	uint32_t quantum_ps; /* Of the capture, at most a tick: what is known of an edge. */
 	/* Receiver: noise is learned, from this on. */
-	uint32_t noise_ps;       /* White, one sigma, once qErr is applied. */
-	uint32_t sawtooth_ps;    /* Steps that edges without qErr may come in, peak to peak. 0: none. */
-	uint32_t wander_ps;      /* Slow, one sigma, at least this. It is in the bound alone. */
-	/* Oscillator, one sigma after a second of random walk: for the bound of a holdover of lengths not seen yet. */
+	uint32_t noise_ps; /* White, one sigma, once qErr is applied. */
+	/* Steps that edges without qErr may come in, peak to peak. 0: none. */
+	uint32_t sawtooth_ps;
+	uint32_t wander_ps; /* Slow, one sigma, at least this. It is in the bound alone. */
+	/*
+	 * Oscillator, one sigma after a second of random walk: for the bound of a holdover of
+	 * lengths not seen yet.
+	 */
 	uint32_t phase_walk_ps;  /* ps = 10^-12: white frequency noise. */
 	uint32_t rate_walk_ppq;  /* 10^-15. */
 	uint32_t drift_walk_ppq; /* 10^-15 a second. */
@@ -44,7 +53,8 @@ struct lp_servo_config {
 	uint32_t rate_limit_ppm; /* An oscillator that is further off is taken for a wrong pulse. */
 	uint32_t lock_ns;        /* Locked below this uncertainty. */
 	uint32_t jump_ns;        /* An error above this is stepped, not slewed. */
-	uint32_t lost_ns;        /* Above this uncertainty holdover ends in free-running; at most 1000000. */
+	/* Above this uncertainty holdover ends in free-running; at most 1000000. */
+	uint32_t lost_ns;
 };
 
 /** Counter and time of one tick, as the timebase latches them together. */
@@ -57,29 +67,32 @@ struct lp_servo_stamp {
 /** A pulse. */
 struct lp_servo_edge {
 	struct lp_servo_stamp stamp; /* The beginning of the tick that the edge came in. */
-	uint32_t early_ps; /* From the end of its quantum to that of its tick, where the capture is finer; else 0. */
-	uint32_t latency;  /* Ticks from the stamp until the output will take effect. */
+	/* From the end of its quantum to that of its tick, where the capture is finer; else 0. */
+	uint32_t early_ps;
+	uint32_t latency; /* Ticks from the stamp until the output will take effect. */
 	bool has_qerr;
-	int32_t qerr_ps;   /* How much later than the receiver's own second the edge came. */
+	int32_t qerr_ps; /* How much later than the receiver's own second the edge came. */
 	bool has_second;
-	uint64_t second;   /* Number of the period that begins with this edge, since the epoch of `now`. */
+	/* Number of the period that begins with this edge, since the epoch of `now`. */
+	uint64_t second;
 };
 
 /** What to do, and what to report. */
 struct lp_servo_output {
 	enum lp_servo_state state;
-	bool is_used;          /* The pulse agreed and was taken. */
-	uint64_t increment;    /* Write it each time (8.40). */
+	bool is_used;       /* The pulse agreed and was taken. */
+	uint64_t increment; /* Write it each time (8.40). */
 	bool has_adjust;
-	int64_t adjust;        /* Add once, after the increment is written: signed 32.32 ns. */
-	int64_t behind;        /* Periods that `now` is behind the number of this pulse: set the clock, when not 0. */
-	uint32_t uncertainty;  /* 95 %, until the next pulse, 2^-8 ns; saturates. */
-	int32_t offset;        /* Of the clock from this pulse, 2^-8 ns; saturates. */
-	int32_t rate;          /* Of the oscillator, 2^-8 ppb; positive: fast. */
-	int32_t drift;         /* 2^-8 ppt a second. */
-	uint32_t edges;        /* Used so far. */
-	uint32_t rejected;     /* So far. */
-	uint32_t holdover;     /* Periods since the last used pulse. */
+	int64_t adjust; /* Add once, after the increment is written: signed 32.32 ns. */
+	/* Periods that `now` is behind the number of this pulse: set the clock, when not 0. */
+	int64_t behind;
+	uint32_t uncertainty; /* 95 %, until the next pulse, 2^-8 ns; saturates. */
+	int32_t offset;       /* Of the clock from this pulse, 2^-8 ns; saturates. */
+	int32_t rate;         /* Of the oscillator, 2^-8 ppb; positive: fast. */
+	int32_t drift;        /* 2^-8 ppt a second. */
+	uint32_t edges;       /* Used so far. */
+	uint32_t rejected;    /* So far. */
+	uint32_t holdover;    /* Periods since the last used pulse. */
 };
 
 /* How many rejected pulses are remembered, to see whether they agree with each other. */
@@ -98,25 +111,28 @@ struct lp_servo {
 	struct lp_wander seen;
 	struct lp_course course; /* Of the oscillator, as the clock is steered by it. */
 	enum lp_servo_state state;
-	uint64_t increment;     /* In force. */
-	int64_t error;          /* Of `now` against the estimate, still to be slewed away (digits of a phase). */
-	int64_t left;           /* Until the next pulse that leaves time to act: by the oscillator, */
-	int64_t wanted;         /* and as `now` shall show it (digits of a phase). */
-	uint64_t reference;     /* Tick that phases count from. */
-	uint64_t period;        /* Number of the present period. */
+	uint64_t increment; /* In force. */
+	/* Of `now` against the estimate, still to be slewed away (digits of a phase). */
+	int64_t error;
+	int64_t left;       /* Until the next pulse that leaves time to act: by the oscillator, */
+	int64_t wanted;     /* and as `now` shall show it (digits of a phase). */
+	uint64_t reference; /* Tick that phases count from. */
+	uint64_t period;    /* Number of the present period. */
 	bool has_reference;
 	bool has_rate;
-	uint32_t accepted;      /* Since the last start. */
-	uint32_t silent;        /* Periods since the last used pulse. */
-	uint32_t row;           /* Rejected pulses in a row. */
+	uint32_t accepted; /* Since the last start. */
+	uint32_t silent;   /* Periods since the last used pulse. */
+	uint32_t row;      /* Rejected pulses in a row. */
 	struct lp_servo_rejected history[LP_SERVO_ROW];
-	int64_t doubt;          /* Variance of the rate of a period, after a holdover, until the second pulse. */
-	uint32_t other_kind;    /* Pulses in a row with a qErr where that is not learned of, or without. */
-	bool has_qerr;          /* Kind of pulse that is learned of. */
-	int64_t bound;          /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
-	uint32_t period_ticks;  /* Nominal. */
-	int64_t wander;         /* Variances, in LP_VARIANCE_BITS. */
-	int64_t drift;          /* What one that isn't known makes of a phase in a period. */
+	/* Variance of the rate of a period, after a holdover, until the second pulse. */
+	int64_t doubt;
+	/* Pulses in a row with a qErr where that is not learned of, or without. */
+	uint32_t other_kind;
+	bool has_qerr;         /* Kind of pulse that is learned of. */
+	int64_t bound;         /* Of the estimate until the next pulse, 95 %, 2^-8 ns. */
+	uint32_t period_ticks; /* Nominal. */
+	int64_t wander;        /* Variances, in LP_VARIANCE_BITS. */
+	int64_t drift;         /* What one that isn't known makes of a phase in a period. */
 	int64_t capture;
 	int64_t white;
 	int64_t sawtooth;
@@ -151,7 +167,8 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config);
 void lp_servo_reacquire(struct lp_servo *s);
 
 /** Take a pulse. */
-void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge, struct lp_servo_output *out);
+void lp_servo_edge(struct lp_servo *s, const struct lp_servo_edge *edge,
+		   struct lp_servo_output *out);
 
 /**
  * Say that there was no pulse: call it once a period, half a period after a pulse was due,
@@ -162,8 +179,9 @@ void lp_servo_silence(struct lp_servo *s, const struct lp_servo_stamp *stamp, ui
 		      struct lp_servo_output *out);
 
 /**
- * Say that the step of ``out`` was not made: it stays in the error and in the bound, and is slewed away, at 1000 ppm at
- * most. Changes ``out``, whose increment is to be written then. Does nothing where ``out`` asks for no step.
+ * Say that the step of ``out`` was not made: it stays in the error and in the bound, and is slewed
+ * away, at 1000 ppm at most. Changes ``out``, whose increment is to be written then. Does nothing
+ * where ``out`` asks for no step.
  */
 void lp_servo_refuse(struct lp_servo *s, struct lp_servo_output *out);
 

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/steer.h"
 
@@ -12,7 +12,8 @@
 
 LP_NEAR int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
-	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment, 40 - LP_PHASE_BITS);
+	return lp_scale((int64_t)(ticks - s->reference), (int64_t)s->config.increment,
+			40 - LP_PHASE_BITS);
 }
 
 int64_t lp_servo_magnitude(int64_t a)
@@ -27,11 +28,17 @@ int32_t lp_servo_narrow(int64_t a)
 
 static int64_t variance_of(int64_t square, uint32_t periods)
 {
-	/* To the digits of a variance of the phase: the square of a rate, times that of the periods. */
+	/*
+	 * To the digits of a variance of the phase: the square of a rate, times that of the
+	 * periods.
+	 */
 	return lp_scale(square, (int64_t)periods * periods, 2 * LP_ERROR_BITS - LP_VARIANCE_BITS);
 }
 
-/* Of a straight line through the pulses that are remembered, a whole memory of which is 4 / memory of their noise. */
+/*
+ * Of a straight line through the pulses that are remembered, a whole memory of which is 4 / memory
+ * of their noise.
+ */
 static int64_t extrapolated(const struct lp_servo *s)
 {
 	int64_t variance = lp_sum(lp_bank_variance(&s->bank), s->doubt);
@@ -40,7 +47,8 @@ static int64_t extrapolated(const struct lp_servo *s)
 	if (silent == 0) {
 		return variance;
 	}
-	return lp_sum(variance, lp_ratio(lp_ratio(variance, 3 * silent, memory), silent + memory, memory));
+	return lp_sum(variance,
+		      lp_ratio(lp_ratio(variance, 3 * silent, memory), silent + memory, memory));
 }
 
 int64_t lp_servo_variance(const struct lp_servo *s)
@@ -48,7 +56,8 @@ int64_t lp_servo_variance(const struct lp_servo *s)
 	if (s->silent == 0) {
 		return extrapolated(s);
 	}
-	return lp_sum(extrapolated(s), variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
+	return lp_sum(extrapolated(s),
+		      variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
 }
 
 int64_t lp_servo_bound(const struct lp_servo *s)
@@ -60,12 +69,15 @@ int64_t lp_servo_bound(const struct lp_servo *s)
 	int64_t unseen = lp_sum(lp_sum(extrapolated(s), slow), shaken);
 	struct lp_wide square = lp_wide_multiply((uint64_t)unseen, SQUARE_95);
 
-	square = lp_wide_right(square, LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
+	square = lp_wide_right(square,
+			       LP_VARIANCE_BITS); /* 16 digits: those of the square of 2^-8 ns. */
 	if (s->silent > 0) {
 		int64_t rate = lp_outlook_square(&s->outlook, s->silent + 1);
-		uint64_t deviation = lp_wide_root((struct lp_wide){.low = (uint64_t)rate}) * ((uint64_t)s->silent + 1);
-		int64_t bound = lp_scale((int64_t)deviation, lp_outlook_scale(&s->outlook, s->silent + 1),
-					 LP_ERROR_BITS + 16 - 8);
+		uint64_t deviation = lp_wide_root((struct lp_wide){.low = (uint64_t)rate}) *
+				     ((uint64_t)s->silent + 1);
+		int64_t bound =
+			lp_scale((int64_t)deviation, lp_outlook_scale(&s->outlook, s->silent + 1),
+				 LP_ERROR_BITS + 16 - 8);
 
 		square = lp_wide_add(square, lp_wide_multiply((uint64_t)bound, (uint64_t)bound));
 	}
@@ -154,7 +166,10 @@ void lp_servo_steer(struct lp_servo *s, const struct lp_servo_stamp *stamp, uint
 		out->adjust = -at.error;
 		at.error = 0;
 	}
-	/* To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall show it. */
+	/*
+	 * To the next pulse that leaves time enough to act: by the oscillator, and as `now` shall
+	 * show it.
+	 */
 	s->left = at.local - at.since - waiting;
 	s->wanted = at.period - at.elapsed - waited;
 	while (s->left < at.period / 4) {
@@ -186,7 +201,9 @@ void lp_servo_report(const struct lp_servo *s, struct lp_servo_output *out)
 	}
 	bound = s->bound + lp_servo_magnitude(lp_shift(s->error, 8 - LP_PHASE_BITS));
 	out->uncertainty = bound > UINT32_MAX ? UINT32_MAX : (uint32_t)bound;
-	out->rate = lp_servo_narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
-	out->drift = lp_servo_narrow(lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000,
-					      LP_DRIFT_BITS - 8));
+	out->rate =
+		lp_servo_narrow(lp_shift(per_second(s->course.rate, period_ns), 8 - LP_RATE_BITS));
+	out->drift = lp_servo_narrow(
+		lp_scale(per_second(per_second(s->course.drift, period_ns), period_ns), 1000,
+			 LP_DRIFT_BITS - 8));
 }

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/wander.h"
 
@@ -9,27 +9,29 @@
 #include "wide/wide.h"
 
 /* What is said while nothing is known, and at most: 14 ns. */
-#define WORST ((int64_t)196 << LP_VARIANCE_BITS)
+#define WORST           ((int64_t)196 << LP_VARIANCE_BITS)
 /* Without so many nothing is known. */
-#define ENOUGH 4
+#define ENOUGH          4
 /* Squares count up to so many times their mean. */
-#define MOST_SQUARE 25
-/* Levels that show the noise of a pulse, and those between which an oscillator may shake; noise shows in wander from */
-#define NOISE_LEVELS 4
-#define SHAKEN_LEVELS 4
-#define FIRST_LEVEL 2
-/* Every 16 pulses is often enough. */
+#define MOST_SQUARE     25
+/* Levels that show the noise of a pulse; that show what shakes; the first that shows wander. */
+#define NOISE_LEVELS    4
+#define SHAKEN_LEVELS   4
+#define FIRST_LEVEL     2
+/* Every 16 pulses, when this one has a pair, is often enough. */
 #define ESTIMATED_LEVEL 3
 /* Of a third difference of white noise: 1, 3, 3, 1 squared. */
-#define WHITE 20
+#define WHITE           20
 /* A longer gap isn't bridged. */
-#define BRIDGED 8
+#define BRIDGED         8
 
 /*
- * share: variance of a wander over the mean square of its third difference, 8 digits: of a Gauss-Markov process with a
- * time constant of 400 periods, of 240 and 210 (16 pulses) for the shorter means.
+ * share: variance of a wander over the mean square of its third difference, 8 digits: of a Gauss-
+ * Markov process with a time constant of 400 periods, of 240 and 210 (16 pulses) for the shorter
+ * means.
  * learned: third differences that a mean square remembers, as a power of two.
- * doubt: few squares may be small by chance: they count as if there were so many more, as large as their mean.
+ * doubt: few squares may be small by chance: they count as if there were so many more, as large as
+ * their mean.
  */
 static const struct {
 	uint16_t share;
@@ -37,7 +39,7 @@ static const struct {
 	uint8_t doubt;
 } levels[LP_LEVELS] = {
 	{5133, 9, 24}, {4404, 8, 24}, {2669, 7, 24}, {1408, 7, 24}, {590, 8, 8},
-	{590, 7, 12}, {302, 7, 12}, {150, 7, 12}, {77, 7, 12}, {51, 7, 12},
+	{590, 7, 12},  {302, 7, 12},  {150, 7, 12},  {77, 7, 12},   {51, 7, 12},
 };
 
 void lp_wander_init(struct lp_wander *w, bool is_white)
@@ -67,7 +69,8 @@ static void learn(struct lp_level *l, int64_t third, unsigned int most)
 		shift++;
 	}
 	/* One alone proves nothing. */
-	square = l->samples >= ENOUGH && square > MOST_SQUARE * l->square ? MOST_SQUARE * l->square : square;
+	square = l->samples >= ENOUGH && square > MOST_SQUARE * l->square ? MOST_SQUARE * l->square
+									  : square;
 	l->square += (square - l->square) >> shift;
 	l->samples += l->samples < UINT32_MAX;
 }
@@ -93,7 +96,10 @@ static int64_t least_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* All of the squares over those of white noise, were there nothing else: smallest where there is little else. */
+/*
+ * All of the squares over those of white noise, were there nothing else: smallest where there is
+ * little else.
+ */
 static void estimate(struct lp_wander *w)
 {
 	int64_t noise = INT64_MAX;
@@ -112,7 +118,8 @@ static void estimate(struct lp_wander *w)
 	w->slow = next = WORST;
 	for (unsigned int i = FIRST_LEVEL; i < LP_LEVELS && w->levels[i].samples >= ENOUGH; i++) {
 		const struct lp_level *l = &w->levels[i];
-		uint32_t samples = l->samples >> levels[i].learned == 0 ? l->samples : 1u << levels[i].learned;
+		uint32_t samples =
+			l->samples >> levels[i].learned == 0 ? l->samples : 1u << levels[i].learned;
 		int64_t square = l->square + lp_ratio(l->square, levels[i].doubt, samples);
 
 		square -= white >> i;

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "servo/weights.h"
 
@@ -67,7 +67,8 @@ void lp_weights(uint32_t weights[LP_MEMBERS], const int32_t nats[LP_MEMBERS])
 		if (against < NONE) {
 			/* exp(-x) = 2^-(x * 1.4427); the fraction of the power by a chord. */
 			against = against * 369 >> 8;
-			weights[i] = ((2 * LP_NAT - (against & (LP_NAT - 1))) << 14) >> (against >> 8);
+			weights[i] =
+				((2 * LP_NAT - (against & (LP_NAT - 1))) << 14) >> (against >> 8);
 		}
 		sum += weights[i];
 	}
@@ -79,4 +80,3 @@ void lp_weights(uint32_t weights[LP_MEMBERS], const int32_t nats[LP_MEMBERS])
 	}
 	weights[best] += (uint32_t)rest;
 }
-

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "statistics/statistics.h"
 
@@ -59,7 +59,8 @@ static void set_mean(uint32_t count, int64_t sum, struct lp_summary *summary)
 	summary->fraction = (uint32_t)((uint64_t)rest * UNIT / count);
 }
 
-bool lp_statistics_of_sums(uint32_t count, int64_t sum, struct lp_wide squares, struct lp_summary *summary)
+bool lp_statistics_of_sums(uint32_t count, int64_t sum, struct lp_wide squares,
+			   struct lp_summary *summary)
 {
 	struct lp_wide all, common, spread;
 	uint64_t divisor = (uint64_t)count * (count - 1);

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "store/store.h"
 
@@ -35,12 +35,14 @@ uint32_t lp_store_crc(const uint8_t *octets, uint32_t count)
 
 static uint32_t sum(const struct record *record)
 {
-	return lp_store_crc((const uint8_t *)record + sizeof(record->crc), sizeof(*record) - sizeof(record->crc));
+	return lp_store_crc((const uint8_t *)record + sizeof(record->crc),
+			    sizeof(*record) - sizeof(record->crc));
 }
 
 static bool is_record(const struct record *record)
 {
-	return record->magic == MAGIC && record->count <= LP_STORE_MOST && record->crc == sum(record);
+	return record->magic == MAGIC && record->count <= LP_STORE_MOST &&
+	       record->crc == sum(record);
 }
 
 /* Find the latest of both; return its place (0, 1), -ENOENT, or what the flash says. */
@@ -50,12 +52,14 @@ static int latest(const struct lp_store_flash *flash, uint32_t address, struct r
 	int place = -ENOENT;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		int ret = flash->read(address + i * LP_STORE_SECTOR, (uint8_t *)&other, sizeof(other));
+		int ret = flash->read(address + i * LP_STORE_SECTOR, (uint8_t *)&other,
+				      sizeof(other));
 
 		if (ret < 0) {
 			return ret;
 		}
-		if (is_record(&other) && (place < 0 || (int32_t)(other.number - found->number) > 0)) {
+		if (is_record(&other) &&
+		    (place < 0 || (int32_t)(other.number - found->number) > 0)) {
 			*found = other;
 			place = (int)i;
 		}
@@ -63,7 +67,8 @@ static int latest(const struct lp_store_flash *flash, uint32_t address, struct r
 	return place;
 }
 
-int lp_store_load(const struct lp_store_flash *flash, uint32_t address, uint8_t *octets, uint32_t count)
+int lp_store_load(const struct lp_store_flash *flash, uint32_t address, uint8_t *octets,
+		  uint32_t count)
 {
 	struct record record;
 	int place = latest(flash, address, &record);
@@ -78,7 +83,8 @@ int lp_store_load(const struct lp_store_flash *flash, uint32_t address, uint8_t 
 	return 0;
 }
 
-int lp_store_save(const struct lp_store_flash *flash, uint32_t address, const uint8_t *octets, uint32_t count)
+int lp_store_save(const struct lp_store_flash *flash, uint32_t address, const uint8_t *octets,
+		  uint32_t count)
 {
 	struct record record = {0};
 	struct record written;
@@ -94,7 +100,8 @@ int lp_store_save(const struct lp_store_flash *flash, uint32_t address, const ui
 	if (place >= 0 && record.count == count && memcmp(record.octets, octets, count) == 0) {
 		return 0;
 	}
-	record = (struct record){.magic = MAGIC, .number = place < 0 ? 1 : record.number + 1, .count = count};
+	record = (struct record){
+		.magic = MAGIC, .number = place < 0 ? 1 : record.number + 1, .count = count};
 	memcpy(record.octets, octets, count);
 	record.crc = sum(&record);
 	address += place == 0 ? LP_STORE_SECTOR : 0;

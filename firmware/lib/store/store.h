@@ -1,10 +1,11 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Keeps a record in a flash over the loss of power at any moment: two sectors, written in turn, each with a number that
- * grows and a CRC-32 over all of it. What was cut short has no right sum, and the one before still stands in the other
- * sector. A sector that holds something else, or nothing, is no record.
+ * Keeps a record in a flash over the loss of power at any moment: two sectors, written in turn,
+ * each with a number that grows and a CRC-32 over all of it. What was cut short has no right sum,
+ * and the one before still stands in the other sector. A sector that holds something else, or
+ * nothing, is no record.
  */
 
 #ifndef LITEPROBE_STORE_H
@@ -14,7 +15,7 @@
 
 #define LP_STORE_SECTOR 4096u
 /* Octets of a record. */
-#define LP_STORE_MOST 112u
+#define LP_STORE_MOST   112u
 
 /** A flash; each call returns 0 or a negative errno. */
 struct lp_store_flash {
@@ -37,16 +38,19 @@ uint32_t lp_store_crc(const uint8_t *octets, uint32_t count);
  * @retval -ENOENT when there is none of this length
  * @return a negative errno of the flash
  */
-int lp_store_load(const struct lp_store_flash *flash, uint32_t address, uint8_t *octets, uint32_t count);
+int lp_store_load(const struct lp_store_flash *flash, uint32_t address, uint8_t *octets,
+		  uint32_t count);
 
 /**
- * Write a record in the place of the older one, and read it back; nothing is written where it is the latest already.
+ * Write a record in the place of the older one, and read it back; nothing is written where it is
+ * the latest already.
  *
  * @retval 0 on success
  * @retval -EINVAL when it is longer than LP_STORE_MOST
  * @retval -EIO when the flash doesn't keep it: it may be write-protected
  * @return a negative errno of the flash
  */
-int lp_store_save(const struct lp_store_flash *flash, uint32_t address, const uint8_t *octets, uint32_t count);
+int lp_store_save(const struct lp_store_flash *flash, uint32_t address, const uint8_t *octets,
+		  uint32_t count);
 
 #endif

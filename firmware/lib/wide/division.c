@@ -1,9 +1,9 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * What a compiler for a 32-bit processor calls for quotients and remainders of 64 bits, by wide.c's division. The
- * compiler's own library has four copies of another, of 1 KiB each.
+ * What a compiler for a 32-bit processor calls for quotients and remainders of 64 bits, by wide.c's
+ * division. The compiler's own library has four copies of another, of 1 KiB each.
  */
 
 #include "wide.h"

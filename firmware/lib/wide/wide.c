@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include "wide.h"
 
@@ -9,7 +9,10 @@
 
 #define LOW32 0xffffffffu
 
-/* The product of two words; the processor takes as long for one as for some forty additions, so none is wasted on 0. */
+/*
+ * The product of two words; the processor takes as long for one as for some forty additions, so
+ * none is wasted on 0.
+ */
 static uint64_t times(uint32_t a, uint32_t b)
 {
 	return a == 0 || b == 0 ? 0 : (uint64_t)a * b;
@@ -55,7 +58,8 @@ struct lp_wide lp_wide_left(struct lp_wide a, unsigned int bits)
 	if (bits == 0) {
 		return a;
 	}
-	return (struct lp_wide){.high = (a.high << bits) | (a.low >> (64 - bits)), .low = a.low << bits};
+	return (struct lp_wide){.high = (a.high << bits) | (a.low >> (64 - bits)),
+				.low = a.low << bits};
 }
 
 struct lp_wide lp_wide_right(struct lp_wide a, unsigned int bits)
@@ -66,7 +70,8 @@ struct lp_wide lp_wide_right(struct lp_wide a, unsigned int bits)
 	if (bits == 0) {
 		return a;
 	}
-	return (struct lp_wide){.high = a.high >> bits, .low = (a.low >> bits) | (a.high << (64 - bits))};
+	return (struct lp_wide){.high = a.high >> bits,
+				.low = (a.low >> bits) | (a.high << (64 - bits))};
 }
 
 int lp_wide_compare(struct lp_wide a, struct lp_wide b)
@@ -77,7 +82,10 @@ int lp_wide_compare(struct lp_wide a, struct lp_wide b)
 	return (a.low > b.low) - (a.low < b.low);
 }
 
-/* (high * 2^32 + low) / divisor, by halves of words: the divisor has its highest bit, and is above ``high``. */
+/*
+ * (high * 2^32 + low) / divisor, by halves of words: the divisor has its highest bit, and is above
+ * ``high``.
+ */
 static uint32_t divide_word(uint32_t high, uint32_t low, uint32_t divisor, uint32_t *rest)
 {
 	const uint32_t halves[2] = {low >> 16, low & 0xffff};
@@ -104,7 +112,10 @@ static uint32_t divide_word(uint32_t high, uint32_t low, uint32_t divisor, uint3
 	return quotient;
 }
 
-/* A digit of 32 bits: (rest * 2^32 + next) / divisor, and what is left; the divisor is normalised, and above the rest. */
+/*
+ * A digit of 32 bits: (rest * 2^32 + next) / divisor, and what is left; the divisor is normalised,
+ * and above the rest.
+ */
 static LP_NEAR uint32_t divide_digit(uint64_t *rest, uint32_t next, uint64_t divisor)
 {
 	uint32_t d1 = (uint32_t)(divisor >> 32);
@@ -135,7 +146,10 @@ static LP_NEAR uint32_t divide_digit(uint64_t *rest, uint32_t next, uint64_t div
 	return digit;
 }
 
-/* (high * 2^64 + low) / divisor; ``high`` is below the divisor. Source: Knuth, TAOCP volume 2, 4.3.1, algorithm D. */
+/*
+ * (high * 2^64 + low) / divisor; ``high`` is below the divisor. Source: Knuth, TAOCP volume
+ * 2, 4.3.1, algorithm D.
+ */
 static LP_NEAR uint64_t divide(uint64_t high, uint64_t low, uint64_t divisor)
 {
 	uint32_t top = (uint32_t)(divisor >> 32);

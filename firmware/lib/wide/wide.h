@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* 128-bit arithmetic in plain C, for a 32-bit processor whose compiler has no __int128. */
 
@@ -57,7 +57,10 @@ static inline int64_t lp_sum(int64_t a, int64_t b)
 	return (int64_t)sum;
 }
 
-/** Return a * 2^bits, saturated, for positive bits; a / 2^-bits, rounded to the nearest, half up, for negative ones. */
+/**
+ * Return a * 2^bits, saturated, for positive bits; a / 2^-bits, rounded to the nearest, half up,
+ * for negative ones.
+ */
 int64_t lp_shift(int64_t a, int bits);
 
 #endif

@@ -1,9 +1,9 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Works out what it is asked, line by line: an operation and whole numbers. A line of the answer: the result, a number
- * of 128 bits as high and low word.
+ * Works out what it is asked, line by line: an operation and whole numbers. A line of the answer:
+ * the result, a number of 128 bits as high and low word.
  */
 
 #include <inttypes.h>
@@ -80,7 +80,8 @@ static int serve_quotients(void)
 		return 2;
 	}
 	printf("%" PRIu64 " %" PRIu64, __udivdi3(a, b), __umoddi3(a, b));
-	printf(" %" PRId64 " %" PRId64 "\n", __divdi3((int64_t)a, (int64_t)b), __moddi3((int64_t)a, (int64_t)b));
+	printf(" %" PRId64 " %" PRId64 "\n", __divdi3((int64_t)a, (int64_t)b),
+	       __moddi3((int64_t)a, (int64_t)b));
 	return 0;
 }
 
@@ -103,8 +104,9 @@ static int serve_statistics(void)
 		lp_statistics_add(&s, value);
 	}
 	is_good = lp_statistics_summary(&s, &summary);
-	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRIu32 "\n", is_good, summary.mean,
-	       summary.fraction, summary.deviation, s.least, s.most, s.beyond);
+	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRIu32 "\n",
+	       is_good, summary.mean, summary.fraction, summary.deviation, s.least, s.most,
+	       s.beyond);
 	return 0;
 }
 
@@ -116,11 +118,13 @@ static int serve_sums(void)
 	int64_t sum;
 	int is_good;
 
-	if (scanf("%" SCNu32 " %" SCNd64 " %" SCNu64 " %" SCNu64, &count, &sum, &squares.high, &squares.low) != 4) {
+	if (scanf("%" SCNu32 " %" SCNd64 " %" SCNu64 " %" SCNu64, &count, &sum, &squares.high,
+		  &squares.low) != 4) {
 		return 2;
 	}
 	is_good = lp_statistics_of_sums(count, sum, squares, &summary);
-	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 "\n", is_good, summary.mean, summary.fraction, summary.deviation);
+	printf("%d %" PRId64 " %" PRIu32 " %" PRIu64 "\n", is_good, summary.mean, summary.fraction,
+	       summary.deviation);
 	return 0;
 }
 

@@ -1,10 +1,11 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Feeds pulses and octets to the libraries that know the second and the quantisation error of a pulse, as the
- * application does. Arguments: TAI - UTC, until when it is sure, and before when no date can be (POSIX time). stdin:
- * records of a kind (0 pulse, 1 octets), a time (ms), a length, then the octets; stdout: what is known after each.
+ * Feeds pulses and octets to the libraries that know the second and the quantisation error of a
+ * pulse, as the application does. Arguments: TAI - UTC, until when it is sure, and before when no
+ * date can be (POSIX time). stdin: records of a kind (0 pulse, 1 octets), a time (ms), a length,
+ * then the octets; stdout: what is known after each.
  */
 
 #include <stdio.h>

@@ -1,10 +1,11 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * A flash that loses its power. Arguments: octets of work after which that happens (-1: never), a seed, whether it is
- * write-protected; stdin: the flash, two sectors, then numbers of records to save; stdout: the flash. A record has
- * RECORD octets, all of its number. stderr: what each save and a load at the end said.
+ * A flash that loses its power. Arguments: octets of work after which that happens (-1: never), a
+ * seed, whether it is write-protected; stdin: the flash, two sectors, then numbers of records to
+ * save; stdout: the flash. A record has RECORD octets, all of its number. stderr: what each save
+ * and a load at the end said.
  */
 
 #include <errno.h>

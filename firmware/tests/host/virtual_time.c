@@ -1,9 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Runs the servo in virtual time. stdin: the configuration, then events in the order of their ticks; stdout: an answer
- * an event. All are structures of host words, without padding; sim/drivers/clock/virtual_time.py writes and reads them.
+ * Runs the servo in virtual time. stdin: the configuration, then events in the order of their
+ * ticks; stdout: an answer an event. All are structures of host words, without padding;
+ * sim/drivers/clock/virtual_time.py writes and reads them.
  */
 
 #include <errno.h>
@@ -30,15 +31,15 @@ struct event {
 	uint32_t kind;
 	uint32_t flags;
 	uint64_t ticks;
-	uint32_t fraction;       /* Of the tick, 2^-32; of an edge: how early it was captured, ps. */
+	uint32_t fraction; /* Of the tick, 2^-32; of an edge: how early it was captured, ps. */
 	int32_t qerr_ps;
-	uint32_t latency;        /* Ticks until the output takes effect: what the servo is told, */
-	uint32_t latency_true;   /* and what is true. */
-	int64_t value;           /* True time (ns); of a step, ns; of an edge with FLAG_SECOND, its number. */
+	uint32_t latency;      /* Ticks until the output takes effect: what the servo is told, */
+	uint32_t latency_true; /* and what is true. */
+	int64_t value; /* True time (ns); of a step, ns; of an edge with FLAG_SECOND, its number. */
 };
 
 struct answer {
-	int64_t error;           /* now - true time, 2^-16 ns. */
+	int64_t error; /* now - true time, 2^-16 ns. */
 	uint64_t increment;
 	int64_t behind;
 	uint32_t state;
@@ -58,7 +59,7 @@ struct clock {
 	struct lp_wide now;
 	uint64_t ticks;
 	uint64_t increment;
-	uint64_t due;      /* Tick at which what is pending takes effect. */
+	uint64_t due; /* Tick at which what is pending takes effect. */
 	uint64_t next_increment;
 	int64_t next_adjust;
 	int is_pending;
@@ -118,7 +119,8 @@ static int64_t error_of(const struct clock *c, const struct event *event)
 	return (int64_t)((error.low >> 24) | (error.high << 40));
 }
 
-static void serve(struct clock *c, struct lp_servo *servo, const struct event *event, struct answer *answer)
+static void serve(struct clock *c, struct lp_servo *servo, const struct event *event,
+		  struct answer *answer)
 {
 	static struct lp_servo_output out;
 	static struct lp_reference reference;

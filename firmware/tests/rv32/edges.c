@@ -1,9 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /*
- * Serves EDGES pulses, some of them outliers, some missing, so that the instructions of the servo can be counted on its
- * processor. Needs no C library: `_start` and the end are Linux's, the four functions that gcc may call are here.
+ * Serves EDGES pulses, some of them outliers, some missing, so that the instructions of the servo
+ * can be counted on its processor. Needs no C library: `_start` and the end are Linux's, the four
+ * functions that gcc may call are here.
  */
 
 #include <stddef.h>

@@ -27,6 +27,7 @@ class Link(ABC):
     """
 
     lease: int = 0  # Number of the lease under which this host writes; 0: none.
+    repeats: int = 0  # Requests that went, or came back, more than once.
     #: Gives the error to raise when the probe answers under another lease.
     lease_lost: Callable[[], ProbeError] = staticmethod(
         lambda: ProbeError("the probe is under another lease: run again")

@@ -250,6 +250,7 @@ class EtherboneLink(Link):
                 continue
             reply = decode_reply(datagram)
             request = outstanding.get(reply.identifier) if reply else None
+            self.repeats += request is None
             if reply and request and len(reply.words) == len(request.addresses) and self._is_done(request, reply):
                 del outstanding[reply.identifier]
                 replies[number_of[reply.identifier]] = reply.words
@@ -280,6 +281,7 @@ class EtherboneLink(Link):
         if not request.tries:
             request.first_sent_s = time.monotonic()
         request.tries += 1
+        self.repeats += request.tries > 1
         return encode(identifier, request.addresses, request.write, request.guard)
 
     def _send(self, identifier: int, request: _Request) -> None:

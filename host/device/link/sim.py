@@ -168,6 +168,7 @@ class SimOptions:
     stations: StationsAsked | None = None  # Of an emulator: who sits at its ports.
     #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
+    scope: bool = False  # Whether LiteScope is built in (docs/litex-clients.md).
 
 
 def build(options: SimOptions) -> Path:
@@ -182,6 +183,7 @@ def build(options: SimOptions) -> Path:
     command += [] if options.with_cpu else ["--no-cpu"]
     command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
     command += ["--extend", str(options.extend)] if options.extend else []
+    command += ["--scope"] if options.scope else []
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:

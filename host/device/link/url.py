@@ -46,7 +46,7 @@ PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")
-_SIM_OWN = "link cpu preset network pps jitter receivers play"
+_SIM_OWN = "link cpu scope preset network pps jitter receivers play"
 SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
 SIM_PORTS = 2
@@ -145,6 +145,7 @@ def sim_options(url: str) -> SimOptions:
         receivers=_files(url, own["receivers"], 1 + is_pair, ("receivers", "probes")) if "receivers" in own else (),
         play=_files(url, own["play"], SIM_PORTS, ("captures", "ports")) if "play" in own else (),
         preset=preset,
+        scope=_one_of(url, own, "scope", ("0", "1"), "0") == "1",
         network=own.get("network", ""),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=_one_of(url, own, "probe", PROBES, "a") if is_pair else own.get("probe", "a"),

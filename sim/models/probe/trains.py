@@ -46,7 +46,7 @@ def registers(text: str) -> dict[str, int]:
 
 
 # Registers of each module. Those in STROBES act when written, and read 0.
-PROBE = registers("map_hash ports:8 record_depth start:2 ticks_per_second data_width:8 parts:8")
+PROBE = registers("map_hash ports:8 record_depth start:2 ticks_per_second data_width:8 parts:8 writes_skipped:16")
 LEASE = registers("owner claim steal release left:8 timeout:8 name:512 expired:16")
 TIMEBASE = registers("latch:1 now:64 now_fraction ticks:64 increment:48 set_time:64 set:1 adjust:64 adjust_apply:1")
 PPS_CONTROL = registers("control:2 period min_width:16 window")

@@ -15,6 +15,7 @@ import pytest
 
 from liteprobe.cores.formats import ClockError, ClockMode, ClockState
 from liteprobe.host import UsageError
+from liteprobe.host.cli.commands.firmware import talk
 from liteprobe.host.device.firmware import Image, load, read_image
 from liteprobe.host.device.firmware_build import Tools, build
 from liteprobe.host.device.registers import Registers, load_map
@@ -115,6 +116,16 @@ def test_shell_tells_what_the_registers_tell(running: Running) -> None:
     assert "state        locked" in running.shell("clock")
     assert f"0x{running.probe.registers.map_hash:08x}" in running.shell("regs read probe_map_hash")
     assert "there is no register 'nix'" in running.shell("regs read nix")
+
+
+def test_ten_lines_are_typed_at_the_prompt_within_a_tenth_of_a_second_each(running: Running) -> None:
+    """As ``firmware console --type LINE`` does, at a shell whose prompt has gone by."""
+    link = running.receiver.link
+    running.receiver.give(ahead=20)
+    began_ns = link.now_ns()
+    talk(running.console, 10 * ["version"], 0, runs_already=True)
+    print(f"ten lines: {(link.now_ns() - began_ns) / 1e6:.0f} ms of the probe's time")
+    assert link.now_ns() - began_ns < 10 * 100_000_000
 
 
 def test_an_edge_takes_4_ms_at_most_of_a_processor_at_50_mhz(running: Running) -> None:

@@ -115,4 +115,5 @@ async def traces_of_two_ports_leave_as_they_are_and_start_in_one_tick(dut):
         assert [frame.start - first for frame in sink.frames] == starts(wanted)
         names = ("frames", "underruns", "errors", "accepted", "strange")
         counts = {name: await host.read(f"port{port}_replay_{name}") for name in names}
-        assert counts == {"frames": FRAMES, "underruns": 0, "errors": 0, "accepted": len(words[port]), "strange": 0}
+        # Less those of the file that have no octets, which no frame is made of.
+        assert counts == {"frames": len(wanted), "underruns": 0, "errors": 0, "accepted": len(words[port]), "strange": 0}

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 /* Debian's compiler for rv32 comes without a C library; this is what the libraries use of it. */
 

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include <zephyr/ztest.h>
 
@@ -79,8 +79,10 @@ ZTEST(frame, test_addresses_are_put_in_and_summed)
 
 ZTEST(frame, test_what_is_no_address_is_refused)
 {
-	static const char *const macs[] = {"", "02", "02:00:00:00:00", "02:00:00:00:00:0a:", "02:00:00:00:00:100", "x"};
-	static const char *const ips[] = {"", "10.1.2", "10.1.2.256", "10.1.2.3.4", "10,1,2,3", "10.1.2.-"};
+	static const char *const macs[] = {
+		"", "02", "02:00:00:00:00", "02:00:00:00:00:0a:", "02:00:00:00:00:100", "x"};
+	static const char *const ips[] = {"",           "10.1.2",   "10.1.2.256",
+					  "10.1.2.3.4", "10,1,2,3", "10.1.2.-"};
 	uint8_t octets[6];
 
 	for (size_t i = 0; i < ARRAY_SIZE(macs); i++) {

@@ -1,5 +1,5 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "second/second.h"
 
 /* 2026-03-04 12:00:00 UTC. */
-#define POSIX 1772625600
+#define POSIX   1772625600
 #define TAI_UTC 37
 
 static int take(const char *sentence, struct lp_nmea_time *time)

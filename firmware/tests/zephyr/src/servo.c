@@ -1,7 +1,10 @@
-/* This file is part of LiteProbe. */
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* This file is part of LiteProbe. */
 
-/* The servo under Zephyr's compiler options: an oscillator that is 50.4 ppm fast, pulses without noise. */
+/*
+ * The servo under Zephyr's compiler options: an oscillator that is 50.4 ppm fast, pulses without
+ * noise.
+ */
 
 #include <stdlib.h>
 
@@ -10,8 +13,8 @@
 #include "servo/servo.h"
 
 #define PERIOD_NS 10000000u
-#define TICKS 1250063u
-#define RATE_PPB 50400
+#define TICKS     1250063u
+#define RATE_PPB  50400
 
 struct model {
 	struct lp_servo servo;
@@ -44,7 +47,8 @@ static void obey(struct model *m)
 
 static struct lp_servo_stamp stamp_of(const struct model *m)
 {
-	return (struct lp_servo_stamp){.now = m->now, .fraction = (uint32_t)(m->part >> 8), .ticks = m->ticks};
+	return (struct lp_servo_stamp){
+		.now = m->now, .fraction = (uint32_t)(m->part >> 8), .ticks = m->ticks};
 }
 
 static void pulse(struct model *m)
@@ -76,11 +80,13 @@ ZTEST(servo, test_locks_by_the_third_pulse_and_stays_within_a_tick)
 	begin(&m);
 	for (int n = 1; n <= 40; n++) {
 		pulse(&m);
-		zassert_equal(m.out.state, n < 3 ? LP_SERVO_ACQUIRING : LP_SERVO_LOCKED, "state %d at pulse %d", m.out.state, n);
+		zassert_equal(m.out.state, n < 3 ? LP_SERVO_ACQUIRING : LP_SERVO_LOCKED,
+			      "state %d at pulse %d", m.out.state, n);
 		if (n > 10) {
 			uint64_t off = (m.now + PERIOD_NS / 2) % PERIOD_NS;
 
-			zassert_within((int64_t)off, PERIOD_NS / 2, 8, "%lld ns at pulse %d", (long long)off, n);
+			zassert_within((int64_t)off, PERIOD_NS / 2, 8, "%lld ns at pulse %d",
+				       (long long)off, n);
 		}
 	}
 	zassert_within(m.out.rate / 256, RATE_PPB, 20);
