@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS
 from liteprobe.host.analysis import truth
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import NetworkError, ProbeError
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.sim.drivers.management.litex import served
+from liteprobe.sim.drivers.management.proxy import Faults, Proxy
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 TRAINS = 300
@@ -86,6 +88,71 @@ def test_trains() -> Iterator[Figure]:
             yield Figure(f"trains_wrong_{kind}_{percent}", outcomes["wrong"], f"of {TRAINS}", 0)
             most = 0 if percent == 1 else TRAINS // 20
             yield Figure(f"trains_refused_{kind}_{percent}", outcomes["refused"], f"of {TRAINS}", most)
+
+
+FAULTS = {
+    "change_5": Faults(change=0.05),
+    "change_1": Faults(change=0.01),
+    "cut_300": Faults(cut=300),
+    "cut_100": Faults(cut=100),
+    "double": Faults(double=0.2),
+    "reorder": Faults(reorder=0.1, delay_s=0.02),
+    "late_200_ms": Faults(delay_s=0.2),
+}
+
+
+@row("hostile")
+def test_faults(is_full: bool) -> Iterator[Figure]:
+    """Datagrams changed (checksums renewed), cut, doubled, reordered, late: each train is right, or the network is named."""
+    folder = sim.build(sim.SimOptions())
+    for kind, faults in FAULTS.items():
+        is_slow = kind == "late_200_ms"
+        found: Counter[str] = Counter()
+        probes = (2 if is_full else 1) if is_slow else (200 if is_full else 3)
+        for seed in range(probes):
+            process = SimProcess([str(folder / sim.EXECUTABLE), "--port", "0", "--wire", "loopback?delay=40ns"])
+            with Proxy(process.udp_ports[0], faults, seed) as proxy:
+                try:
+                    with Probe(EtherboneLink("127.0.0.1", proxy.port), folder / sim.MAP) as probe:
+                        for number in range(1 if is_slow else 3):
+                            program = random_program(random.Random(f"{seed} {number}"))
+                            found["right" if is_right(probe.train(program, receive=0), 40) else "wrong"] += 1
+                except NetworkError:
+                    found["named"] += 1
+                except ProbeError as error:
+                    found["other"] += 1
+                    note(f"{kind}: {error}")
+            process.close()
+        note(f"{kind}, {probes} probes: {dict(found)}")
+        yield Figure(f"faults_wrong_{kind}", found["wrong"], "trains", 0)
+        yield Figure(f"faults_not_named_{kind}", found["other"], f"of {probes}", probes // 50)
+
+
+@row("hostile")
+def test_litex_clients(is_full: bool) -> Iterator[Figure]:
+    """Bursts of 1 to 255 words through LiteX's server and RemoteClient, beside a host that has the lease and without one."""
+    rand = random.Random(37)
+    wrong = done = 0
+    with served(sim.build(sim.SimOptions())) as server:
+        client = server.client()
+        lengths = range(1, 256) if is_full else range(1, 256, 8)
+        for count in lengths:
+            place = client.mems.main_ram.base + 4 * rand.randrange(4096)
+            words = [rand.getrandbits(32) for _ in range(count)]
+            client.write(place, words)
+            wrong += client.read(place, count) != words
+        with server.probe() as probe:
+            probe.lease.ensure()
+            for count in lengths:
+                place = client.mems.main_ram.base + 4 * rand.randrange(4096)
+                before = client.read(place, count)
+                client.write(place, [word ^ 1 for word in before])
+                done += client.read(place, count) != before
+            skipped = probe.lease.left_out()
+        client.close()
+    yield Figure("litex_bursts_wrong", wrong, f"of {len(lengths)}", 0)
+    yield Figure("litex_writes_done_beside_a_lease", done, f"of {len(lengths)}", 0)
+    yield Figure("litex_writes_left_out_and_counted", skipped, f"of {len(lengths)}", len(lengths), is_least=True)
 
 
 @contextmanager

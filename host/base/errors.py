@@ -31,6 +31,10 @@ class LeaseLostError(ProbeError):
     """The probe is not this host's any more, so what it measured is void: exit code 1."""
 
 
+class NetworkError(ProbeError):
+    """The network between host and probe changes or cuts datagrams, so nothing that comes over it can be believed: exit code 1."""
+
+
 class MapError(ProbeError):
     """The register map does not belong to the gateware that runs in the probe: exit code 1."""
 

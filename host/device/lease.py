@@ -68,6 +68,7 @@ class HostLease:
         if self._word:
             return
         word = self._take()
+        self._registers.prove()
         self._link.lease_lost = self._lost
         self._link.hold(word & 0xFFFF)
         self.before = self.before or self._name()
@@ -78,12 +79,14 @@ class HostLease:
         self._word = word  # Last: what an interrupt cut short is done again.
 
     def left_out(self) -> int:
-        """Return how many requests of other hosts had their writes left out since the last call, or since it has the probe.
+        """Return how many requests of other hosts had their writes left out since the last call, or since this host has the probe.
 
         On a network that doubles this host's own requests, the probe leaves out some of these: then few are not told.
+        Raises NetworkError where the network is found to change datagrams.
         """
         before, self._skipped = self._skipped, self._registers.read(SKIPPED)
         count = (self._skipped - before) & 0xFFFF
+        self._registers.prove()
         return count if count > 4 * self._link.repeats else 0
 
     def release(self) -> None:

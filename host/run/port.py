@@ -4,7 +4,7 @@
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.base.defaults import FILLS
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import NetworkError, ProbeError
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.run.receive import ReceivePort
@@ -22,6 +22,17 @@ TRANSMIT_COUNTERS = (
     "disturbed",
 )
 HALT_TIMEOUT_NS = 20_000_000
+
+
+def known_state(word: int) -> TransmitState:
+    """Return what a port does; raises NetworkError where it does what no port can do."""
+    try:
+        return TransmitState(word)
+    except ValueError:
+        raise NetworkError(
+            f"a port is said to be in a state that there isn't ({word}): the network changes what is read, or what runs is "
+            "not the gateware of this register map; see to the network, or load the bitstream again"
+        ) from None
 
 
 class TransmitPort:
@@ -80,7 +91,7 @@ class TransmitPort:
         # One datagram, read in this order: what is idle has counted its last frame.
         values = self._registers.read_many(self._prefix + name for name in ("state", "sent", "link_up"))
         state, sent, is_up = values.values()
-        return TransmitState(state), sent, bool(is_up)
+        return known_state(state), sent, bool(is_up)
 
     @property
     def is_link_up(self) -> bool:

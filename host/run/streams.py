@@ -49,7 +49,7 @@ from liteprobe.host.run.engine import (
     noted,
 )
 from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures, TrafficLook, TrafficResult, longest_ns
-from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort
+from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort, known_state
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import UnknownDueError
 from liteprobe.host.traffic.intervals import INCREMENT_ONE
@@ -161,7 +161,7 @@ class StreamsPort(TransmitPort):
         """Return what the port does, whether its link is up, and the mask of the streams that still have frames."""
         values = self._registers.read_many(self._prefix + name for name in ("state", "link_up", "streams_active"))
         state, is_up, active = values.values()
-        return TransmitState(state), bool(is_up), active
+        return known_state(state), bool(is_up), active
 
     def counts(self, streams: int = STREAMS) -> list[StreamCounts]:
         """Return what was sent of the first ``streams`` streams."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from litex.tools.remote.etherbone import EtherbonePacket, EtherboneRecord, EtherboneWrites
 
-from liteprobe.host.base.errors import LeaseLostError, NoProbeError
+from liteprobe.host.base.errors import LeaseLostError, NetworkError, NoProbeError
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience, Write
 
@@ -37,6 +37,8 @@ class Server:
         self.network: random.Random | None = None  # Which loses, doubles and delays, both ways.
         self._late: list[tuple[bytes, tuple[str, int]]] = []
         self.mute_until = 0.0
+        self.change: Callable[[bytes], bytes] = lambda reply: reply
+        self.longest = 65536  # Octets of a request that arrives.
         self._held: list[tuple[bytes, tuple[str, int]]] = []
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
@@ -52,7 +54,8 @@ class Server:
     def _serve(self) -> None:
         while (datagram := self._socket.recvfrom(65536))[0] != b"end":
             for arrived in self._meet_network(datagram):
-                self._take(arrived)
+                if len(arrived[0]) <= self.longest:
+                    self._take(arrived)
 
     def _meet_network(self, datagram: tuple[bytes, tuple[str, int]]) -> list[tuple[bytes, tuple[str, int]]]:
         """Return what arrives now: a fifth is lost, doubled or late each."""
@@ -104,7 +107,7 @@ class Server:
         packet.records = [record]
         packet.encode()
         reply = bytes(packet.bytes)
-        reply = reply[:4] + self.lease.to_bytes(2, "big") + self.done.to_bytes(2, "big") + reply[8:]
+        reply = self.change(reply[:4] + self.lease.to_bytes(2, "big") + self.done.to_bytes(2, "big") + reply[8:])
         if self.network is None or self.network.random() > 0.2:
             self._held += [(reply, client)] * self.fate(len(self.reads) - 1)
         if len(self._held) >= self.hold:
@@ -276,3 +279,63 @@ def test_silence_that_is_over_is_not_waited_for(server: Server) -> None:
     link.expect_silence(0)
     with pytest.raises(NoProbeError):
         link.read(0)
+
+
+# What bad networks do beside losing ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(lambda reply: b"\x4e\x6e" + reply[2:], "header of a reply is broken", id="magic"),
+        pytest.param(lambda reply: reply[:9] + b"\x1f" + reply[10:], "header of a reply is broken", id="record"),
+        pytest.param(lambda reply: reply[:10] + b"\x01\x00" + reply[12:], "header of a reply is broken", id="count"),
+        pytest.param(lambda reply: reply[:12] + b"\x7f" + reply[13:], "that this host never sent", id="identifier"),
+        pytest.param(lambda reply: reply[:6] + b"\x20\x00" + reply[8:], "that no request of this host had", id="ahead"),
+        pytest.param(
+            lambda reply: reply[:6] + b"\x00\x01" + reply[8:], "that no request of this host had", id="behind"
+        ),
+        pytest.param(lambda reply: reply[:20], r"cuts datagrams: 20 of 24 octets of a reply", id="cut"),
+    ],
+)
+def test_a_reply_that_was_changed_on_its_way_is_named_as_such(
+    server: Server, change: Callable[[bytes], bytes], said: str
+) -> None:
+    link = link_to(server)
+    link.hold(server.lease)
+    for number in range(3):
+        link.write(4 * number, [number, number])
+    server.change = change
+    with pytest.raises(NetworkError, match=said):
+        link.write(0, [1, 2])
+
+
+def test_one_reply_with_another_lease_is_asked_for_again_and_is_not_taken_for_a_theft(server: Server) -> None:
+    link = link_to(server)
+    link.hold(server.lease)
+    link.lease_lost = lambda: LeaseLostError("gone")
+    changes = iter([lambda reply: reply[:4] + b"\x80\x07" + reply[6:]])
+    server.change = lambda reply: next(changes, lambda same: same)(reply)
+    with pytest.raises(NetworkError, match="one reply says that another host has the probe, the next one doesn't"):
+        link.read(0)
+
+
+def test_constants_that_differ_are_a_network_that_changes(server: Server) -> None:
+    link = link_to(server)
+    link.prove(0x40)
+    server.change = lambda reply: reply[:-1] + bytes([reply[-1] ^ (len(server.reads) == 100)])
+    with pytest.raises(NetworkError, match="words that never change came back different"):
+        link.prove(0x40)
+
+
+def test_requests_that_are_too_long_for_the_network_are_named_and_silence_is_not(server: Server) -> None:
+    link = link_to(server, timeout_s=0.01, tries=3)
+    link.read(0)
+    server.longest = 300
+    with pytest.raises(
+        NetworkError, match="answers short requests, but none of 128 words: something on the way cuts or drops"
+    ):
+        link.read(0, 128)
+    server.longest = 0
+    with pytest.raises(NoProbeError, match="check power"):
+        link.read(0, 128)

@@ -73,6 +73,9 @@ class Link(ABC):
         """Write ``words`` from ``address`` upwards, and don't wait until they are there. Any thread may call it."""
         self.write(address, words)
 
+    def prove(self, address: int) -> None:
+        """Raise NetworkError where what lies between host and probe is found to change what is read at ``address``, a constant."""
+
     def claim(self, address: int, word: int, lease: int) -> None:
         """Write a claim of the lease that comes after ``lease``, as often as it takes."""
         self.write(address, [word])

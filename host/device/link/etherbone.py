@@ -7,6 +7,7 @@ requests are numbered: the probe does the writes of each once and in order, what
 (``cores/formats/probe.py``).
 """
 
+import contextlib
 import errno
 import socket
 import struct
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liteprobe.cores.formats import ORDERS, REPLAY_PORT
-from liteprobe.host.base.errors import NoProbeError, ProbeError
+from liteprobe.host.base.errors import NetworkError, NoProbeError, ProbeError
 from liteprobe.host.device.link.base import Link, Words
 
 DEFAULT_PORT = 1234
@@ -25,6 +26,9 @@ DEFAULT_PORT = 1234
 READ_WORDS = 128
 WRITE_WORDS = 64
 LEAST_TIMEOUT_S = 0.01
+SHORT_WORDS = 16  # A request of so few words, read or written, and its reply pass any network.
+ORDERS_AHEAD = 1024  # By which an earlier life of the same lease may be ahead of this link, at most.
+TRIALS = 64  # Of `EtherboneLink.prove`, as a probe is opened, taken, and has run: one datagram changed in 100 passes all in 2 %.
 SILENT_TRIES = 6  # As many replies as a port in band may hold back without dropping any.
 
 # Magic, version 1 without flags, 32-bit addresses and data; then the lease and the order of a request, or zeros.
@@ -87,13 +91,18 @@ def decode_reply(datagram: bytes) -> Reply | None:
 
 @dataclass
 class _Request:
-    """Holds what is asked in a datagram, sent again until its reply comes; ``guard``: lease and order."""
+    """Holds what is asked in a datagram, sent again until its reply comes; ``guard``: lease and order, which a repeat may raise."""
 
     addresses: Sequence[int]
     write: Write | None = None
     guard: tuple[int, int] = (0, 0)
     tries: int = 0
+    other_lease: int = 0  # Under which a reply came that may have been changed on its way; 0: none.
     first_sent_s: float = field(default_factory=time.monotonic)
+    first_order: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first_order = self.guard[1]
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,8 @@ class EtherboneLink(Link):
         self.port = port
         self.patience = patience or Patience()
         self._identifier = int(time.monotonic_ns() & 0x7FFFFFFF)  # A late reply to an earlier process matches none.
+        self._first_identifier = self._identifier
+        self._answered = False
         self._order = 0
         self._round_trip = RoundTrip(self.patience.timeout_s)
         self._silence_until = 0.0
@@ -208,6 +219,12 @@ class EtherboneLink(Link):
         """Write a claim, which holds only while ``lease`` is the present one, and wait until it has arrived."""
         self._exchange([_Request([address], Write(address, [word]), (lease, 0))])
 
+    def prove(self, address: int) -> None:
+        """Read a word that never changes again and again; raises NetworkError unless each reply says the same."""
+        words = self._exchange([_Request([address]) for _ in range(TRIALS)])
+        if np.any(words != words[0]):
+            raise self._changes("words that never change came back different")
+
     def hold(self, lease: int) -> None:
         super().hold(lease)
         self._order = 0
@@ -249,9 +266,11 @@ class EtherboneLink(Link):
                 self._repeat(outstanding)
                 continue
             reply = decode_reply(datagram)
+            self._check(datagram, reply, outstanding)
             request = outstanding.get(reply.identifier) if reply else None
             self.repeats += request is None
-            if reply and request and len(reply.words) == len(request.addresses) and self._is_done(request, reply):
+            if reply and request and self._is_done(request, reply):
+                self._answered = True
                 del outstanding[reply.identifier]
                 replies[number_of[reply.identifier]] = reply.words
         words = [replies[number] for number in range(len(requests))]
@@ -264,13 +283,50 @@ class EtherboneLink(Link):
         lease, order = request.guard
         if not (self.lease and lease == self.lease):
             return True
-        if reply.lease != lease:
+        if reply.lease != lease and not request.other_lease:
+            request.other_lease = reply.lease
+            self._send(reply.identifier, request)
+            return False
+        if reply.lease != lease == self.lease and reply.lease == request.other_lease:
             raise self.lease_lost()
+        if request.other_lease:
+            raise self._changes("one reply says that another host has the probe, the next one doesn't")
+        behind = (request.first_order - reply.order) % ORDERS
+        if ORDERS_AHEAD < (reply.order - self._order) % ORDERS < ORDERS // 2 or (order and 0 < behind < ORDERS // 2):
+            raise self._changes("a reply has a number that no request of this host had")
         if order and reply.order != order:
             request.guard = (lease, self._next_order())
             self._send(reply.identifier, request)
             return False
         return True
+
+    def _check(self, datagram: bytes, reply: Reply | None, outstanding: Mapping[int, _Request]) -> None:
+        """Raise NetworkError where a datagram was a reply to this host before something on its way changed or cut it."""
+        if len(datagram) < WORDS_OFFSET:
+            return
+        (identifier,) = BASE_ADDRESS.unpack_from(datagram, WORDS_OFFSET - BASE_ADDRESS.size)
+        request = outstanding.get(identifier)
+        whole = WORDS_OFFSET + 4 * len(request.addresses) if request else 0
+        if request and len(datagram) < whole:
+            raise NetworkError(
+                f"the network cuts datagrams: {len(datagram)} of {whole} octets of a reply of {self.host}:{self.port} arrive; "
+                f"look for what does so on the way (a tunnel, a firewall, a faulty network card), or connect the probe directly"
+            )
+        head = RECORD_HEADER.pack(0, 0xF, len(request.addresses), 0) if request else b""
+        if request and (reply is None or datagram[RECORD_OFFSET:][: len(head)] != head):
+            raise self._changes("the header of a reply is broken")
+        if (
+            reply
+            and (identifier - self._first_identifier) % 2**32 >= (self._identifier - self._first_identifier) % 2**32
+        ):
+            raise self._changes("a reply names a request that this host never sent")
+
+    def _changes(self, how: str) -> NetworkError:
+        """Return what to say where datagrams are changed, though their checksums are right."""
+        return NetworkError(
+            f"the network changes datagrams between this host and {self.host}:{self.port} ({how}), so no figure that comes over it "
+            f"can be believed: look for what does so on the way (a tunnel, a proxy, a faulty switch), or connect the probe directly"
+        )
 
     def _asks_more(self, outstanding: int) -> bool:
         """Return whether more is asked while so many requests are outstanding."""
@@ -323,8 +379,20 @@ class EtherboneLink(Link):
                 if request.tries >= SILENT_TRIES:
                     continue
             elif request.tries >= self.patience.tries and time.monotonic() - request.first_sent_s >= least_s:
-                raise NoProbeError(self._no_answer())
+                raise self._given_up(request)
             self._send(identifier, request)
+
+    def _given_up(self, request: _Request) -> ProbeError:
+        """Return what to say of a request that was never answered: the probe is gone, or the network lets no long ones pass."""
+        words = len(request.addresses) + (len(request.write.words) if request.write else 0)
+        if self._answered and words > SHORT_WORDS:
+            with contextlib.suppress(NoProbeError):
+                self._exchange([_Request(request.addresses[:1])])
+                return NetworkError(
+                    f"{self.host}:{self.port} answers short requests, but none of {words} words: something on the way cuts or "
+                    f"drops datagrams above some 100 octets (a tunnel, a firewall): let 600 octets pass, or connect directly"
+                )
+        return NoProbeError(self._no_answer())
 
     def _is_silent(self) -> bool:
         return time.monotonic() < self._silence_until

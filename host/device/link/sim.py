@@ -291,6 +291,10 @@ class SimLink(EtherboneLink):
 
         return stop
 
+    def prove(self, address: int) -> None:
+        if self.options.network:  # Else there is none.
+            super().prove(address)
+
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
         return int(self._process.command("time"))
