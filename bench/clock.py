@@ -253,7 +253,10 @@ def test_wander_delay(is_full: bool) -> Iterator[Figure]:
     for n, sender in enumerate(pairings):
         inside = []
         for seed in range(UNSEEN, UNSEEN + (12 if is_full else 4)):
-            ends = (clock_matrix.looks(*end, 4 * HOUR_S, seed + 500 * side) for side, end in enumerate((sender, pairings[n - 3])))
+            ends = (
+                clock_matrix.looks(*end, 4 * HOUR_S, seed + 500 * side)
+                for side, end in enumerate((sender, pairings[n - 3]))
+            )
             (sent, bound), (received, other) = ends
             inside.append(np.abs(received - sent) <= np.hypot(bound, other))
         name = "_".join((*sender, *pairings[n - 3]))

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from liteprobe.sim.drivers.clock.clock_runs import BOARD, OFFSET_PPM, SETTLED_S
 from liteprobe.sim.drivers.clock.virtual_time import (
-    EDGE, LOCKED, SILENCE, TRUTH, ServoConfig, events, nominal_ns, run_other, run_servo,
+    EDGE,
+    LOCKED,
+    SILENCE,
+    TRUTH,
+    ServoConfig,
+    events,
+    nominal_ns,
+    run_other,
+    run_servo,
 )
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import Bends, Oscillator, OscillatorSpec
