@@ -22,7 +22,7 @@ struct oscillator {
 };
 
 static const struct receiver receivers[LP_RECEIVERS] = {
-	[LP_RECEIVER_TIMING] = {"timing", 2000, 21000, 1500},
+	[LP_RECEIVER_TIMING] = {"timing", 2000, 21000, 700},
 	[LP_RECEIVER_NAVIGATION] = {"navigation", 7000, 21000, 5500},
 	[LP_RECEIVER_IDEAL] = {"ideal", 0, 0, 0},
 };

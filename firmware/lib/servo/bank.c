@@ -31,13 +31,9 @@
  */
 #define LEARNED_SHIFT 9
 #define PRIOR_SHIFT   4
-/* Of the noise, of the fourth power, and of what is recent. */
+/* Of the noise, and of what is recent. */
 #define NOISE_SHIFT   8
-#define FOURTH_SHIFT  11
 #define RECENT_SHIFT  3
-/* Of the fourth power, 16 digits. */
-#define TAILS_NORMAL  (29 * 65536 / 10)
-#define TAILS_STEPS   (15 * 65536 / 100)
 /*
  * Nats by which a member may be more surprised than others before it loses weight, and before it
  * takes their course.
@@ -92,7 +88,6 @@ void lp_bank_init(struct lp_bank *b, int64_t noise, int64_t least, int64_t grid,
 	b->grid = grid;
 	b->drift = drift;
 	b->recent = noise;
-	b->fourth = (int64_t)3 << 16;
 	for (uint32_t i = 0; i < LP_MEMBERS; i++) {
 		/* A straight line is the better guess, as long as nothing speaks against it. */
 		b->members[i].loss = lp_kinds[i].has_drift ? lp_sum(noise, noise) : noise;
@@ -191,7 +186,6 @@ static void learn(struct lp_bank *b, int32_t residual)
 	int64_t square = square_of(residual);
 	int64_t whole = b->usual;
 	unsigned int shift = PRIOR_SHIFT;
-	int64_t ratio;
 
 	while (shift < LEARNED_SHIFT &&
 	       (b->pulses + ((uint32_t)1 << PRIOR_SHIFT)) >> (shift + 1) != 0) {
@@ -205,8 +199,6 @@ static void learn(struct lp_bank *b, int32_t residual)
 
 		b->noise += (seen - b->noise) >> (shift < NOISE_SHIFT ? shift : NOISE_SHIFT);
 		b->noise = b->noise < b->least ? b->least : b->noise;
-		ratio = lp_ratio(least_of(square, times(whole, 16)), LP_NAT, at_least_one(whole));
-		b->fourth += (ratio * ratio - b->fourth) >> FOURTH_SHIFT;
 	}
 	for (int i = 0; i < LP_MEMBERS; i++) {
 		struct lp_member *m = &b->members[i];
@@ -419,24 +411,12 @@ bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, 
 	return true;
 }
 
-int64_t lp_bank_variance(const struct lp_bank *b)
+int64_t lp_bank_square(const struct lp_bank *b)
 {
-	return lp_scale(b->usual > b->recent ? b->usual : b->recent, b->gain, LP_GAIN_BITS);
+	return b->usual > b->recent ? b->usual : b->recent;
 }
 
-int64_t lp_bank_unexplained(const struct lp_bank *b)
+int64_t lp_bank_variance(const struct lp_bank *b)
 {
-	int64_t noise = b->noise - b->least;
-	int64_t steps = b->grid / 2;
-	/*
-	 * Steps have no tails: from 0.1 to 0.25 below a normal distribution's three it is believed
-	 * more and more.
-	 */
-	int64_t missing = TAILS_NORMAL - b->fourth;
-
-	if (missing <= 0 || noise < steps - steps / 8) {
-		return noise;
-	}
-	steps = lp_ratio(steps, missing < TAILS_STEPS ? missing : TAILS_STEPS, TAILS_STEPS);
-	return steps > noise ? 0 : noise - steps;
+	return lp_scale(lp_bank_square(b), b->gain, LP_GAIN_BITS);
 }

@@ -60,8 +60,6 @@ struct lp_bank {
 	int64_t grid; /* Twice that of the steps of a receiver's clock, in which pulses may come. */
 	int64_t drift;  /* That one makes of a phase in a period when nothing is known of it. */
 	int64_t recent; /* Mean square of the last residuals of the prediction. */
-	/* Mean fourth power of a residual over that of its square squared, 16 digits. */
-	int64_t fourth;
 };
 
 /** Return how much the phase grows in a period. */
@@ -92,13 +90,10 @@ void lp_bank_shift(struct lp_bank *b, int64_t by);
  */
 bool lp_bank_update(struct lp_bank *b, struct lp_course *course, int64_t phase, int64_t excess);
 
+/** Return the mean square of the prediction's residuals, of late if that is more. */
+int64_t lp_bank_square(const struct lp_bank *b);
+
 /** Return the variance of the present prediction, what no filter sees not counted. */
 int64_t lp_bank_variance(const struct lp_bank *b);
-
-/**
- * Return the noise of a pulse without that of a grid, as far as there seems to be one: steps of a
- * receiver's clock have no tails, multipath has.
- */
-int64_t lp_bank_unexplained(const struct lp_bank *b);
 
 #endif

@@ -19,7 +19,7 @@ void lp_servo_defaults(struct lp_servo_config *config)
 		.quantum_ps = 8000,
 		.noise_ps = 2000,
 		.sawtooth_ps = 25000,
-		.wander_ps = 1500,
+		.wander_ps = 700,
 		.phase_walk_ps = 300,
 		.rate_walk_ppq = 60000,
 		.drift_walk_ppq = 14000,
@@ -84,6 +84,7 @@ void lp_servo_learn_of(struct lp_servo *s, bool has_qerr)
 	int64_t noise = s->capture + s->white + (has_qerr ? 0 : s->sawtooth);
 
 	lp_bank_init(&s->bank, noise, s->capture, has_qerr ? 0 : 2 * s->sawtooth, s->drift);
+	lp_wander_init(&s->seen, has_qerr);
 	s->has_qerr = has_qerr;
 	s->other_kind = 0;
 }
@@ -139,6 +140,8 @@ int lp_servo_init(struct lp_servo *s, const struct lp_servo_config *config)
 	s->white = variance(c->noise_ps, 3, LP_VARIANCE_BITS);
 	s->sawtooth = variance(c->sawtooth_ps, 3, LP_VARIANCE_BITS) / 12;
 	s->wander = variance(c->wander_ps, 3, LP_VARIANCE_BITS);
+	/* Edges may stay at one place of the capture for long. */
+	s->wander = s->wander < s->capture ? s->capture : s->wander;
 	/* A crystal in its first minute. */
 	s->drift = lp_ratio(lp_ratio(variance(START_DRIFT, 0, LP_VARIANCE_BITS), period_ms, 1000),
 			    period_ms, 1000);

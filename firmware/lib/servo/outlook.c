@@ -11,41 +11,44 @@
 #define FAR  2
 
 /*
- * What nobody has seen yet still counts: the prior fades out over so many periods, as a power of
+ * What nobody has seen yet still counts: the prior, but no more than what the nearer horizon has
+ * seen, grown with the square of time, or with time where this one has seen something. Powers of
  * two.
  */
-#define PRIOR_SHIFT 12
+#define UNSEEN_SHIFT 12
+#define SEEN_SHIFT   7
 /*
  * The drift of a holdover fades over so many periods; from half of that on the rate goes back in
  * that half.
  */
-#define FADE_SHIFT  9
-#define BACK_SHIFT  7
-#define BACK        256u
+#define FADE_SHIFT   9
+#define BACK_SHIFT   7
+#define BACK         256u
 
-/* Of the scale, 16 digits: at least 2, at most 5. */
-#define SCALE_START (24 * 65536 / 10)
+/* Of the scale, 16 digits: at least 2, at most 10. */
 #define SCALE_LEAST (2 * 65536)
-#define SCALE_MOST  (5 * 65536)
-#define SCALE_MISS  (38 * 65536 / 100)
-#define SCALE_HIT   (2 * 65536 / 100)
+#define SCALE_MOST  (10 * 65536)
+#define SCALE_MISS  (6 * 65536 / 10)
+#define SCALE_HIT   (6 * 65536 / 1000)
 
 /*
  * Powers of two: the periods ahead, and how many errors are remembered; mean of a fading drift
- * until then, 8 digits.
+ * until then, 8 digits; where the scale begins.
  */
 static const struct {
 	uint8_t ahead;
 	uint8_t memory;
 	uint16_t drift;
-} spans[LP_HORIZONS] = {{4, 8, 2027}, {7, 6, 15094}, {10, 5, 0}};
+	uint32_t scale;
+} spans[LP_HORIZONS] = {
+	{4, 8, 2027, 24 * 65536 / 10}, {7, 6, 15094, 24 * 65536 / 10}, {10, 5, 0, 32 * 65536 / 10}};
 
 void lp_outlook_init(struct lp_outlook *o, const int64_t priors[LP_HORIZONS])
 {
 	memset(o, 0, sizeof(*o));
 	for (int i = 0; i < LP_HORIZONS; i++) {
 		o->horizons[i].prior = priors[i];
-		o->horizons[i].scale = SCALE_START;
+		o->horizons[i].scale = spans[i].scale;
 	}
 	lp_outlook_break(o);
 }
@@ -111,14 +114,19 @@ static int64_t square_of(const struct lp_outlook *o, uint32_t number,
 			 const uint32_t weights[LP_MEMBERS])
 {
 	const struct lp_horizon *h = &o->horizons[number];
-	int64_t square = h->samples == 0 ? h->prior : weighed(h->squares, weights);
+	int64_t square = h->samples == 0 ? 0 : weighed(h->squares, weights);
+	int64_t prior = h->prior;
 
-	if (o->periods >> PRIOR_SHIFT == 0 && h->prior > square) {
-		int64_t left = ((int64_t)1 << PRIOR_SHIFT) - o->periods;
-
-		square += lp_scale(h->prior - square, left * left, 2 * PRIOR_SHIFT);
+	if (samples_of(o, number) == 1u << spans[number].memory) {
+		return square;
 	}
-	return square;
+	if (number > 0 && h[-1].samples > 0) {
+		int64_t most = lp_shift(weighed(h[-1].squares, weights),
+					h->samples == 0 ? UNSEEN_SHIFT : SEEN_SHIFT);
+
+		prior = most < prior ? most : prior;
+	}
+	return lp_sum(square, lp_ratio(prior, 1, (int64_t)(h->samples + 1) * (h->samples + 1)));
 }
 
 static int32_t narrow(int64_t a)

@@ -20,6 +20,8 @@
 #define HOLDOVER_PERIODS 8
 /* Longer gaps are not bridged. */
 #define LONGEST_GAP      100000u
+/* Pulses after which the gate is sure. */
+#define SURE_PULSES      12
 /* Periods without a used pulse that the bank's members bridge, each by itself. */
 #define BRIDGED          8
 /* After so many pulses of the other kind (qErr or none) that is learned of. */
@@ -73,11 +75,11 @@ static void next_period(struct lp_servo *s)
 }
 
 /* Where the oscillator is, less the time of the periods: 2^-32 ns, wraps. */
-static uint64_t travelled(const struct lp_servo *s)
+static uint64_t travelled(const struct lp_servo *s, int64_t phase)
 {
 	struct lp_wide local = lp_wide_multiply(s->reference, s->config.increment);
 
-	return lp_wide_right(local, 40 - LP_PHASE_BITS).low + (uint64_t)s->course.phase -
+	return lp_wide_right(local, 40 - LP_PHASE_BITS).low + (uint64_t)phase -
 	       s->period * (uint64_t)period_of(s);
 }
 
@@ -115,6 +117,7 @@ static void follow(struct lp_servo *s, int64_t phase, int64_t growth)
 				       .rate = lp_shift(growth, LP_RATE_BITS - LP_PHASE_BITS)};
 	lp_bank_start(&s->bank, &s->course, 2);
 	lp_outlook_break(&s->outlook);
+	lp_wander_break(&s->seen);
 	recentre(s);
 	s->row = 0;
 	s->silent = 0;
@@ -236,6 +239,8 @@ static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measu
 {
 	int64_t phase = lp_sum(lp_servo_local(s, ticks), -late);
 	int64_t residual = lp_sum(phase, -s->course.phase);
+	uint64_t measured_at = travelled(s, phase);
+	uint32_t periods = s->silent;
 	bool is_taken;
 
 	if (s->silent > BRIDGED) {
@@ -249,10 +254,14 @@ static bool take(struct lp_servo *s, uint64_t ticks, int64_t late, int64_t measu
 		reject(s, residual, measured);
 		return false;
 	}
+	/* While few pulses are known an outlier may have passed. */
+	if (excess == 0 && s->bank.pulses > SURE_PULSES) {
+		lp_wander_pulse(&s->seen, measured_at, periods);
+	}
 	s->row = 0;
 	s->silent = 0;
 	s->accepted += s->accepted < UINT32_MAX;
-	lp_outlook_pulse(&s->outlook, &s->bank, s->period, travelled(s),
+	lp_outlook_pulse(&s->outlook, &s->bank, s->period, travelled(s, s->course.phase),
 			 lp_bank_variance(&s->bank));
 	return true;
 }

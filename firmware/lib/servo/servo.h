@@ -18,6 +18,7 @@
 
 #include "servo/bank.h"
 #include "servo/outlook.h"
+#include "servo/wander.h"
 
 /** States; the numbers are those of the register clock_state. */
 enum lp_servo_state {
@@ -39,11 +40,10 @@ struct lp_servo_config {
 	uint32_t noise_ps; /* White, one sigma, once qErr is applied. */
 	/* Steps that edges without qErr may come in, peak to peak. 0: none. */
 	uint32_t sawtooth_ps;
-	/* Slow, one sigma, with qErr; at least this without. It is in the bound alone. */
-	uint32_t wander_ps;
+	uint32_t wander_ps; /* Slow, one sigma, at least this. It is in the bound alone. */
 	/*
-	 * Oscillator, one sigma after a second of random walk: for the bound of a holdover in the
-	 * first 4096 periods.
+	 * Oscillator, one sigma after a second of random walk: for the bound of a holdover of
+	 * lengths not seen yet.
 	 */
 	uint32_t phase_walk_ps;  /* ps = 10^-12: white frequency noise. */
 	uint32_t rate_walk_ppq;  /* 10^-15. */
@@ -108,6 +108,7 @@ struct lp_servo {
 	struct lp_servo_config config;
 	struct lp_bank bank;
 	struct lp_outlook outlook;
+	struct lp_wander seen;
 	struct lp_course course; /* Of the oscillator, as the clock is steered by it. */
 	enum lp_servo_state state;
 	uint64_t increment; /* In force. */

@@ -7,19 +7,8 @@
 #include "wide/wide.h"
 
 /* 1.96^2, the square of what holds 95 % of a normal distribution, with 16 digits. */
-#define SQUARE_95     251763
-/*
- * Slow errors of a receiver (ionosphere, multipath) may be three times as large as its noise, but
- * at most 12 ns.
- */
-#define WANDER_SQUARE 9
-#define MOST_WANDER   ((int64_t)12 * 12 << LP_VARIANCE_BITS)
-#define NS_PER_S      1000000000
-/*
- * With qErr, while fewer pulses than this have been learned of, the variance is counted up to three
- * times.
- */
-#define EARLY_PULSES  64
+#define SQUARE_95 251763
+#define NS_PER_S  1000000000
 
 LP_NEAR int64_t lp_servo_local(const struct lp_servo *s, uint64_t ticks)
 {
@@ -71,38 +60,13 @@ int64_t lp_servo_variance(const struct lp_servo *s)
 		      variance_of(lp_outlook_square(&s->outlook, s->silent + 1), s->silent + 1));
 }
 
-/*
- * Return the variance of the receiver's slow errors. No pulse shows them. A receiver with qErr is
- * made for timing: the configured value is used. Without qErr they are estimated from the noise,
- * and the configured value is the least.
- */
-static int64_t wander(const struct lp_servo *s)
-{
-	int64_t estimated =
-		s->has_qerr ? 0 : lp_scale(lp_bank_unexplained(&s->bank), WANDER_SQUARE, 0);
-
-	estimated = estimated < MOST_WANDER ? estimated : MOST_WANDER;
-	return estimated > s->wander ? estimated : s->wander;
-}
-
-/*
- * Return the variance of the prediction for the bound: noise is known of few pulses at the start,
- * and a drift hardly shows in them yet, so it counts three times with none and fades to once.
- * Without qErr the wander covers that.
- */
-static int64_t early(const struct lp_servo *s)
-{
-	int64_t variance = extrapolated(s);
-	uint32_t pulses = s->bank.pulses;
-
-	return s->has_qerr && pulses < EARLY_PULSES
-		       ? lp_scale(variance, 3 * EARLY_PULSES - 2 * (int64_t)pulses, 6)
-		       : variance;
-}
-
 int64_t lp_servo_bound(const struct lp_servo *s)
 {
-	int64_t unseen = lp_sum(early(s), wander(s));
+	int64_t slow = s->seen.slow > s->wander ? s->seen.slow : s->wander;
+	/* What shakes shows in the residuals. */
+	int64_t most = lp_bank_square(&s->bank);
+	int64_t shaken = s->seen.shaken < most ? s->seen.shaken : most;
+	int64_t unseen = lp_sum(lp_sum(extrapolated(s), slow), shaken);
 	struct lp_wide square = lp_wide_multiply((uint64_t)unseen, SQUARE_95);
 
 	square = lp_wide_right(square,

@@ -4,7 +4,7 @@
 """Oscillators and receivers of many kinds, each with each, and the same settings of the servo for all."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from liteprobe.sim.drivers.clock.clock_runs import BOARD, OFFSET_PPM, SETTLED_S
 from liteprobe.sim.drivers.clock.virtual_time import (
-    EDGE, LOCKED, SILENCE, TRUTH, ServoConfig, events, nominal_ns, run_other, run_servo,
+    EDGE,
+    LOCKED,
+    SILENCE,
+    TRUTH,
+    ServoConfig,
+    events,
+    nominal_ns,
+    run_other,
+    run_servo,
 )
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import Bends, Oscillator, OscillatorSpec
@@ -42,7 +50,21 @@ OSCILLATORS = {
     "thermostat": Crystal(crystal(Bends(100.0, (1.0, 1.0), (240.0, 480.0), settle_s=150.0)), (0.3, 0.06, 0.02)),
     "fan": Crystal(crystal(Bends(100.0, (60.0, 60.0), (300.0, 1500.0), gust_ppb=1.0)), (0.3, 0.3, 0.1)),
 }
+OCXO = OSCILLATORS["ocxo"].spec
+# Held to the bound alone: five of the above, and an OCXO that does what published ones do besides.
+RESTLESS = {name: OSCILLATORS[name].spec for name in ("xo", "tcxo", "ocxo", "kinked", "fan")} | {
+    "popcorn": replace(OCXO, popcorn_ppb=0.2),
+    "vibration": replace(OCXO, vibration_ppb=2.0),
+    "ageing": replace(OCXO, ageing_ppb=5.0),
+}
 RECEIVERS = {"ideal": IDEAL, "qerr": TIMING_QERR, "sawtooth": TIMING, "plain": PLAIN, "wandering": WANDERING}
+# With skies from clear to poor.
+SKIES = {f"qerr_{ns}ns": replace(TIMING_QERR, wander_ns=ns) for ns in (0, 2, 3, 6, 10)} | {
+    "clean_6ns": ReceiverSpec(white_ns=1.0, wander_ns=6.0),
+    "steps_20.83ns": replace(TIMING, grid_ns=20.83),
+    "faulty": replace(TIMING_QERR, missing=0.05, spurious=0.05, outliers=0.01),
+}
+CALM = ("tcxo", "ocxo", "ageing"), ("qerr_0ns", "qerr_2ns", "qerr_3ns", "steps_20.83ns")
 # One for all: the firmware's defaults, with the capture of boards.
 CONFIG = ServoConfig(quantum_ps=2000)
 
@@ -158,6 +180,29 @@ class Holdovers:
     def ratio(self, after_s: int) -> float:
         """The RMS error over the better rival's."""
         return self.rms_ns[after_s] / min(self.mean_rate_ns[after_s], self.three_states_ns[after_s])
+
+
+def looks(oscillator: str, receiver: str, seconds: int, seed: int) -> tuple[Floats, Floats]:
+    """Return error and bound (ns) of a cell of ``RESTLESS`` and ``SKIES`` from ten minutes after its start."""
+    received = pulses(SKIES[receiver], seconds, seed)
+    run = run_servo(events(Oscillator(RESTLESS[oscillator], seconds + 2, seed), received, seconds, BOARD, seed), CONFIG)
+    late = run.time_s > SETTLED_S
+    return run.error_ns[late], run.bound_ns[late]
+
+
+def outages(oscillator: str, receiver: str, seeds: range) -> tuple[Floats, Floats]:
+    """Let the receiver of such a cell fall silent; errors and bounds (ns), shape (seeds, times of ``AFTER_S``)."""
+    found = []
+    for seed in seeds:
+        last = BEFORE_S + seed * 677 % SPREAD_S
+        seconds = last + AFTER_S[-1] + 1
+        received = pulses(SKIES[receiver], seconds, seed)
+        table = events(Oscillator(RESTLESS[oscillator], seconds + 2, seed), received, seconds, BOARD, seed)
+        run = run_servo(changed_to_silence(table, last), CONFIG)
+        at = [int(np.argmin(np.abs(run.time_s - last - after))) for after in AFTER_S]
+        found.append((np.abs(run.error_ns[at]), run.bound_ns[at]))
+    errors, bounds = zip(*found, strict=True)
+    return np.array(errors), np.array(bounds)
 
 
 def holdovers(oscillator: str, receiver: str, starts: int) -> Holdovers:

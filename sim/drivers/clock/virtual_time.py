@@ -56,7 +56,7 @@ class ServoConfig:
     quantum_ps: int = 8000
     noise_ps: int = 2000
     sawtooth_ps: int = 25_000
-    wander_ps: int = 1500
+    wander_ps: int = 700
     phase_walk_ps: int = 300
     rate_walk_ppq: int = 60_000
     drift_walk_ppq: int = 14_000

@@ -47,6 +47,11 @@ class OscillatorSpec:
     warm_up_ppm, warm_up_s : how much the rate falls by after power on, as an exponential that has gone through 95 % of
         it (three time constants) after that time; negative ppm: rises.
     bends : of the rate; None: none.
+    popcorn_ppb, popcorn_s : random telegraph: the rate jumps between two values so far apart, after exponential times of
+        this mean (S. Machlup, J. Appl. Phys. 25 (1954)).
+    vibration_ppb, vibration_s, shaken_s : amplitude of the rate, acceleration times the crystal's sensitivity to it (R. L.
+        Filler, IEEE Trans. UFFC 35 (1988)), and its period; it begins and ends after exponential times of the third's mean.
+    ageing_ppb, ageing_s : the rate grows by A ln(1 + t / B) (MIL-PRF-55310, section 4).
     """
 
     offset_ppm: float = 0.0
@@ -57,6 +62,13 @@ class OscillatorSpec:
     warm_up_ppm: float = 0.0
     warm_up_s: float = 300.0
     bends: Bends | None = None
+    popcorn_ppb: float = 0.0
+    popcorn_s: float = 900.0
+    vibration_ppb: float = 0.0
+    vibration_s: float = 7.3
+    shaken_s: float = 900.0
+    ageing_ppb: float = 0.0
+    ageing_s: float = 3600.0
 
 
 class Oscillator:
@@ -79,6 +91,11 @@ class Oscillator:
         rate += flicker(count, spec.flicker, generator)
         if spec.bends is not None:
             rate += 1e-9 * bent(spec.bends, count, step_s, generator)
+        if spec.popcorn_ppb:
+            rate += 1e-9 * spec.popcorn_ppb * telegraph(count, spec.popcorn_s / step_s, generator)
+        if spec.vibration_ppb:
+            swing = np.sin(2 * np.pi * (self._times[:-1] / spec.vibration_s + generator.uniform()))
+            rate += 1e-9 * spec.vibration_ppb * swing * telegraph(count, spec.shaken_s / step_s, generator)
         self._noise_ns = 1e9 * step_s * np.concatenate([[0.0], np.cumsum(rate)])
 
     def ahead_ns(self, true_s: Floats) -> Floats:
@@ -90,6 +107,8 @@ class Oscillator:
         warm = spec.warm_up_ppm * 1e3 * constant_s * -np.expm1(-true_s / constant_s)
         steady = spec.offset_ppm * 1e3 * true_s
         noise = np.interp(true_s, self._times, self._noise_ns)
+        since = true_s / spec.ageing_s
+        steady += spec.ageing_ppb * spec.ageing_s * ((1 + since) * np.log1p(since) - since)
         return np.asarray(steady + warm + spec.thermal_ppb / angle * thermal + noise)
 
 
@@ -110,6 +129,12 @@ def bent(bends: Bends, count: int, step_s: float, generator: np.random.Generator
     if bends.settle_s:
         rate = lag(rate, bends.settle_s / step_s)
     return np.asarray(rate)
+
+
+def telegraph(count: int, steps: float, generator: np.random.Generator) -> Floats:
+    """Return 0 and 1 in turn, each for an exponential time of so many steps on the mean."""
+    flips = generator.random(count) < 1 / steps
+    return np.asarray((np.cumsum(flips) + generator.integers(2)) % 2, np.float64)
 
 
 def lag(values: Floats, steps: float) -> Floats:
