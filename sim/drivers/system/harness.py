@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from unittest import mock
 
+from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.probe import Probe
 
 PREAMBLE = bytes([0x55] * 7 + [0xD5])
@@ -126,8 +128,9 @@ class Harness:
 
 @contextmanager
 def probe_of(folder: Path, *options: str) -> Iterator[tuple[Harness, Probe]]:
-    """A probe in lock-step whose harness can be told what to do."""
+    """A probe in lock-step whose harness can be told what to do; each reading takes its time, so the network isn't tried."""
     with (
+        mock.patch.object(EtherboneLink, "prove"),
         Harness(folder, *options) as harness,
         Probe(f"etherbone://127.0.0.1:{harness.udp_port}", map=folder / "csr.json") as probe,
     ):
