@@ -146,7 +146,8 @@ def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Pa
             errors = bench.errors_ns(way, receiver, port)
             assert np.abs(errors).max() < figures["uncertainty_ns"] + 8  # An unresolved tick is off by half of one.
             assert np.sqrt(np.mean(errors**2)) < 8
-            assert figures["uncertainty_ns"] < 40
+            # Of two receivers little is known yet: each may wander by 14 ns, a poor sky.
+            assert figures["uncertainty_ns"] < 1.96 * 14 * 2**0.5 + 5
         assert there.start_time_ns == back.start_time_ns and there.start_time_ns % 10**6 == 0
         # Each began on its own tick, within its clock's error of the true PPS.
         rows = truth.read_truth(bench.truth)
