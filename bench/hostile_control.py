@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram, TrainResult
 from liteprobe.sim.drivers.management.litex import served
-from liteprobe.sim.drivers.management.proxy import Faults, Proxy
+from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 TRAINS = 300
@@ -91,13 +92,13 @@ def test_trains() -> Iterator[Figure]:
 
 
 FAULTS = {
-    "change_5": Faults(change=0.05),
-    "change_1": Faults(change=0.01),
-    "cut_300": Faults(cut=300),
-    "cut_100": Faults(cut=100),
-    "double": Faults(double=0.2),
-    "reorder": Faults(reorder=0.1, delay_s=0.02),
-    "late_200_ms": Faults(delay_s=0.2),
+    "change_5": Hostility(changing=0.05),
+    "change_1": Hostility(changing=0.01),
+    "cut_300": Hostility(longest=300),
+    "cut_100": Hostility(longest=100),
+    "double": Hostility(doubling=0.2),
+    "reorder": Hostility(delaying=0.1, delay_s=0.02),
+    "late_200_ms": Hostility(delaying=1.0, delay_s=0.2),
 }
 
 
@@ -105,15 +106,15 @@ FAULTS = {
 def test_faults(is_full: bool) -> Iterator[Figure]:
     """Datagrams changed (checksums renewed), cut, doubled, reordered, late: each train is right, or the network is named."""
     folder = sim.build(sim.SimOptions())
-    for kind, faults in FAULTS.items():
+    for kind, hostility in FAULTS.items():
         is_slow = kind == "late_200_ms"
         found: Counter[str] = Counter()
         probes = (2 if is_full else 1) if is_slow else (200 if is_full else 3)
         for seed in range(probes):
             process = SimProcess([str(folder / sim.EXECUTABLE), "--port", "0", "--wire", "loopback?delay=40ns"])
-            with Proxy(process.udp_ports[0], faults, seed) as proxy:
+            with HostileRelay(process.udp_ports[0], replace(hostility, seed=seed)) as relay:
                 try:
-                    with Probe(EtherboneLink("127.0.0.1", proxy.port), folder / sim.MAP) as probe:
+                    with Probe(EtherboneLink("127.0.0.1", relay.port), folder / sim.MAP) as probe:
                         for number in range(1 if is_slow else 3):
                             program = random_program(random.Random(f"{seed} {number}"))
                             found["right" if is_right(probe.train(program, receive=0), 40) else "wrong"] += 1

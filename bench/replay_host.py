@@ -26,8 +26,8 @@ from liteprobe.host.traffic.lengths import RandomLength
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.frames import corpora
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, Ring
-from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.drivers.system import senders
+from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models.traffic import replay
 
@@ -113,7 +113,7 @@ def test_loss(is_full: bool) -> Iterator[Figure]:
             with Streamer(UdpTarget("127.0.0.1", relay.port), {ReplaySession(PORT, SESSION, LEASE): trace}) as streamer:
                 while not (state := streamer.state(PORT)).is_all:
                     time.sleep(0.01)
-            stalls = relay.stalls
+            stalls = relay.counts["stalls"]
         name = f"loss_{100 * share:g}"
         wrong = np.frombuffer(bytes(ring.octets), np.uint32) != words
         yield Figure(f"{name}_words_wrong", int(np.count_nonzero(wrong)), "words", 0)

@@ -13,11 +13,8 @@ Number = int | float | Fraction
 Factors = Mapping[str, int | Fraction]
 
 TIMES: Factors = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}  # In ns.
-DURATIONS: Factors = {
-    **TIMES,
-    "min": 60 * TIMES["s"],
-    "h": 3600 * TIMES["s"],
-}  # Of what lasts, and not of what is on a line.
+#: Of what lasts, and not of what is on a line.
+DURATIONS: Factors = {**TIMES, "min": 60 * TIMES["s"], "h": 3600 * TIMES["s"]}
 PREFIXES: Factors = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()}  # In b/s.
 PER_CENT: Factors = {"%": Fraction(1, 100)}

@@ -10,27 +10,16 @@ import importlib.util
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.device.firmware import PROMPT, Console, Shell
 
 ZONES = Path("/usr/share/zoneinfo")
 PACKAGE = "tzdata"  # PyPI's, which may be newer than the system's.
 AT_FIRST_S = 10  # TAI less UTC in 1972, from which tzdata's ``leapseconds`` counts.
 DAY_S = 86_400
 NTP_LESS_POSIX = 2_208_988_800  # Seconds from 1900 to 1970, in which the list counts.
-ANSWER_S = 1.0
 NEWER = "install a newer tzdata, or give --leap FILE, the leap-seconds.list of the IERS"
-
-
-class Shell(Protocol):
-    """The firmware's console (`liteprobe.host.device.firmware.Console`)."""
-
-    def write(self, text: bytes) -> None:
-        """Type."""
-
-    def follow(self, seconds: float, until: bytes | None = None) -> bytes:
-        """Return what it prints."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ def find(now: float, path: Path | None = None) -> tuple[LeapSeconds, Path]:
 def read(path: Path, now: float) -> LeapSeconds:
     """Return what a list says of ``now`` (POSIX time).
 
-    Raises ProbeError when the list has expired, is no such list, or was changed since it was made (SHA-1).
+    Raises ProbeError when the list has expired, is not such a list, or was changed since it was made (SHA-1).
 
     Source: leap-seconds.list and leapseconds, as their own comments describe them (IERS; tzdata).
     """
@@ -107,16 +96,14 @@ def read(path: Path, now: float) -> LeapSeconds:
     return LeapSeconds(past[-1], until, then_s)
 
 
-def tell(shell: Shell, known: LeapSeconds) -> None:
-    """Type what is known at the firmware's shell; raises ProbeError with its answer when it takes it not."""
+def tell(console: Console, known: LeapSeconds) -> None:
+    """Type what is known at the firmware's shell; raises ProbeError with its answer when the shell refuses it."""
     line = f"clock leap {known.tai_utc_s} {known.until} {known.then_s}"
-    shell.follow(0.05)
-    shell.write(b"\n")
-    shell.follow(ANSWER_S, b"~$ ")
-    shell.write(line.encode() + b"\n")
-    said = shell.follow(ANSWER_S, b"~$ ").decode("ascii", "replace")
+    shell = Shell(console)
+    shell.ask()
+    said = shell.type(line).decode("ascii", "replace")
     lines = said.replace("\r", "").partition(line)[2].splitlines()
-    rest = " ".join(one for one in lines if one.strip() and not one.endswith("~$ "))
+    rest = " ".join(one for one in lines if one.strip() and not one.endswith(PROMPT.decode()))
     if line not in said or rest:
         raise ProbeError(
             f"the firmware did not take {line!r}: it said {rest or said!r}; load it again ('liteprobe firmware load')"

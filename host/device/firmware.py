@@ -174,3 +174,42 @@ class Console:
             self._registers.link.wait(min(CONSOLE_STEP_S, left_s))
             left_s -= CONSOLE_STEP_S
         return bytes(octets)
+
+
+PROMPT = b"~$ "
+PROMPT_S = 0.2  # What a boot takes at the most, settings in flash read.
+SHOWN_S = 1e-3  # A prompt that is there already comes within this time.
+ANSWER_S = 1.0
+
+
+class Shell:
+    """Types lines at the firmware's shell, each once the one before is answered.
+
+    ``show`` takes what the firmware prints meanwhile.
+    """
+
+    def __init__(self, console: Console, show: Callable[[bytes], None] = lambda octets: None) -> None:
+        self._console = console
+        self._show = show
+        self._is_at_prompt = False
+
+    def look(self, seconds: float) -> bytes:
+        """Return what comes within ``seconds`` of the probe's time, up to a prompt."""
+        said = self._console.follow(seconds, PROMPT)
+        self._is_at_prompt |= PROMPT in said
+        self._show(said)
+        return said
+
+    def ask(self) -> None:
+        """Ask a shell that may have been at its prompt for long to show it again."""
+        self.look(SHOWN_S)
+        if not self._is_at_prompt:
+            self._console.write(b"\n")
+
+    def type(self, line: str) -> bytes:
+        """Type a line, and return what is printed up to the next prompt, or within a second: the line, and its answer."""
+        if not self._is_at_prompt:
+            self.look(PROMPT_S)
+        self._console.write(line.rstrip("\r\n").encode() + b"\n")
+        self._is_at_prompt = False
+        return self.look(ANSWER_S)

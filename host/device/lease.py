@@ -81,7 +81,7 @@ class HostLease:
     def left_out(self) -> int:
         """Return how many requests of other hosts had their writes left out since the last call, or since this host has the probe.
 
-        On a network that doubles this host's own requests, the probe leaves out some of these: then few are not told.
+        On a network that doubles this host's own requests, the probe leaves out some of these: so a few are not counted.
         Raises NetworkError where the network is found to change datagrams.
         """
         before, self._skipped = self._skipped, self._registers.read(SKIPPED)

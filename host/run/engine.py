@@ -176,8 +176,8 @@ class PortRun:
     def all_notes(self) -> list[str]:
         """Return the notes until now, and one of the writes of other hosts."""
         self._left_out += sum(probe.lease.left_out() for probe in self.probes)
-        told = f"another host, without the lease, wrote to the probe: its writes were left out (requests: {self._left_out})"
-        return [*self.notes, *[told] * bool(self._left_out)]
+        note = f"another host, without the lease, wrote to the probe: its writes were left out (requests: {self._left_out})"
+        return [*self.notes, *[note] * bool(self._left_out)]
 
     def check_started(self, state: TransmitState) -> None:
         """Raise ProbeError where a port still waits for its start."""

@@ -4,11 +4,13 @@
 
 import hashlib
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.clock import leap
+from liteprobe.host.device.firmware import Console
 
 NTP = 2_208_988_800
 LAST, NEXT, EXPIRES = 1_483_228_800, 1_798_761_600, 1_814_140_800  # 2017-01-01, 2027-01-01, 2027-06-28.
@@ -75,7 +77,7 @@ def test_a_system_without_a_list_says_what_to_do(tmp_path: Path, monkeypatch: py
 
 
 class FakeShell:
-    """Answers as the firmware's shell does: it echoes, and shows its prompt."""
+    """Is a console whose shell answers as the firmware's does: it echoes, and shows its prompt."""
 
     def __init__(self, answer: str = "") -> None:
         self.answer = answer
@@ -94,7 +96,7 @@ class FakeShell:
 
 def test_the_firmware_is_told_and_asked_whether_it_took_it() -> None:
     shell = FakeShell()
-    leap.tell(shell, leap.LeapSeconds(37, NEXT, 38))
+    leap.tell(cast(Console, shell), leap.LeapSeconds(37, NEXT, 38))
     assert shell.typed == b"\nclock leap 37 1798761600 38\n"
     with pytest.raises(ProbeError, match="wrong parameter count"):
-        leap.tell(FakeShell("leap: wrong parameter count\r\n"), leap.LeapSeconds(37, NEXT, 38))
+        leap.tell(cast(Console, FakeShell("leap: wrong parameter count\r\n")), leap.LeapSeconds(37, NEXT, 38))

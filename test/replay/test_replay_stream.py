@@ -39,7 +39,7 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
-from liteprobe.sim.drivers.replay.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
 
 SESSION, LEASE = 0x1234, 0x0567
 

@@ -132,7 +132,7 @@ static bool read_rmc(const char *fields[FIELDS], int count, struct lp_nmea_time 
 	}
 	time->has_fix = strcmp(fields[2], "A") == 0 && (count < 13 || is_mode_of_fix(fields[12]));
 	year = number(date + 4, 2);
-	/* GPS began in 1980: what a receiver shows that has lost its date is no year to come. */
+	/* GPS began in 1980. A receiver that has lost its date shows such a year: it is past. */
 	year += year < 80 ? 2000 : 1900;
 	return read_clock(fields[1], time) &&
 	       set_date(year, number(date + 2, 2), number(date, 2), time);

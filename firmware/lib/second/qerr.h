@@ -27,10 +27,10 @@
 
 /** All state; the counters may be read. */
 struct lp_qerr {
-	struct lp_ubx_pulse pulse; /* That was told last. */
+	struct lp_ubx_pulse pulse; /* The last that the receiver reported. */
 	uint64_t pulse_ms;         /* When. */
 	bool has_pulse;            /* It waits for its pulse. */
-	bool has_last; /* Time of week and moment of the last pulse that one was told for. */
+	bool has_last;             /* There was one: its time of week and moment. */
 	uint32_t last_tow_ms;
 	uint64_t last_ms;
 	uint32_t used;

@@ -15,7 +15,7 @@
 /* So long may a burst of sentences last, and so long after its first may those of an epoch come. */
 #define BURST_MS         1000
 #define EPOCH_MS         2000
-/* Without a pulse for so long, where it should have been is no longer clear. */
+/* After so long without a pulse nobody knows any more when the next one is due. */
 #define NO_PULSE_MS      10000
 /* So far may a pulse be from a whole second after the last. */
 #define GRID_MS          20
@@ -151,7 +151,7 @@ static void set_tai_utc(struct lp_second *s, int32_t tai_utc)
 		s->other = 0;
 	}
 	s->tai_utc = tai_utc;
-	s->told_count = 0;
+	s->leap_reports = 0;
 }
 
 void lp_second_announce(struct lp_second *s, int32_t tai_utc, int64_t until, int8_t leap)
@@ -196,16 +196,16 @@ void lp_second_leap(struct lp_second *s, const struct lp_ubx_leap *leap)
 		return;
 	}
 	if (leap->has_current && tai_utc != s->tai_utc) {
-		s->told_count = s->told == leap->current ? s->told_count + 1 : 1;
-		s->told = leap->current;
+		s->leap_reports = s->leap_report == leap->current ? s->leap_reports + 1 : 1;
+		s->leap_report = leap->current;
 		/* Until then there can be no other: one of the two is wrong. */
-		if (s->told_count < TO_TELL || posix_of(s) < s->sure_until) {
+		if (s->leap_reports < TO_TELL || posix_of(s) < s->sure_until) {
 			return;
 		}
 		set_tai_utc(s, tai_utc);
 	}
 	if (leap->has_current) {
-		s->told_count = 0;
+		s->leap_reports = 0;
 		be_sure(s, posix_of(s));
 	}
 	if (leap->has_event) {
@@ -257,7 +257,7 @@ static void forget(struct lp_second *s)
 	s->is_leap = false;
 	s->is_sure = false;
 	s->other = 0;
-	s->told_count = 0;
+	s->leap_reports = 0;
 }
 
 /* Other pulses: of what was said of the last ones nothing holds. */
@@ -353,7 +353,7 @@ static bool place(struct lp_second *s, const struct lp_nmea_time *time, uint64_t
 	if (is_same && !is_burst) {
 		is_same = memcmp(e->talker, time->talker, sizeof(e->talker)) == 0;
 	}
-	/* After the next pulse, what was said already or after a pause is no rest of it. */
+	/* After the next pulse, a kind that came already, or a pause, begins another epoch. */
 	if (is_same && edge_before(s, ms) != edge_before(s, e->ms)) {
 		is_same = is_burst && (e->kinds & kind) == 0;
 	}
@@ -576,7 +576,7 @@ uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms)
 	/* Who hears nothing can't tell. */
 	faults |= is_heard && !is_fixed ? LP_SECOND_NO_FIX : 0;
 	faults |= !s->is_known ? LP_SECOND_UNKNOWN : 0;
-	faults |= s->is_leap || s->told_count > 0 ? LP_SECOND_LEAP : 0;
+	faults |= s->is_leap || s->leap_reports > 0 ? LP_SECOND_LEAP : 0;
 	faults |= s->is_known && !s->is_sure ? LP_SECOND_UNSURE : 0;
 	return faults;
 }

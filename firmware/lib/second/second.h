@@ -100,8 +100,8 @@ struct lp_second {
 	int8_t leap;         /* What is announced: 0 or, for TAI - UTC, 1 or -1, */
 	bool is_leap_listed; /* by a host. */
 	uint64_t leap_tai;   /* When the last one was; 0: none. */
-	int8_t told;         /* What NAV-TIMELS said of TAI - UTC that is another, */
-	uint32_t told_count; /* in how many messages in a row. */
+	int8_t leap_report;    /* What NAV-TIMELS said of TAI - UTC that is another, */
+	uint32_t leap_reports; /* in how many messages in a row. */
 	int64_t not_before;
 	/* May be read: sentences whose date was off by 1024 weeks, or twice that. */
 	uint32_t rollovers;

@@ -5,7 +5,7 @@
  * Keeps a record in a flash over the loss of power at any moment: two sectors, written in turn,
  * each with a number that grows and a CRC-32 over all of it. What was cut short has no right sum,
  * and the one before still stands in the other sector. A sector that holds something else, or
- * nothing, is no record.
+ * nothing, does not count.
  */
 
 #ifndef LITEPROBE_STORE_H

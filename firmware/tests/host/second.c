@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 		lp_second_expect(&second, strtoll(argv[2], NULL, 10), strtoll(argv[3], NULL, 10));
 	}
 	while (fread(&record, sizeof(record), 1, stdin) == 1) {
-		struct announcement told;
+		struct announcement given;
 		struct answer answer;
 
 		bool has_qerr = false;
@@ -179,10 +179,10 @@ int main(int argc, char **argv)
 				   lp_qerr_edge(&qerr, &second, record.ms, &late_ps);
 			break;
 		case ANNOUNCE:
-			if (fread(&told, sizeof(told), 1, stdin) != 1) {
+			if (fread(&given, sizeof(given), 1, stdin) != 1) {
 				return 2;
 			}
-			lp_second_announce(&second, told.tai_utc, told.until, (int8_t)told.leap);
+			lp_second_announce(&second, given.tai_utc, given.until, (int8_t)given.leap);
 			break;
 		case RESTART:
 			start(tai_utc, record.ms);

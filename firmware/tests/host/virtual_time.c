@@ -33,7 +33,7 @@ struct event {
 	uint64_t ticks;
 	uint32_t fraction; /* Of the tick, 2^-32; of an edge: how early it was captured, ps. */
 	int32_t qerr_ps;
-	uint32_t latency;      /* Ticks until the output takes effect: what the servo is told, */
+	uint32_t latency;      /* Ticks until the output takes effect: what the servo gets, */
 	uint32_t latency_true; /* and what is true. */
 	int64_t value; /* True time (ns); of a step, ns; of an edge with FLAG_SECOND, its number. */
 };

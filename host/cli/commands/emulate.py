@@ -277,7 +277,7 @@ def _changed(before: networks.Direction, after: networks.Direction) -> list[str]
 
 def _panel(direction: runs.DirectionLook) -> rich.console.RenderableType:
     parts: list[rich.console.RenderableType] = []
-    outside = {"bad FCS or length": direction.damaged, "no space on the way in": direction.overflows}
+    outside = {"bad FCS or length": direction.damaged, "no space at the input": direction.overflows}
     if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
         parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
     parts += [_fates(direction.classes), _queues(direction.classes)]

@@ -49,11 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser)
 
 
-PROMPT = b"~$ "
 STDIN = "-"
 LOOK_S = 0.02
-PROMPT_S = 0.2  # What a boot takes at the most, settings in flash read.
-ANSWER_S = 1e-3
 FLASH_FILE = "liteprobe.flash"
 FLASH_PROGRAM = "liteprobe.soc.build.load"
 STATES = {
@@ -148,51 +145,23 @@ def _load_image(probe: probes.Probe, path: Path | None) -> None:
     say(f"loaded {image.path}: {len(image.octets)} bytes, version {image.version}; it runs")
 
 
-class Typist:
-    """Types lines at the shell's prompt, each once the one before is answered, and prints what the firmware prints."""
-
-    def __init__(self, console: firmware.Console) -> None:
-        self._console = console
-        self._is_at_prompt = False
-
-    def look(self, seconds: float) -> None:
-        """Print what comes within ``seconds`` of the probe's time, up to a prompt."""
-        said = self._console.follow(seconds, PROMPT)
-        self._is_at_prompt |= PROMPT in said
-        _print(said)
-
-    def ask(self) -> None:
-        """Ask a shell that may have been at its prompt for long to show it again."""
-        self.look(ANSWER_S)
-        if not self._is_at_prompt:
-            self._console.write(b"\n")
-
-    def type(self, line: str) -> None:
-        """Type a line, and print what it is answered; one that is answered later than a second leaves its prompt to the next."""
-        if not self._is_at_prompt:
-            self.look(PROMPT_S)
-        self._console.write(line.rstrip("\r\n").encode() + b"\n")
-        self._is_at_prompt = False
-        self.look(1.0)
-
-
 def talk(console: firmware.Console, lines: list[str], seconds: float, runs_already: bool = False) -> None:
     """Type lines, then print the console for ``seconds`` of the probe's time; ``runs_already``: for longer than a boot takes."""
-    typist = Typist(console)
+    shell = firmware.Shell(console, _print)
     if lines and runs_already:
-        typist.ask()
+        shell.ask()
     for line in lines:
         if line == STDIN:
-            type_stdin(typist)
+            type_stdin(shell)
         else:
-            typist.type(line)
+            shell.type(line)
     left_s = seconds
     while left_s > 0:  # In steps, so that a person sees it come.
         _print(console.follow(min(left_s, 0.01)))
         left_s -= 0.01
 
 
-def type_stdin(typist: Typist) -> None:
+def type_stdin(shell: firmware.Shell) -> None:
     """Type what comes on stdin, line by line, and print what the firmware prints meanwhile; until stdin ends.
 
     A line waits for the prompt after the one before, so that a file of commands can be given, too.
@@ -209,11 +178,11 @@ def type_stdin(typist: Typist) -> None:
         try:
             line = lines.get_nowait()
         except queue.Empty:
-            typist.look(LOOK_S)
+            shell.look(LOOK_S)
             continue
         if line is None:
             return
-        typist.type(line)
+        shell.type(line)
 
 
 def _print(octets: bytes) -> None:

@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 
 from liteprobe.sim.drivers.clock.clock_runs import BOARD, OFFSET_PPM, SETTLED_S
 from liteprobe.sim.drivers.clock.virtual_time import (
-    EDGE,
-    LOCKED,
-    SILENCE,
-    TRUTH,
-    ServoConfig,
-    events,
-    nominal_ns,
-    run_other,
-    run_servo,
+    EDGE, LOCKED, SILENCE, TRUTH, ServoConfig, events, nominal_ns, run_other, run_servo,
 )
 from liteprobe.sim.models.clock import other_servos
 from liteprobe.sim.models.clock.oscillator import Bends, Oscillator, OscillatorSpec
@@ -53,7 +45,7 @@ OSCILLATORS = {
 OCXO = OSCILLATORS["ocxo"].spec
 # Held to the bound alone: five of the above, and an OCXO that does what published ones do besides.
 RESTLESS = {name: OSCILLATORS[name].spec for name in ("xo", "tcxo", "ocxo", "kinked", "fan")} | {
-    "popcorn": replace(OCXO, popcorn_ppb=0.2),
+    "popcorn": replace(OCXO, popcorn_ppb=0.5),
     "vibration": replace(OCXO, vibration_ppb=2.0),
     "ageing": replace(OCXO, ageing_ppb=5.0),
 }

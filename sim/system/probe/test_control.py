@@ -19,7 +19,7 @@ from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError
 from liteprobe.host.device.lease import name_of_this_process, name_words
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience, Write, encode
 from liteprobe.host.device.link.sim import SimLink
-from liteprobe.sim.drivers.management.proxy import Faults, Proxy
+from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
 
 ENDLESS = TrainProgram(60, 2**32 - 1)
 
@@ -132,19 +132,19 @@ def test_a_probe_that_was_reset_is_told(own: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("faults", "said"),
+    ("hostility", "said"),
     [
-        (Faults(change=0.05), "the network changes datagrams"),
-        (Faults(cut=300), "answers short requests, but none of 128 words"),
-        (Faults(double=0.2, reorder=0.1, delay_s=0.005), None),
+        (Hostility(changing=0.05), "the network changes datagrams"),
+        (Hostility(longest=300), "answers short requests, but none of 128 words"),
+        (Hostility(doubling=0.2, delaying=0.1, delay_s=0.005), None),
     ],
     ids=["changed", "cut", "doubled-reordered"],
 )
-def test_a_bad_network_gives_right_trains_or_is_named(own: Path, faults: Faults, said: str | None) -> None:
-    with probe_on(own) as (_, link), Proxy(link.port, faults) as proxy:
+def test_a_bad_network_gives_right_trains_or_is_named(own: Path, hostility: Hostility, said: str | None) -> None:
+    with probe_on(own) as (_, link), HostileRelay(link.port, hostility) as relay:
         patience = Patience(0.05, 3)
         try:
-            with Probe(EtherboneLink("127.0.0.1", proxy.port, patience), link.map_file) as probe:
+            with Probe(EtherboneLink("127.0.0.1", relay.port, patience), link.map_file) as probe:
                 result = probe.train(TrainProgram(60, 50), receive=0)
                 assert (result.complete, result.notes) == (True, ())
                 assert set((result.records["rx_stamp"] - result.records["tx_stamp"]).tolist()) == {8}

@@ -1,12 +1,17 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""A network that loses, doubles and reorders datagrams both ways, and stands still now and then."""
+"""A network that loses, doubles, reorders, delays, changes and cuts datagrams both ways, and stands still now and then.
 
+What it changes or cuts has right checksums again, as after a device that rewrites packets.
+"""
+
+import heapq
 import random
 import select
 import socket
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 
@@ -17,6 +22,9 @@ class Hostility:
     Attributes
     ----------
     loss, doubling, reordering : share of the datagrams, each way.
+    changing : share of which one octet is another one.
+    delaying : share that comes ``delay_s`` later.
+    longest : octets of a datagram that pass; None: all.
     stall_each_s : from one time that it stands still to the next; None: never.
     stalls_s : (float, float); how long it stands still, at random.
     """
@@ -24,6 +32,10 @@ class Hostility:
     loss: float = 0.0
     doubling: float = 0.0
     reordering: float = 0.0
+    changing: float = 0.0
+    delaying: float = 0.0
+    delay_s: float = 0.0
+    longest: int | None = None
     stall_each_s: float | None = None
     stalls_s: tuple[float, float] = (0.001, 0.1)
     seed: int = 1
@@ -34,7 +46,7 @@ class HostileRelay:
 
     ``receiver``: UDP port.
 
-    ``port``: UDP port that the sender is given.
+    ``port``: UDP port that the sender is given. ``counts``: datagrams by what became of them, and how often it stood still.
     """
 
     def __init__(self, receiver: int, hostility: Hostility) -> None:
@@ -47,9 +59,10 @@ class HostileRelay:
         self._front.bind(("127.0.0.1", 0))
         self._back.connect(("127.0.0.1", receiver))
         self.port = int(self._front.getsockname()[1])
-        self.lost = self.doubled = self.reordered = self.stalls = 0
+        self.counts = Counter[str]()
         self._peer: tuple[str, int] | None = None
         self._held: dict[bool, list[tuple[int, bytes]]] = {True: [], False: []}
+        self._late: list[tuple[float, int, bool, bytes]] = []  # Due, number, which way.
         self._is_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -82,24 +95,41 @@ class HostileRelay:
                     if one is self._front:
                         self._peer = peer
                     self._pass_on(one is self._front, datagram)
+            while self._late and self._late[0][0] <= time.monotonic():
+                self._send(*heapq.heappop(self._late)[2:])
             if each_s and time.monotonic() >= stall_s:
-                self.stalls += 1
+                self.counts["stalls"] += 1
                 time.sleep(self._chance.uniform(*self._hostility.stalls_s))
                 stall_s = time.monotonic() + each_s
 
     def _pass_on(self, is_forward: bool, datagram: bytes) -> None:
         chance, how = self._chance, self._hostility
+        datagram = self._spoilt(datagram)
         if chance.random() < how.loss:
-            self.lost += 1
+            self.counts["lost"] += 1
+        elif chance.random() < how.delaying:
+            self.counts["delayed"] += 1
+            heapq.heappush(self._late, (time.monotonic() + how.delay_s, self.counts["delayed"], is_forward, datagram))
         elif chance.random() < how.reordering:
-            self.reordered += 1
+            self.counts["reordered"] += 1
             self._held[is_forward].append((chance.randint(1, 20), datagram))
         else:
             self._send(is_forward, datagram)
             if chance.random() < how.doubling:
-                self.doubled += 1
+                self.counts["doubled"] += 1
                 self._held[is_forward].append((chance.randint(0, 20), datagram))
         self._release(is_forward)
+
+    def _spoilt(self, datagram: bytes) -> bytes:
+        chance, how = self._chance, self._hostility
+        if how.longest is not None and len(datagram) > how.longest:
+            self.counts["cut"] += 1
+            datagram = datagram[: how.longest]
+        if datagram and chance.random() < how.changing:
+            self.counts["changed"] += 1
+            place = chance.randrange(len(datagram))
+            datagram = datagram[:place] + bytes([datagram[place] ^ chance.randrange(1, 256)]) + datagram[place + 1 :]
+        return datagram
 
     def _release(self, is_forward: bool, all_of_them: bool = False) -> None:
         held = [(left - 1, datagram) for left, datagram in self._held[is_forward]]
@@ -115,4 +145,4 @@ class HostileRelay:
             elif self._peer:
                 self._front.sendto(datagram, self._peer)
         except OSError:
-            self.lost += 1
+            self.counts["lost"] += 1
