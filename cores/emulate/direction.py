@@ -23,7 +23,7 @@ from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
     TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
-from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
+from liteprobe.cores.emulate.settings import GIVEN_BITS, BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
@@ -93,7 +93,7 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, given_bits=GIVEN_BITS):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -108,7 +108,7 @@ class DirectionControl(LiteXModule):
             return module
         safe = Signal(TICKS_BITS)
         self.settings = settings = SettingsMemory()
-        self.switch   = switch   = BankSwitch()
+        self.switch   = switch   = BankSwitch(given_bits)
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
@@ -290,13 +290,15 @@ class EmulatedDirection(LiteXModule):
         switch, emulation = self.emulation.switch, self.emulation
         self._arm       = CSRStorage(1, name="arm", description="Write: a forwarding program is to start; ignored unless idle.")
         self._switch_at = WriteOnlyCSR(NOW_BITS, name="switch_at", description="Tick at which the bank of settings changes.")
-        self._switch    = CSRStorage(1, name="switch", description="Write: change it then, or at once; ignored while switching.")
+        self._switch    = CSRStorage(2, name="switch",
+            description="Write 1: change it then, or at once; ignored while switching. 2: don't, unless it is about to.")
         self._bank      = CSRStatus(2, name="bank", description="Bank that holds; bit 1: a switch is to come.")
         self._now       = CSRStatus(NOW_BITS, name="now", description="Ticks since the start, as of the last read of bank.")
         self.comb += [
             self.arm.eq(self._arm.re),
             switch.tick.eq(self._switch_at.storage),
-            switch.ask.eq(self._switch.re),
+            switch.ask.eq(self._switch.re & self._switch.storage[0]),
+            switch.cancel.eq(self._switch.re & self._switch.storage[1]),
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))

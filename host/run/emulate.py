@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an emulated network: settings, start of both directions in one tick, looks, changes at their ticks, stop."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -23,8 +25,10 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.base.document import Entries
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
@@ -33,19 +37,46 @@ from liteprobe.host.packets.filter.expression import Rule, fit_rules
 from liteprobe.host.packets.filter.fit import Filter
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
-from liteprobe.host.traffic.network.document import network_document
-from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
+from liteprobe.host.traffic.network.described import MARK, TEXT_WORD, Described, described, description_of
+from liteprobe.host.traffic.network.document import (
+    LiveDirection,
+    change_document,
+    change_of,
+    network_document,
+    set_by_words,
+)
+from liteprobe.host.traffic.network.network import (
+    CHANGES_MAX,
+    DIRECTIONS,
+    REST,
+    Change,
+    Direction,
+    Network,
+    check_states,
+)
 from liteprobe.host.traffic.network.store import Limits
-from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
+from liteprobe.host.traffic.network.words import (
+    SETTINGS_WORDS,
+    DirectionMaker,
+    DirectionWords,
+    LiveWords,
+    makers_of,
+    switch_ticks,
+    words_of,
+)
 
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
 EVENTS = ("damaged", "overflows", "management")
-BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
+BANK_BIT, TO_COME = 1, 2  # Of ``bank``: which holds, whether a switch is to come.
+SWITCH, CANCEL = 1, 2  # Of ``switch``.
+SPARE_TICKS = 2500  # From the writing of a switch to its tick, beside what the link takes.
+TAKE_LOOKS = 1000  # Until a switch whose tick has passed must have taken place.
 PORTS = len(DIRECTIONS)
 LOOK_S = 1.0
 LOOK_MOST_S = 10.0  # Counters of octets come round in 34 s.
 SAMPLES_MOST = 400
+SETS_SHOWN = 8
 WRAP = 1 << 32
 #: Counters of octets, and of the frames that they are of.
 OCTETS = {ClassCounter.ARRIVED_OCTETS: ClassCounter.ARRIVED, ClassCounter.SENT_OCTETS: ClassCounter.SENT}
@@ -149,7 +180,7 @@ class DirectionLook:
 
     way: str  # ``there`` or ``back``.
     seconds: float  # Since the start.
-    state: int  # How many changes have taken place.
+    state: int  # How many changes have taken place, those that were set while it ran among them.
     is_running: bool  # Of the port out.
     is_link_up: bool  # Likewise.
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
@@ -428,16 +459,38 @@ class EmulatorDirection:
         """Take the settings of bank 0 for the next start."""
         self._registers.write(self._prefix + "arm", 1)
 
+    def write_live(self, bank: int, words: LiveWords, whole: Sequence[int]) -> None:
+        """Write what a switch to a bank will need; ``whole``: the bank, described."""
+        if words.delays:
+            self._write_settings(DELAYS_WORD, words.delays)
+        for first, patterns in words.patterns.items():
+            self._write_settings(PATTERNS_WORD + first, patterns)
+        self.write_bank(bank, whole)
+
+    def read_bank(self, bank: int) -> list[int]:
+        """Return the words of a bank."""
+        return [int(one) for one in self._registers.read_memory(self._prefix + "settings", BANK_WORDS * bank, BANK_WORDS)]
+
+    def read_changes(self, bank: int) -> int | None:
+        """Return how many changes a bank says that were made; None: it says nothing, or it isn't sure."""
+        first = BANK_WORDS * bank + TEXT_WORD
+        mark, changes = self._registers.read_memory(self._prefix + "settings", first, 2).tolist()
+        return int(changes) if mark >> 16 == MARK else None
+
     def switch(self, ticks: int) -> None:
         """Let the other bank hold from a tick since the start on; at once where that has passed."""
         self._registers.write_burst({self._prefix + "switch_at": ticks})  # It doesn't read as it was written.
-        self._registers.write(self._prefix + "switch", 1)
+        self._registers.write(self._prefix + "switch", SWITCH)
 
-    def look(self) -> tuple[int, int]:
-        """Return the bank that holds now, and the ticks since the start."""
+    def cancel(self) -> None:
+        """Cancel a switch that is to come, unless it is just about to."""
+        self._registers.write(self._prefix + "switch", CANCEL)
+
+    def look(self) -> tuple[int, bool, int]:
+        """Return the bank that holds now, whether a switch is to come, and the ticks since the start."""
         # One datagram, read in this order: a read of the bank latches the time.
         values = self._read("bank", "now")
-        return values["bank"] & BANK_BIT, values["now"]
+        return values["bank"] & BANK_BIT, bool(values["bank"] & TO_COME), values["now"]
 
     def events(self) -> dict[str, int]:
         """Return what is counted of frames that no class has (modulo 2^32)."""
@@ -515,6 +568,16 @@ def filter_of(network: Network) -> Filter | None:
     return fit_rules(rules) if rules else None
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """A change that is to come."""
+
+    ticks: int  # Since the start.
+    live: LiveDirection | None  # The direction after it; None: as `direction`, whose keys nobody asked for yet.
+    direction: Direction
+    words: LiveWords
+
+
 @dataclass
 class _Direction:
     """A direction that runs, with the changes that are still to be made in it."""
@@ -524,9 +587,20 @@ class _Direction:
     out: ProbePort
     counters: list[ClassCounters]
     events: Extended
-    words: DirectionWords | None = None
+    maker: DirectionMaker | None = None  # None: what holds isn't known.
+    words: DirectionWords | None = None  # At the start, where this host begins it.
+    direction: Direction = field(default_factory=Direction)  # That holds.
+    live: LiveDirection | None = None  # The same with its keys, once somebody asked for them.
+    held: str = ""  # The class that has held frames back since the start.
+    bank: int = 0  # That holds.
     state: int = 0  # Changes that hold.
-    asked: int = 0  # Changes that hold or are set.
+    ahead: deque[_Planned] = field(default_factory=deque)
+    is_armed: bool = False  # The first of them is set in the probe.
+
+    def keys(self) -> LiveDirection:
+        """Return what holds with its keys."""
+        self.live = self.live or LiveDirection.of(self.direction)
+        return self.live
 
 
 @validated
@@ -562,8 +636,9 @@ class Emulation(PortRun):
                 f"{probe.url} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
             )
         self._filter = filter_of(network) if network else None
-        words = words_of(network, limits, increment) if network else (None,) * count
-        self._switches = switch_ticks(network, increment) if network else []
+        self._increment = increment
+        makers = makers_of(network, limits, increment) if network else ()
+        ticks = switch_ticks(network, increment) if network else []
         self._directions = [
             _Direction(
                 name,
@@ -571,18 +646,29 @@ class Emulation(PortRun):
                 probe.ports[1 - number],
                 _counters(network, name, limits[number].longest),
                 Extended(limits[number].longest),
-                words[number],
             )
             for number, name in enumerate(DIRECTIONS[:count])
         ]
+        for one, maker in zip(self._directions, makers, strict=False):
+            assert network
+            one.maker, one.words = maker, maker.made()
+            one.direction, *later = network.states(one.way)
+            one.held = held_by([one.direction, *later])
+            planned = zip(ticks, later, one.words.banks[1:], strict=True)
+            one.ahead.extend(_Planned(at, None, to, LiveWords(bank, (), {}, ())) for at, to, bank in planned)
+        self._is_own = network is not None
+        self._sets: list[tuple[float, str]] = []  # Those of this host: seconds since the start, what was set.
+        self._made: list[tuple[int, str, Direction]] = []  # Changes that took place: tick, direction, what held then.
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
-        self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
+        self.notes += dict.fromkeys(note for one in self._directions if one.words for note in one.words.notes)
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
         self._last: EmulationLook | None = None
         if network is None and not any(self._is_running(one) for one in self._directions):
             raise UsageError("no network runs on this probe: start one")
+        if network is None:
+            self._attach()
 
     def __enter__(self) -> "Emulation":
         return self
@@ -608,14 +694,14 @@ class Emulation(PortRun):
         ProbeError
             When a link is down.
         """
-        if self.network is None:
+        if not self._is_own:
             return
         with self.stopped_at_errors():
             super().begin(is_measured)
             if self._probe.link.stations:
                 self._probe.link.stations.begin()
             for one in self._directions:
-                self._set_change(one)
+                self._arm_next(one)
 
     def check_links(self) -> None:
         """Raise ProbeError where a link is down; at what speed it is doesn't matter here."""
@@ -631,6 +717,8 @@ class Emulation(PortRun):
         for one in self._directions:
             assert one.words
             one.port.load(one.words)
+            first = _Planned(0, None, one.direction, LiveWords(one.words.banks[0], (), {}, ()))
+            one.port.write_bank(0, self._described(one, first, 0))
             one.port.arm()
 
     def stop(self) -> None:
@@ -638,7 +726,7 @@ class Emulation(PortRun):
         if self.end:
             return
         self.end = "stopped"
-        if self.network is None:
+        if not self._is_own:
             for end in self.senders:
                 end.port.halt(self._probe.timebase)
             return
@@ -648,13 +736,49 @@ class Emulation(PortRun):
         self.stop_ports(self._probe)
 
     def detach(self) -> None:
-        """Let it go on when this host lets go of the probe; of changes to come the next one is set, later ones are not made."""
+        """Let it go on when this host lets go of the probe; the change that comes next takes place all the same.
+
+        Raises UsageError when more than one is to come: a probe holds one. It runs on as before.
+        """
         self.look()
+        check_detached(max(len(one.ahead) for one in self._directions))
         self.end = "detached"
         self._probe.lease.leaves_running = True
-        left = len(self._switches) - min(one.asked for one in self._directions)
-        if left:
-            self._note(f"{left} changes are not made, because this host has let go: they need it")
+
+    # Changes while it runs ----------------------------------------------------------------------------
+
+    def set(self, direction: str, name: str | None = None, **values: Any) -> float:
+        """Change what a class meets, or, without ``name``, the direction and what no class matches; return since when (s).
+
+        It switches between two frames. All that isn't named stays: queues, what is under way, draws, and changes to come, which
+        then change what was set.
+
+        Parameters
+        ----------
+        direction : str
+            ``there``, ``back`` or ``both``.
+        values
+            Keys of a changed direction or class, as docs/emulator.md has them, with values as a document has them.
+
+        Raises
+        ------
+        UsageError
+            When it can't be: the network runs on as it was.
+        BusyError
+            When another host has the probe.
+        """
+        of = {"classes": {name: values}} if name and not (name == REST and self._is_rest(direction)) else values
+        change = change_of({direction: of}, "set")
+        said = ", ".join(f"{'.'.join(filter(None, (direction, name, key)))}={value}" for key, value in values.items())
+        return self._set({way: [entries] for way, entries in change.items() if entries.values}, said)
+
+    def set_words(self, *words: str) -> float:
+        """Change several things in one switch, each like ``there.voice.delay=5ms``; otherwise as `set`."""
+        return self._set(words, ", ".join(words))
+
+    def background(self, direction: str, name: str = REST) -> "BackgroundControl":
+        """Return what starts and stops the background of a class."""
+        return BackgroundControl(self, direction, name)
 
     def wait(
         self,
@@ -714,10 +838,11 @@ class Emulation(PortRun):
         UsageError
             When a port was given something else since.
         """
-        if self.network:
+        if self._is_own:
             self.check_own()
         found = {one.way: self._look_at(one) for one in self._directions}
-        look = EmulationLook(found["there"], found.get("back"), len(self._switches))
+        changes = max(one.state + len(one.ahead) for one in self._directions)
+        look = EmulationLook(found["there"], found.get("back"), changes)
         self._last = look
         if self._looks % self._every == 0:
             self._samples.append(look)
@@ -749,9 +874,9 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        clock_state, notes = self._probe.timebase.clock_state, (*self.all_notes(), *notes_of(last))
+        clock_state, notes = self._probe.timebase.clock_state, (*self.all_notes(), *self._set_notes(), *notes_of(last))
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
-        return EmulationResult(self.network, last, tuple(samples), self.end or end, clock_state, notes, seen)
+        return EmulationResult(self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen)
 
     # # #
 
@@ -764,16 +889,14 @@ class Emulation(PortRun):
 
     def _look_at(self, one: _Direction) -> DirectionLook:
         state, _, is_up = one.out.transmit.look()
-        bank, now = one.port.look()
+        bank, is_to_come, now = one.port.look()
         classes = [each.look(one.port.counts(each.number), now, self._tick_ns) for each in one.counters]
         events = dict(zip(EVENTS, one.events.take(list(one.port.events().values())), strict=True))
         if not is_up:
             self._note(f"the link of port {one.out.number} was down for a time: frames to it were lost on the line")
-        if one.asked > one.state and bank == one.asked & 1:
-            one.state = one.asked
-            self._set_change(one)
+        self._see(one, bank, is_to_come)
         is_running = state in (TransmitState.WAITING, TransmitState.RUNNING)
-        if self.network is None:
+        if one.maker is None:
             classes = [
                 each
                 for each in classes
@@ -789,30 +912,257 @@ class Emulation(PortRun):
             classes=tuple(classes),
         )
 
-    def _set_change(self, one: _Direction) -> None:
+    # Changes ------------------------------------------------------------------------------------------
+
+    def _described(self, one: _Direction, planned: _Planned, changes: int) -> tuple[int, ...]:
+        assert self.network
+        said = Described(self.network.name, self.network.seed, one.held, changes, planned.ticks, planned.direction)
+        return described(said, planned.words.bank)
+
+    def _arm_next(self, one: _Direction) -> None:
         """Write the settings of the next change into the bank that is free, and set its tick."""
-        if one.words is None or one.asked >= len(self._switches):
+        if not one.ahead or one.is_armed:
             return
-        number, at = one.asked + 1, self._switches[one.asked]
-        one.port.write_bank(number & 1, one.words.banks[number])
-        one.port.switch(at)
-        one.asked = number
-        now = one.port.look()[1]
-        if now > at:
-            late_ms = float((now - at) * self._tick_ns) / 1e6
+        next_one, number = one.ahead[0], one.state + 1
+        one.port.write_live(1 - one.bank, next_one.words, self._described(one, next_one, number))
+        one.port.switch(next_one.ticks)
+        one.is_armed = True
+        now = one.port.look()[2]
+        if now > next_one.ticks:
+            late_ms = float((now - next_one.ticks) * self._tick_ns) / 1e6
             self._note(
                 f"change {number} of '{one.way}' was made up to {late_ms:,.3f} ms late: the host looked too late, "
                 "leave more time between changes"
             )
 
+    def _see(self, one: _Direction, bank: int, is_to_come: bool) -> None:
+        """Note that a change took place, and set the next one; of a network of another host, see what it changed."""
+        if one.is_armed and bank != one.bank and not is_to_come:
+            self._took_place(one, one.ahead.popleft())
+            self._arm_next(one)
+        elif not self._is_own and one.maker and one.port.read_changes(bank) != one.state:
+            self._attach()
+
+    def _took_place(self, one: _Direction, made: _Planned) -> None:
+        one.bank, one.is_armed = 1 - one.bank, False
+        one.state += 1
+        one.direction, one.live = made.direction, made.live
+        self._made.append((made.ticks, one.way, made.direction))
+
+    def _attach(self) -> None:
+        """Learn from the probe what holds, with its names."""
+        found = []
+        for one in self._directions:
+            for _ in range(READ_TRIES):
+                bank, is_to_come, _ = before = one.port.look()
+                banks = [one.port.read_bank(bank), one.port.read_bank(1 - bank)]
+                if one.port.look()[:2] == before[:2] and (seen := description_of(banks[0])):
+                    break
+            else:
+                self._forget()
+                return
+            found.append((one, bank, banks, seen))
+            one.ahead.clear()
+            one.is_armed = is_to_come
+            if is_to_come and (next_one := description_of(banks[1])):
+                words = LiveWords(tuple(banks[1][:SETTINGS_WORDS]), (), {}, ())
+                one.ahead.append(_Planned(next_one.at_ticks, None, next_one.direction, words))
+        first = found[0][3]
+        ways = {one.way: seen.direction for one, _, _, seen in found}
+        self.network = Network(**ways, seed=first.seed, name=first.network)
+        for number, (one, bank, (words, _), seen) in enumerate(found):
+            maker = DirectionMaker(self.network, number, one.way, one.port.limits, self._increment)
+            maker.adopt(words)
+            if one.maker is None or [each.name for each in one.counters] != _names(seen.direction):
+                one.counters = _counters(self.network, one.way, one.port.longest)
+            one.maker, one.bank, one.state, one.held = maker, bank, seen.changes, seen.held
+            one.direction, one.live = seen.direction, None
+
+    def _forget(self) -> None:
+        self._note(
+            "what holds isn't known: the host that began the network left no description in the probe, or one that is too long "
+            "for it; classes have numbers for names"
+        )
+        for one in self._directions:
+            one.maker = None
+
+    def _is_rest(self, direction: str) -> bool:
+        ways = [one for one in self._directions if direction in (one.way, "both")]
+        return all(one.name != REST or one.match is None for way in ways for one in way.direction.classes)
+
+    def _set(self, settings: Mapping[str, list[Entries]] | Sequence[str], said: str) -> float:
+        """Change what holds now by keys of each direction, or by words; all of it in one switch."""
+        self._probe.registers.own()
+        if not all(self._is_running(one) for one in self._directions):
+            raise UsageError("the network doesn't run any more, so nothing can be set: start one")
+        if self._is_own:
+            self.check_own()
+        try:
+            while True:
+                for one in self._directions:
+                    self._see(one, *one.port.look()[:2])
+                if any(one.maker is None or (one.is_armed and not one.ahead) for one in self._directions):
+                    raise UsageError(
+                        "what holds or is to come isn't known here, so it can't be changed: set it from the host that began it"
+                    )
+                plans = self._plans(settings)
+                if all([not one.is_armed or self._cancelled(one) for one, _, _ in plans]):
+                    break
+        except UsageError:
+            for one in self._directions:
+                self._arm_next(one)
+            raise
+        at = self._switch_now(plans)
+        for one, planned, _ in plans:
+            self._await_switch(one)
+            one.ahead.popleft()
+            self._took_place(one, replace(planned, ticks=at))
+            self._arm_next(one)
+        for note in dict.fromkeys(note for _, planned, _ in plans for note in planned.words.notes):
+            self._note(note)
+        seconds = float(at * self._tick_ns) / 1e9
+        self._sets.append((seconds, said))
+        return seconds
+
+    def _plans(
+        self, settings: Mapping[str, list[Entries]] | Sequence[str]
+    ) -> list[tuple[_Direction, _Planned, list[_Planned]]]:
+        """Return for each direction that changes what holds after the change, and the changes that are to come after it."""
+        before = {one.way: one.keys() for one in self._directions}
+        after = dict(before)
+        if isinstance(settings, Mapping):
+            for way, several in settings.items():
+                if way not in after:
+                    raise UsageError(f"{self._probe.url} emulates from port 0 to port 1 alone: set what is of 'there'")
+                for entries in several:
+                    after[way] = after[way].changed(entries)
+        else:
+            for word in settings:
+                after = set_by_words(after, word)
+        plans = []
+        for one in self._directions:
+            if after[one.way] is before[one.way]:
+                continue
+            lives = [after[one.way]]
+            states = [one.direction, *(planned.direction for planned in one.ahead)]
+            for old, new in pairwise(states):
+                change = {one.way: change_document(old, new)}
+                lives.append(lives[-1].changed(change_of(change, "a change that is to come")[one.way]))
+            directions = [live.direction for live in lives]
+            check_states([one.direction, *directions], one.way)
+            held = held_by(directions)
+            if held and one.held and held != one.held:
+                raise UsageError(
+                    f"class '{held}' of '{one.way}' can't hold frames back: '{one.held}' has since the network began, and one class "
+                    "of a direction can, always the same"
+                )
+            assert one.maker
+            words = one.maker.changed(directions, [one.direction])
+            one.held = one.held or held
+            ticks = [0, *(planned.ticks for planned in one.ahead)]
+            made = [_Planned(*each) for each in zip(ticks, lives, directions, words, strict=True)]
+            plans.append((one, made[0], made[1:]))
+        if not plans:
+            raise UsageError("nothing is set: give what changes, like there.voice.delay=5ms")
+        return plans
+
+    def _cancelled(self, one: _Direction) -> bool:
+        """Cancel the change that is set in a direction, and return whether that was in time; else it takes place."""
+        one.port.cancel()
+        bank, is_to_come, _ = one.port.look()
+        while is_to_come:
+            bank, is_to_come, _ = one.port.look()
+        one.is_armed = bank != one.bank  # It took place: the next look sees it.
+        return not one.is_armed
+
+    def _switch_now(self, plans: Sequence[tuple[_Direction, _Planned, list[_Planned]]]) -> int:
+        """Write and switch directions in one tick that is just to come, and return it."""
+        first = plans[0][0].port
+        began = first.look()[2]
+        for one, planned, later in plans:
+            one.ahead = deque((planned, *later))
+            one.port.write_live(1 - one.bank, planned.words, self._described(one, planned, one.state + 1))
+        now = first.look()[2]
+        at = now + 2 * (now - began) + SPARE_TICKS
+        for one, _, _ in plans:
+            one.port.switch(at)
+        late = first.look()[2] - at
+        if late > 0 and len(plans) > 1:
+            self._note(
+                f"what was set for both directions at {float(at * self._tick_ns) / 1e9:,.6f} s may hold in one of them "
+                f"{float(late * self._tick_ns) / 1e6:,.3f} ms later: the link to the probe was too slow"
+            )
+        return at
+
+    def _await_switch(self, one: _Direction) -> None:
+        for _ in range(TAKE_LOOKS):
+            bank, is_to_come, _ = one.port.look()
+            if bank != one.bank and not is_to_come:
+                return
+        raise ProbeError("the probe doesn't go over to what was set: stop the network, and report this with the command")
+
+    def _recorded(self) -> Network | None:
+        """Return the network with all changes that took place or are to come."""
+        if not self.network or not self._made:
+            return self.network
+        first = {way: getattr(self.network, way) for way in DIRECTIONS}
+        changes: dict[int, dict[str, Direction]] = {}
+        to_come = [(planned.ticks, one.way, planned.direction) for one in self._directions for planned in one.ahead]
+        for ticks, way, direction in [*self._made, *to_come]:
+            changes.setdefault(max(ticks, 1), {})[way] = direction
+        made = [Change(ticks * self._tick_ns, **changes[ticks]) for ticks in sorted(changes)]
+        if self._sets:
+            return replace(self.network, **first, changes=made[-CHANGES_MAX:])
+        return self.network
+
+    def _set_notes(self) -> list[str]:
+        if not self._sets:
+            return []
+        shown = "; ".join(f"{said} at {seconds:,.6f} s" for seconds, said in self._sets[-SETS_SHOWN:])
+        more = ", the last ones" if len(self._sets) > SETS_SHOWN else ""
+        return [f"changes that were set while it ran: {len(self._sets)}{more} ({shown})"]
+
     def _until_change(self, look: EmulationLook) -> float:
         """Return the seconds until just after the next change that is set, for the one after it to be set soon."""
         left = [
-            float(self._switches[one.asked - 1] * self._tick_ns) / 1e9 - direction.seconds
+            float(one.ahead[0].ticks * self._tick_ns) / 1e9 - direction.seconds
             for one, direction in zip(self._directions, look.directions, strict=True)
-            if one.state < one.asked < len(self._switches)
+            if len(one.ahead) > 1
         ]
         return max(0.0, min(left)) + 1e-4 if left else LOOK_MOST_S
+
+
+class BackgroundControl:
+    """Starts and stops the background of a class, on its own; each start begins it anew, ``phase`` after it."""
+
+    def __init__(self, emulation: Emulation, direction: str, name: str) -> None:
+        self._emulation, self._place = emulation, f"{direction}.{name}.background.stopped"
+
+    def start(self) -> float:
+        """Start it, and return since when it runs (s). Raises UsageError when the class has none."""
+        return self._emulation.set_words(f"{self._place}=false")
+
+    def stop(self) -> float:
+        """Stop it; what of it waits for the link goes on. Return since when (s)."""
+        return self._emulation.set_words(f"{self._place}=true")
+
+
+def check_detached(changes: int) -> None:
+    """Raise UsageError when so many changes are to come that a probe without its host can't make them all."""
+    if changes > 1:
+        raise UsageError(
+            f"{changes} changes are to come, and a probe that its host has left makes one: keep this host at it (leave out "
+            "--detach), or detach when one is left"
+        )
+
+
+def held_by(states: Sequence[Direction]) -> str:
+    """Return the name of the class that holds frames back in one of the states of a direction; "": none does."""
+    return next((one.name for state in states for one in state.numbered.values() if one.reorder and exact(one.reorder.share)), "")
+
+
+def _names(direction: Direction) -> list[str]:
+    return [one.name for one in direction.numbered.values()]
 
 
 def _counters(network: Network | None, name: str, longest: int) -> list[ClassCounters]:

@@ -5,18 +5,21 @@
 What may stand in them is declared with the dataclasses that hold it (host/base/document.py).
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from liteprobe.cores.formats.emulate import CLASSES
+from liteprobe.cores.formats.emulate import CLASSES, UNMATCHED_CLASS
 from liteprobe.host.base.document import (
     NAME,
     ByName,
+    DocumentError,
     DocumentName,
     Entries,
     Key,
+    OneOf,
     Schema,
     Section,
     Several,
@@ -25,13 +28,15 @@ from liteprobe.host.base.document import (
     keys_of,
     values_of,
 )
-from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.units import rate_text, share_text, time_text
 from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network import network as parts
 from liteprobe.host.traffic.network.network import (
+    BUCKET,
     CHANGES_MAX,
     DIRECTIONS,
+    LONGEST_USUAL,
     REST,
     Background,
     BandwidthTrace,
@@ -83,6 +88,7 @@ CHANGE = Section(
         "back": Key(CHANGED, "What changes from port 1 to port 0."),
     },
 )
+LIVE_CHANGE = Section("change while it runs", {way: CHANGE.keys[way] for way in ("both", *DIRECTIONS)})
 NETWORK = Section(
     "network",
     {
@@ -104,16 +110,14 @@ def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -
     """
     source = DocumentName(name)
     document = NETWORK.read(source.compose(text, "a network, as docs/emulator.md shows"), "document", source)
-    ways = {way: _overlaid(document, way) for way in DIRECTIONS}
-    traces = {way: _trace(entries, folder) for way, entries in ways.items()}
-    directions = {way: _direction(entries, traces[way]) for way, entries in ways.items()}
+    begun = {way: _overlaid(document, way) for way in DIRECTIONS}
+    ways = {way: LiveDirection.begun(one, _trace(one, folder)) for way, one in begun.items()}
+    directions = {way: one.direction for way, one in ways.items()}
     changes = []
     for entries in document.get("changes", ()):
-        for way in DIRECTIONS:
-            ways[way] = _changed(ways[way], _overlaid(entries, way))
-        changed = {way: _direction(one, traces[way]) for way, one in ways.items()}
+        ways = {way: one.changed(_overlaid(entries, way)) for way, one in ways.items()}
         with source.line(entries.line):
-            changes.append(build(Change, entries, **changed))
+            changes.append(build(Change, entries, **{way: one.direction for way, one in ways.items()}))
     with source.line(document.line_of("changes")):
         others = {**directions, "changes": changes, "name": document.get("name", Path(name).stem)}
         made: Network = build(Network, document, **others)
@@ -129,13 +133,123 @@ def write_network(network: Network) -> str:
 def network_document(network: Network) -> dict[str, Any]:
     """Return a network as the plain data of its document."""
     found = NETWORK.write({"name": network.name, **values_of(network), "seed": network.seed})
-    found |= {way: one for way in DIRECTIONS if (one := _direction_document(getattr(network, way)))}
+    found |= {way: one for way in DIRECTIONS if (one := direction_document(getattr(network, way)))}
     changes = []
+    states = {way: network.states(way) for way in DIRECTIONS}
     for state, change in enumerate(network.changes):
-        before, after = network.at(state), network.at(state + 1)
-        changed = {way: _change_document(getattr(before, way), getattr(after, way)) for way in DIRECTIONS}
+        changed = {way: change_document(*states[way][state : state + 2]) for way in DIRECTIONS}
         changes.append(CHANGE.write(values_of(change)) | {way: one for way, one in changed.items() if one})
     return found | ({"changes": changes} if changes else {})
+
+
+ClassesMade = dict[tuple[tuple[str, int], ...], tuple[Entries, TrafficClass]]
+
+
+@dataclass(frozen=True)
+class LiveDirection:
+    """A direction with the keys that say it, so that a change keeps what it doesn't name."""
+
+    entries: Entries
+    direction: Direction
+    classes: ClassesMade  # That were made, by their keys' values.
+
+    @classmethod
+    def begun(cls, entries: Entries, trace: BandwidthTrace | None = None) -> "LiveDirection":
+        """Return a direction of the keys of a document."""
+        classes: ClassesMade = {}
+        return cls(entries, _direction(entries, trace, classes), classes)
+
+    @classmethod
+    def of(cls, direction: Direction) -> "LiveDirection":
+        """Return a direction with the keys that its document would have."""
+        source = DocumentName("the network")
+        document = direction_document(direction) or {"service": direction.service}
+        entries = DIRECTION.read(source.compose(dumped(document), "a direction"), "direction", source)
+        return cls(entries, direction, {})
+
+    def changed(self, change: Entries) -> "LiveDirection":
+        """Return it after a change. Raises UsageError where that can't be."""
+        if not change.values:
+            return self
+        entries = _changed(self.entries, change)
+        return LiveDirection(entries, _direction(entries, self.direction.trace, self.classes), self.classes)
+
+
+class SettingName(DocumentName):
+    """What messages call a setting that has no lines."""
+
+    def error(self, line: int, message: str) -> DocumentError:
+        """Return the error of a setting."""
+        return DocumentError(f"{self.name}: {message}")
+
+
+def change_of(plain: Mapping[str, Any], name: str) -> dict[str, Entries]:
+    """Return what a change says, by direction; ``plain``: its keys `both`, `there`, `back` as plain data, ``name``: for messages.
+
+    Raises UsageError where something isn't as docs/emulator.md says.
+    """
+    source = SettingName(name)
+    entries = LIVE_CHANGE.read(source.compose(json.dumps(plain), "what changes"), "change", source)
+    return {way: _overlaid(entries, way) for way in DIRECTIONS}
+
+
+def set_by_words(ways: Mapping[str, LiveDirection], word: str) -> dict[str, LiveDirection]:
+    """Return directions after a setting like ``there.voice.delay=5ms``: direction, class, key and keys within it, value.
+
+    Without a class, and with ``rest``, it is of the direction. ``rate`` of a class is that of its bucket. Raises UsageError where
+    something isn't as docs/emulator.md says.
+    """
+    source = SettingName(f"'{word}'")
+    place, equals, text = word.partition("=")
+    names, _, path = place.strip().partition(".")
+    if not equals or not path or not text.strip():
+        raise UsageError(f"'{word}' sets nothing: write DIRECTION.CLASS.KEY=VALUE, like there.voice.delay=5ms or both.rate=2Mbit")
+    value = _plain(source.compose(text, "a value"))
+    OneOf(("both", *DIRECTIONS)).check(names, "direction")
+    found = dict(ways)
+    for way in ways if names == "both" else (names,):
+        if way not in ways:
+            raise UsageError(f"'{word}': this probe emulates from port 0 to port 1 alone: set what is of 'there'")
+        one = ways[way].direction
+        of, keys = _named(one, path.split("."))
+        plain = {keys[0]: _within(CLASS.write(values_of(of or one.numbered[UNMATCHED_CLASS])), keys, value)}
+        if of and keys[0] == "rate":
+            bucket = of.bucket or {"burst": LONGEST_USUAL + of.overhead}
+            before = BUCKET.write(bucket) if of.bucket else bucket
+            plain = {"bucket": "none" if value == "none" else {**before, "rate": value}}
+        of_class = of is not None and of in one.classes and (of.match is not None or of.name != REST)
+        change = {way: {"classes": {of.name: plain}} if of and of_class else plain}
+        found[way] = ways[way].changed(change_of(change, f"'{word}'")[way])
+    return found
+
+
+def _named(one: Direction, path: list[str]) -> tuple[TrafficClass | None, list[str]]:
+    """Return the class that a path begins with, None for the direction, and the keys after it; names may have dots."""
+    for count in range(len(path) - 1, 0, -1):
+        name = ".".join(path[:count])
+        for of in one.numbered.values():
+            if of.name == name:
+                return of, path[count:]
+    if len(path) > 1 and path[0] not in CHANGED.keys:
+        raise UsageError(f"there is no class '{path[0]}': {nearest(path[0], [of.name for of in one.numbered.values()])}")
+    return None, path
+
+
+def _within(before: Mapping[str, Any], keys: Sequence[str], value: Any) -> Any:
+    """Return the value of the first of some keys, in which the last has a new one."""
+    if len(keys) == 1:
+        return value
+    now = before.get(keys[0], {})
+    if not isinstance(now, Mapping):  # In short.
+        now = {"frames": now} if keys[0] == "queue" else {}
+    return {**now, keys[1]: _within(now, keys[1:], value)}
+
+
+def _plain(node: Any) -> Any:
+    """Return a node as plain data whose scalars are as they are written."""
+    if node.id == "mapping":
+        return {key.value: _plain(value) for key, value in node.value}
+    return [_plain(one) for one in node.value] if node.id == "sequence" else node.value
 
 
 def network_schema() -> Schema:
@@ -177,10 +291,19 @@ def _trace(entries: Entries, folder: Path) -> BandwidthTrace | None:
             raise UsageError(f"trace: {error}") from None
 
 
-def _direction(entries: Entries, trace: BandwidthTrace | None) -> Direction:
+def _direction(
+    entries: Entries, trace: BandwidthTrace | None, known: ClassesMade
+) -> Direction:
     for group in NETWORK_GROUPS:
         entries.refuse_both(group)
-    classes = [_class(one) for one in entries.get("classes", ())]
+
+    def _made(one: Entries) -> TrafficClass:
+        place = tuple((name, id(value)) for name, value in one.values.items())
+        if place not in known:
+            known[place] = one, _class(one)
+        return known[place][1]
+
+    classes = [_made(one) for one in entries.get("classes", ())]
     rest = entries.only(TREATMENT)
     unmatched = [one.name for one in classes if one.match is None]
     if rest.values and unmatched:
@@ -190,7 +313,7 @@ def _direction(entries: Entries, trace: BandwidthTrace | None) -> Direction:
             f"'{name}' is for what no class matches, and so is class '{unmatched[0]}', which has no 'match': move it there",
         )
     if rest.values:
-        classes.append(_class(rest))
+        classes.append(_made(rest))
     with entries.source.line(entries.line_of("classes")):
         made: Direction = build(Direction, entries, classes=classes, trace=trace)
     return made
@@ -204,7 +327,7 @@ def _class(entries: Entries) -> TrafficClass:
     return made
 
 
-def _direction_document(direction: Direction) -> dict[str, Any]:
+def direction_document(direction: Direction) -> dict[str, Any]:
     found = DIRECTION.write(values_of(direction))
     if direction.trace:
         found["trace"] = direction.trace.name
@@ -217,7 +340,7 @@ def _direction_document(direction: Direction) -> dict[str, Any]:
     return found
 
 
-def _change_document(before: Direction, after: Direction) -> dict[str, Any]:
+def change_document(before: Direction, after: Direction) -> dict[str, Any]:
     """Return what a change says."""
     found = CHANGED.write(values_of(after, before))
     for number, new in after.numbered.items():

@@ -348,6 +348,7 @@ class Background:
         {"entries": Key(Several(ENTRY, ENTRIES_MAX), "Of `pattern`; they repeat.")}, ()
     )
     phase_ns: Number = key("phase", PAUSE, "From the start to the first frame; `exponential` draws it.", 0, "0s")
+    is_stopped: bool = key("stopped", Flag(), "No frame comes until a change starts it; then it begins anew.", False)
 
     def __post_init__(self) -> None:
         check_fields(self, " of a background")
@@ -690,7 +691,7 @@ class Direction:
                 f"{len(names) - len(rest)} classes that match are out of range: give {CLASSES - 1} at most"
             )
 
-    @property
+    @cached_property
     def numbered(self) -> dict[int, TrafficClass]:
         """Its classes by the number that the probe has for them; the last is that of frames that no other matches."""
         found = dict(enumerate(one for one in self.classes if one.match is not None))
@@ -740,9 +741,7 @@ class Network:
         if any(low >= high for low, high in pairwise(times)):
             raise UsageError("changes follow each other in time: sort them, and put what changes at one time together")
         for way in DIRECTIONS:
-            for one in self.states(way)[1:]:
-                _check_change(self.states(way)[0], one, way)
-            _check_reorder(self.states(way), way)
+            check_states(self.states(way), way)
 
     def states(self, way: str) -> list[Direction]:
         """Return a direction at the start and from each change on."""
@@ -755,7 +754,18 @@ class Network:
     def at(self, state: int) -> "Network":
         """Return the network as it is from a change on, 0 being the start, without its changes."""
         Whole(0, len(self.changes)).check(state, "state")
-        return replace(self, there=self.states("there")[state], back=self.states("back")[state], changes=())
+        now = {way: getattr(self, way) for way in DIRECTIONS}
+        for change in self.changes[:state]:
+            now |= {way: one for way in DIRECTIONS if (one := getattr(change, way))}
+        return replace(self, **now, changes=())
+
+
+def check_states(states: Sequence[Direction], way: str) -> None:
+    """Raise UsageError where a direction changes in a way that the probe can't do while it runs; the first is as it began."""
+    different = list({id(one): one for one in states}.values())
+    for one in different[1:]:
+        _check_change(different[0], one, way)
+    _check_reorder(different, way)
 
 
 # # #

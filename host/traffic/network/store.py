@@ -149,6 +149,27 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllo
     return BufferAllocation(rings, queues, notes)
 
 
+def refit(division: BufferAllocation, paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllocation:
+    """Return a division with the same rings, for states that weren't known when a store was divided.
+
+    Raises UsageError where a ring is too small for them.
+    """
+    needs = {number: max(_own_words(path, limits) for path in states) for number, states in paths.items()}
+    held = max(_held_words(state, limits) for state in _states(paths))
+    if held:
+        needs[REORDER_LANE] = held
+    for lane, words in needs.items():
+        has = division.rings[lane].words if lane in division.rings else 0
+        if words > has:
+            of = f"class '{paths[lane][0].one.name}'" if lane in paths else "frames that are held back"
+            raise UsageError(
+                f"{of} of '{way}' would need {_size(words)} of the store, and {'have' if lane not in paths else 'has'} "
+                f"{_size(has)} since the network began: ask for less delay or queue, or begin it anew with this"
+            )
+    queues, notes = _queues(paths, needs, division.rings, limits, way)
+    return BufferAllocation(division.rings, queues, notes)
+
+
 # # #
 
 

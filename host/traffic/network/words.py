@@ -38,7 +38,7 @@ from liteprobe.host.traffic.network.network import (
     Network,
     TrafficClass,
 )
-from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
+from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide, refit
 
 WORD_MAX = 2**32 - 1
 
@@ -82,6 +82,7 @@ SETTINGS_WORDS = SETTING_WORDS * CLASSES + LINK_WORDS  # That a bank has; the re
 SWITCH_MAX = 2**48 - 1
 FRAMES, BACKGROUND = 0, 1  # Purposes of draws.
 NOWHERE = Ring(0, RING_BITS_MIN)  # Of lanes to which no frame comes.
+UNUSED = TrafficClass("unused")  # A class that no frame has.
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,13 @@ def words_of(network: Network, limits: Sequence[Limits], increment: int = NOMINA
     its clock, in 8.40 fixed point. Raises UsageError when the probe can't hold it: the message has the limit, and what
     to do.
     """
+    return tuple(one.made() for one in makers_of(network, limits, increment))
+
+
+def makers_of(network: Network, limits: Sequence[Limits], increment: int = NOMINAL) -> "tuple[DirectionMaker, ...]":
+    """Return what makes the words of each direction, and later those of what a network is changed to while it runs."""
     return tuple(
-        _Maker(network, number, way, one, increment).made()
+        DirectionMaker(network, number, way, one, increment)
         for number, (way, one) in enumerate(zip(DIRECTIONS, limits, strict=False))
     )
 
@@ -119,6 +125,16 @@ def switch_ticks(network: Network, increment: int = NOMINAL) -> list[int]:
     return found
 
 
+@dataclass(frozen=True)
+class LiveWords:
+    """What a direction is changed to while it runs; memories are written before the bank is switched to."""
+
+    bank: tuple[int, ...]
+    delays: tuple[int, ...]  # Of the table; none: it stays.
+    patterns: dict[int, tuple[int, ...]]  # What is new in the pattern memory, by its first word.
+    notes: tuple[str, ...]
+
+
 # # #
 
 
@@ -127,24 +143,37 @@ class _Memory:
     """Words that several settings share; equal ones lie there once."""
 
     way: str
-    words: list[int] = field(default_factory=list)
     places: dict[tuple[int, ...], int] = field(default_factory=dict)
+    end: int = 0  # Of what was placed last: a place is used again as late as may be.
 
     def place(self, words: tuple[int, ...]) -> int:
         """Return the first word of these, which are put there unless they are."""
         if words not in self.places:
-            if len(self.words) + len(words) > PATTERN_WORDS:
+            taken = sorted((first, first + len(one)) for one, first in self.places.items())
+            ends = [0, *(end for _, end in taken)]
+            starts = [*(first for first, _ in taken), PATTERN_WORDS]
+            free = [(end, start) for end, start in zip(ends, starts, strict=True) if start - end >= len(words)]
+            if not free:
+                count = sum(map(len, self.places)) + len(words)
                 raise UsageError(
-                    f"patterns and lists of '{self.way}' have {len(self.words) + len(words)} words or more: give "
+                    f"patterns and lists of '{self.way}' have {count} words or more: give "
                     f"{PATTERN_WORDS} at most (32 bits of a pattern, a number of a list, or half a background frame "
                     "each); equal ones count once"
                 )
-            self.places[words] = len(self.words)
-            self.words += words
+            after = [max(end, self.end) for end, start in free if start - max(end, self.end) >= len(words)]
+            self.places[words] = after[0] if after else free[0][0]
+            self.end = self.places[words] + len(words)
         return self.places[words]
 
+    def words(self) -> tuple[int, ...]:
+        """Return all words of the memory."""
+        found = [0] * PATTERN_WORDS
+        for words, first in self.places.items():
+            found[first : first + len(words)] = words
+        return tuple(found)
 
-class _Maker:
+
+class DirectionMaker:
     """Makes the words of a direction."""
 
     def __init__(self, network: Network, number: int, way: str, limits: Limits, increment: int) -> None:
@@ -155,21 +184,69 @@ class _Maker:
         self._table: tuple[int, ...] = ()
         self._table_of: tuple[str, Jitter] | None = None
         self._notes: dict[str, None] = {}
-        self._delays = [{number: self._delay(one) for number, one in state.numbered.items()} for state in self._states]
+        self._delays: dict[tuple[str, int, int], int] = {}
+        self._classes: dict[tuple[int, ...], tuple[list[int], TrafficClass]] = {}
+        self._division: BufferAllocation | None = None
 
     def made(self) -> DirectionWords:
         """Return them."""
-        numbers = self._states[0].numbered
-        paths = {
-            number: [self._path(state, number, place) for place, state in enumerate(self._states)] for number in numbers
-        }
+        paths = self._paths(self._states)
         trace = self._trace()
-        division = divide(paths, self._limits, self._way)
-        banks = tuple(self._bank(state, place, division) for place, state in enumerate(self._states))
-        memory = (*self._memory.words, *[0] * (PATTERN_WORDS - len(self._memory.words)))
+        self._division = division = divide(paths, self._limits, self._way)
+        banks = tuple(self._bank(state, division) for state in self._states)
         delays = self._table or (0,) * DELAY_ENTRIES
         notes = (*self._notes, *division.notes)
-        return DirectionWords(banks, delays, memory, trace, division, notes)
+        return DirectionWords(banks, delays, self._memory.words(), trace, division, notes)
+
+    def adopt(self, bank: Sequence[int]) -> None:
+        """Take a direction, of one state, as a host has left it in a probe: where its frames and patterns lie."""
+        (state,) = self._states
+        self._paths(self._states)
+        rings, queues = {}, {}
+        for lane in range(CLASSES + 1):
+            first, fields = SETTING_WORDS * lane, CLASS_FIELDS if lane < CLASSES else LINK_FIELDS
+            value = {name: place.value(bank[first:]) for name, place in fields.items()}
+            ring = Ring(value["store_start"], value["store_bits"])
+            if ring != NOWHERE or lane in state.numbered:
+                rings[lane] = ring
+            one = state.numbered.get(lane)
+            if one is None:
+                continue
+            queues[lane] = value["limit_frames"]
+            if one.pattern:
+                self._memory.places[one.pattern.words()] = value["pattern_start"]
+            if one.background and one.background.entries:
+                self._memory.places[self._entries(one.background)] = value["background_start"]
+        self._division = BufferAllocation(rings, queues, ())
+
+    def changed(self, states: Sequence[Direction], kept: Sequence[Direction]) -> list[LiveWords]:
+        """Return the words of states that weren't known at the start, in the order in which they are to hold.
+
+        ``kept``: those that hold before. Raises UsageError where the probe can't go over to one of them; all is then as before.
+        """
+        assert self._division
+        before = self._table, self._table_of, self._memory, self._notes
+        used = [one for state in kept for one in state.numbered.values()]
+        words = [one.pattern.words() for one in used if one.pattern]
+        words += [self._entries(one.background) for one in used if one.background and one.background.entries]
+        self._memory = replace(before[2], places={one: at for one, at in before[2].places.items() if one in words})
+        self._notes, self._delays, self._classes = {}, {}, {}
+        if not any(one.jitter for one in used):
+            self._table, self._table_of = (), None
+        try:
+            division = refit(self._division, self._paths([*kept, *states]), self._limits, self._way)
+            banks = [self._bank(state, division) for state in states]
+        except UsageError:
+            self._table, self._table_of, self._memory, self._notes = before
+            raise
+        patterns = {at: one for one, at in self._memory.places.items() if one not in words}
+        delays = () if any(one.jitter for one in used) else self._table
+        first = LiveWords(banks[0], delays, patterns, (*self._notes, *division.notes))
+        return [first, *(LiveWords(bank, (), {}, ()) for bank in banks[1:])]
+
+    def _paths(self, states: Sequence[Direction]) -> dict[int, list[Path]]:
+        distinct = list({id(state): state for state in states}.values())
+        return {number: [self._path(state, number) for state in distinct] for number in distinct[0].numbered}
 
     # Times ---------------------------------------------------------------------------------------------
 
@@ -178,6 +255,12 @@ class _Maker:
 
     def _delay(self, one: TrafficClass) -> int:
         """Return the least delay of a class (ticks), and keep its quantiles."""
+        key = one.name, id(one.delay_ns), id(one.jitter)
+        if key not in self._delays:
+            self._delays[key] = self._least_delay(one)
+        return self._delays[key]
+
+    def _least_delay(self, one: TrafficClass) -> int:
         least = self._limits.least_delay
         delay = least if one.delay_ns is None else self._ticks(one.delay_ns)
         if delay < least:
@@ -215,9 +298,9 @@ class _Maker:
     def _time(self, ticks: int) -> str:
         return f"{float(ticks / self._ticks_per_ns) / 1000:.3f} us"
 
-    def _path(self, state: Direction, number: int, place: int) -> Path:
+    def _path(self, state: Direction, number: int) -> Path:
         one = state.numbered[number]
-        longest = self._delays[place][number] + (self._table[-1] if one.jitter else 0)
+        longest = self._delay(one) + (self._table[-1] if one.jitter else 0)
         held = self._ticks(one.reorder.extent_ns) if one.reorder else 0
         if longest + held >= DELAY_MAX:
             raise UsageError(
@@ -256,16 +339,18 @@ class _Maker:
 
     # Banks ---------------------------------------------------------------------------------------------
 
-    def _bank(self, state: Direction, place: int, division: BufferAllocation) -> tuple[int, ...]:
+    def _bank(self, state: Direction, division: BufferAllocation) -> tuple[int, ...]:
         words: list[int] = []
         for number in range(CLASSES):
-            one = state.numbered.get(number, TrafficClass(f"class {number}"))
-            delay = self._delays[place].get(number, self._limits.least_delay)
-            values = self._class_values(one, number, delay)
-            values |= self._queue_values(one, division.queue_frames.get(number, 0))
-            values |= self._background_values(one.background, state, one.overhead) if one.background else {}
-            values |= _ring_values(division.rings.get(number, NOWHERE))
-            words += packed_words(CLASS_FIELDS, SETTING_WORDS, values)
+            one = state.numbered.get(number, UNUSED)
+            key = number, id(one), id(state.rate_bps)
+            if key not in self._classes:
+                values = self._class_values(one, number, self._delay(one))
+                values |= self._queue_values(one, division.queue_frames.get(number, 0))
+                values |= self._background_values(one.background, state, one.overhead) if one.background else {}
+                values |= _ring_values(division.rings.get(number, NOWHERE))
+                self._classes[key] = packed_words(CLASS_FIELDS, SETTING_WORDS, values), one
+            words += self._classes[key][0]
         link = {
             "octet": 0 if state.rate_bps is None else self._fine(state.rate_bps, "the link"),
             "service": Service.WEIGHTED if state.service == "weighted" else Service.STRICT,
@@ -333,15 +418,15 @@ class _Maker:
     def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:
         kind = BACKGROUNDS[one.kind]
         values = {
-            "background": int(kind),
+            "background": int(Kind.NONE if one.is_stopped else kind),
             "background_length": one.length,
             "background_phase": self._word(one.phase_ns, "phase"),
         }
         if kind == Kind.PATTERN:
-            entries = [(self._word(time, "time"), length) for time, length in one.entries]
-            self._check_goes_on(sum(time for time, _ in entries))
-            start = self._memory.place(tuple(word for entry in entries for word in entry))
-            return values | {"background_start": start, "background_count": len(entries), "background_length": 0}
+            entries = self._entries(one)
+            self._check_goes_on(sum(entries[::2]))
+            start = self._memory.place(entries)
+            return values | {"background_start": start, "background_count": len(entries) // 2, "background_length": 0}
         rate = state.trace.rate_bps if state.trace else None
         rate = exact(state.rate_bps) if state.rate_bps is not None else rate
         ticks = one.ticks_between(rate, overhead, self._ticks_per_ns)
@@ -362,6 +447,10 @@ class _Maker:
             self._check_goes_on(pause)
             values |= {"background_burst": share_word(1 / exact(one.burst)), "background_pause": pause}
         return values
+
+    def _entries(self, one: Background) -> tuple[int, ...]:
+        """Return the words of a background pattern."""
+        return tuple(word for time, length in one.entries for word in (self._word(time, "time"), length))
 
     def _check_goes_on(self, ticks: int) -> None:
         if not ticks:

@@ -63,6 +63,7 @@ class DirectionState:
     classes: list[ClassState]
     bank: int = 0
     is_to_switch: bool = False
+    switch_number: int = 0  # Of the switches that were asked for.
     free: int = 0  # Fine time.
     lanes: dict[int, int] = field(default_factory=dict)
     counts: list[list[int]] = field(default_factory=lambda: Counts().of_class)
@@ -171,15 +172,18 @@ class EmulatorProbe(ModelProbe):
             self._arm_direction(n)
         elif strobe == "switch":
             one, at = self.running[n], self.values[f"direction{n}_switch_at"]
-            if one and not one.is_to_switch:
-                one.is_to_switch = True
-                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one))
+            if one and word & 1 and not one.is_to_switch:
+                one.is_to_switch, one.switch_number = True, one.switch_number + 1
+                number = one.switch_number
+                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one, number))
+            elif one and word & 2:
+                one.is_to_switch = False
 
     def _count(self, name: str) -> None:
         self.values[name] = (self.values[name] + 1) % WORD
 
-    def _switch(self, n: int, one: DirectionState) -> None:
-        if self.running[n] is one:
+    def _switch(self, n: int, one: DirectionState, number: int) -> None:
+        if self.running[n] is one and one.is_to_switch and one.switch_number == number:
             one.bank, one.is_to_switch = one.bank ^ 1, False
             self.switches.append((n, one.bank, self.tick - one.start))
 
