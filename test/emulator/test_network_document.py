@@ -111,8 +111,9 @@ def floats(value: object) -> object:
 
 def test_a_direction_has_what_both_have_unless_it_gives_its_own() -> None:
     network = read_network(EXAMPLES[0])
-    voice = TrafficClass("voice", "udp port 5060", queue=Queue(32))
-    lossy = TrafficClass(delay_ns=12.5 * MS, queue=Queue(128), loss=GilbertElliott(Fraction(1, 200), Fraction(1, 5)))
+    loss = GilbertElliott(Fraction(1, 200), Fraction(1, 5))
+    voice = TrafficClass("voice", "udp port 5060", queue=Queue(32), delay_ns=12.5 * MS, loss=loss)
+    lossy = TrafficClass(delay_ns=12.5 * MS, queue=Queue(128), loss=loss)
     there = Direction(10**7, classes=[voice, lossy])
     back = Direction(10**7, classes=[TrafficClass(delay_ns=12.5 * MS, queue=Queue(128))])
     slow = Direction(2 * 10**6, classes=[voice, lossy])
@@ -147,9 +148,52 @@ def test_changes_add_up_and_none_ends_what_was() -> None:
     assert [state.rate_bps for state in network.states("back")] == [None, None, 5 * MS]
 
 
+#: Of a direction, for all its classes; and what a class says in its place.
+COMMON = {
+    "delay: 2ms": ("delay: least", {"delay_ns": 2 * MS}, {}),
+    "jitter: {spread: 1ms}": ("jitter: none", {"jitter": Jitter("normal", MS)}, {}),
+    "loss: 1%": ("loss: {p: 1%, r: 5%}", {"loss": Bernoulli(0.01)}, {"loss": GilbertElliott(0.01, 0.05)}),
+    "loss_pattern: '01'": ("loss_list: [7]", {"pattern": LossPattern("01")}, {"pattern": LossList((7,))}),
+    "loss_late: true": ("loss_late: false", {"is_lost_late": True}, {}),
+    "overhead: 4": ("overhead: 24", {"overhead": 4}, {}),
+    "duplicate: 1%": ("duplicate: 0%", {"duplicate": 0.01}, {}),
+    "corrupt: 1%, mended: true": ("corrupt: 2%", {"corrupt": 0.01, "is_mended": True}, {"corrupt": 0.02, "is_mended": True}),
+    "discard: true": ("discard: false", {"discard": True}, {}),
+}
+
+
+@pytest.mark.parametrize("common", COMMON)
+def test_what_is_on_the_path_of_a_direction_is_on_that_of_its_classes_unless_they_say_so(common: str) -> None:
+    own, of_all, of_one = COMMON[common]
+    text = f"{{{common}, classes: [{{name: a, match: udp}}, {{name: b, match: tcp, {own}}}]}}"
+    for network in (read_network(f"there: {text}"), read_network(f"changes: [{{at: 1s, both: {{{common}}}}}]\nthere: " + text)):
+        for state in network.states("there"):
+            found = {one.name: replace(one, name="rest", match=None) for one in state.numbered.values()}
+            assert floats(found["a"]) == floats(found["rest"]) == floats(TrafficClass(**of_all))
+            assert floats(found["b"]) == floats(TrafficClass(**of_one))
+
+
+def test_what_is_of_the_queue_stays_with_the_rest_and_a_change_of_all_is_one_of_each_class() -> None:
+    network = read_network(
+        """
+        there: {rate: 1Mbit, queue: 9, weight: 2, delay: 1ms, classes: [{name: a, match: udp}, {name: b, match: tcp, delay: 2ms}]}
+        changes: [{at: 1s, there: {delay: 5ms, queue: 8}}, {at: 2s, there: {classes: {rest: {queue: 7}}}},
+          {at: 3s, there: {loss: 1%, weight: 3}}]
+        """
+    )
+    states = network.states("there")
+    assert [[one.delay_ns for one in state.numbered.values()] for state in states] == [
+        [MS, 2 * MS, MS], *[[5 * MS, 2 * MS, 5 * MS]] * 3
+    ]
+    assert [[one.queue.frames for one in state.numbered.values()] for state in states] == [[None, None, n] for n in (9, 8, 7, 7)]
+    assert [one.weight for one in states[3].numbered.values()] == [1, 1, 3]
+    assert [one.loss for one in states[3].numbered.values()] == [Bernoulli(Fraction(1, 100))] * 3
+
+
 def test_a_class_without_a_match_is_for_the_rest() -> None:
-    there = read_network("there: {classes: [{name: a, match: udp}, {name: others, delay: 1ms}]}").there
+    there = read_network("there: {queue: 9, classes: [{name: a, match: udp}, {name: others, delay: 1ms}]}").there
     assert {number: one.name for number, one in there.numbered.items()} == {0: "a", 7: "others"}
+    assert [one.queue.frames for one in there.numbered.values()] == [None, 9]
 
 
 # What is written ---------------------------------------------------------------------------------------
@@ -222,7 +266,6 @@ def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) ->
         ("there:\n  classes:\n    - name: a\n      match: udq", "wan.yaml:4: "),
         ("there: {classes: [{name: a}, {name: b}]}", "classes 'a' and 'b' match nothing"),
         ("there: {classes: [{name: a, match: udp}, {name: a, match: tcp}]}", "2 classes are called 'a'"),
-        ("there:\n  classes: [{name: a}]\n  delay: 1ms", "wan.yaml:3: 'delay' is for what no class matches"),
         ("changes: [{both: {delay: 1ms}}]", "a change needs 'at'"),
         ("changes: [{at: 0s}]", "at 0s is out of range"),
         ("changes: [{at: 2s}, {at: 1s}]", "changes follow each other in time"),
