@@ -445,7 +445,42 @@ def part(percent: str) -> Fraction:
     ],
 )
 def test_words_become_settings_of_the_only_class(text: str, changed: dict[str, object]) -> None:
-    assert one(text) == TrafficClass(overhead=0, **changed)  # type: ignore[arg-type]
+    assert replace(one(text), expected_bps=None) == TrafficClass(overhead=0, **changed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed"),
+    [
+        ("qdisc netem 8001: root refcnt 2 limit 1000 delay 100ms", "limit 1000 delay 100ms"),
+        ("qdisc netem 10: dev eth0 parent 1:1 limit 9 delay 1s  10ms 25%", "limit 9 delay 1s 10ms 25%"),
+        ("netem 8001: dev lo root offloaded refcnt 2 limit 5 loss 1% 25%", "limit 5 loss 1% 25%"),
+        ("qdisc netem 1: root limit 5 loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%", "limit 5 loss gemodel 1% 10% 70% 0.1%"),
+        ("qdisc netem 1: root limit 5 loss state p13 1% p31 10% p32 0% p23 9% p14 0%", "limit 5 loss state 1% 10%"),
+        ("qdisc netem 1: root limit 5 rate 1Mbit packetoverhead 20 cellsize 0 celloverhead 0", "limit 5 rate 1mbit 20"),
+        ("qdisc netem 1: root limit 5 delay 1ms\n Sent 84 bytes 2 pkt (dropped 0, overlimits 0)\n backlog 0b", "limit 5 delay 1ms"),
+        ("tc qdisc replace dev eth0 parent 1:10 handle 10: netem delay 5ms", "delay 5ms"),
+    ],
+)
+def test_what_tc_shows_is_taken_as_what_was_typed(shown: str, typed: str) -> None:
+    assert from_netem(shown)[0] == from_netem(typed)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("delay 100ms", Fraction(1000 * 8 * 1514 * 61, 64) * 10),
+        ("delay 100ms limit 100", Fraction(100 * 8 * 1514 * 61, 64) * 10),
+        ("delay 75ms 25ms limit 100", Fraction(100 * 8 * 1514 * 61, 64) * 10 / (1 - Fraction(25, 102_400))),
+        ("delay 1ms", None),
+        ("delay 100ms limit 12500", None),
+        ("delay 100ms rate 10mbit", None),
+    ],
+)
+def test_what_netem_would_drop_the_store_need_not_hold(text: str, expected: Fraction | None) -> None:
+    """1000 frames in 100 ms are 115 Mb/s of a store that may take 64 octets for 61; 12,500 are more than the line has."""
+    assert one(text).expected_bps == (None if expected is None else int(expected))
+    given = from_netem(text, expected_bps=MS)[0].there.numbered[7]
+    assert given.expected_bps == MS
 
 
 @pytest.mark.parametrize(
@@ -508,7 +543,13 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
     ("text", "words"),
     [
         ("loss 1%", "Without a delay frames still take the probe's least delay"),
-        ("delay 1ms limit 5", "'limit 5' has no effect without 'rate'"),
+        ("loss 1% limit 5", "'limit 5' has no effect without 'delay' or 'rate'"),
+        ("delay 1ms limit 5", "netem's limit of 5 frames is of those that are delayed, too: it drops what comes above 5,000 "),
+        ("delay 100ms", "netem's limit of 1000 frames (what tc takes) is of those that are delayed, too: it drops what comes"),
+        ("delay 100ms", "above 10,000 frames/s"),
+        ("delay 250", "'250' (a delay) has no unit: it is 250 us, as tc takes it"),
+        ("loss 0.3", "'0.3' (a loss) has no unit: it is 0.3 %, as tc takes it"),
+        ("rate 20000", "'20000' (a rate) has no unit: it is 20000 b/s, as tc takes it"),
         ("delay 1ms 10us", "delays are uniform, as the kernel does it"),
         ("delay 1ms 10us 25%", "(25 %) that have the delay of the one before"),
         ("loss 1% 25%", "Gilbert's model here"),
@@ -521,7 +562,7 @@ def test_what_differs_is_said(text: str, words: str) -> None:
 
 
 def test_a_plain_delay_differs_in_nothing() -> None:
-    assert from_netem("delay 20ms")[1] == []
+    assert from_netem("delay 0.5ms")[1] == []
 
 
 @pytest.mark.parametrize(
