@@ -157,7 +157,11 @@ COMMON = {
     "loss_late: true": ("loss_late: false", {"is_lost_late": True}, {}),
     "overhead: 4": ("overhead: 24", {"overhead": 4}, {}),
     "duplicate: 1%": ("duplicate: 0%", {"duplicate": 0.01}, {}),
-    "corrupt: 1%, mended: true": ("corrupt: 2%", {"corrupt": 0.01, "is_mended": True}, {"corrupt": 0.02, "is_mended": True}),
+    "corrupt: 1%, mended: true": (
+        "corrupt: 2%",
+        {"corrupt": 0.01, "is_mended": True},
+        {"corrupt": 0.02, "is_mended": True},
+    ),
     "discard: true": ("discard: false", {"discard": True}, {}),
 }
 
@@ -166,7 +170,10 @@ COMMON = {
 def test_what_is_on_the_path_of_a_direction_is_on_that_of_its_classes_unless_they_say_so(common: str) -> None:
     own, of_all, of_one = COMMON[common]
     text = f"{{{common}, classes: [{{name: a, match: udp}}, {{name: b, match: tcp, {own}}}]}}"
-    for network in (read_network(f"there: {text}"), read_network(f"changes: [{{at: 1s, both: {{{common}}}}}]\nthere: " + text)):
+    for network in (
+        read_network(f"there: {text}"),
+        read_network(f"changes: [{{at: 1s, both: {{{common}}}}}]\nthere: " + text),
+    ):
         for state in network.states("there"):
             found = {one.name: replace(one, name="rest", match=None) for one in state.numbered.values()}
             assert floats(found["a"]) == floats(found["rest"]) == floats(TrafficClass(**of_all))
@@ -183,9 +190,12 @@ def test_what_is_of_the_queue_stays_with_the_rest_and_a_change_of_all_is_one_of_
     )
     states = network.states("there")
     assert [[one.delay_ns for one in state.numbered.values()] for state in states] == [
-        [MS, 2 * MS, MS], *[[5 * MS, 2 * MS, 5 * MS]] * 3
+        [MS, 2 * MS, MS],
+        *[[5 * MS, 2 * MS, 5 * MS]] * 3,
     ]
-    assert [[one.queue.frames for one in state.numbered.values()] for state in states] == [[None, None, n] for n in (9, 8, 7, 7)]
+    assert [[one.queue.frames for one in state.numbered.values()] for state in states] == [
+        [None, None, n] for n in (9, 8, 7, 7)
+    ]
     assert [one.weight for one in states[3].numbered.values()] == [1, 1, 3]
     assert [one.loss for one in states[3].numbered.values()] == [Bernoulli(Fraction(1, 100))] * 3
 
@@ -454,10 +464,16 @@ def test_words_become_settings_of_the_only_class(text: str, changed: dict[str, o
         ("qdisc netem 8001: root refcnt 2 limit 1000 delay 100ms", "limit 1000 delay 100ms"),
         ("qdisc netem 10: dev eth0 parent 1:1 limit 9 delay 1s  10ms 25%", "limit 9 delay 1s 10ms 25%"),
         ("netem 8001: dev lo root offloaded refcnt 2 limit 5 loss 1% 25%", "limit 5 loss 1% 25%"),
-        ("qdisc netem 1: root limit 5 loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%", "limit 5 loss gemodel 1% 10% 70% 0.1%"),
+        (
+            "qdisc netem 1: root limit 5 loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
+            "limit 5 loss gemodel 1% 10% 70% 0.1%",
+        ),
         ("qdisc netem 1: root limit 5 loss state p13 1% p31 10% p32 0% p23 9% p14 0%", "limit 5 loss state 1% 10%"),
         ("qdisc netem 1: root limit 5 rate 1Mbit packetoverhead 20 cellsize 0 celloverhead 0", "limit 5 rate 1mbit 20"),
-        ("qdisc netem 1: root limit 5 delay 1ms\n Sent 84 bytes 2 pkt (dropped 0, overlimits 0)\n backlog 0b", "limit 5 delay 1ms"),
+        (
+            "qdisc netem 1: root limit 5 delay 1ms\n Sent 84 bytes 2 pkt (dropped 0, overlimits 0)\n backlog 0b",
+            "limit 5 delay 1ms",
+        ),
         ("tc qdisc replace dev eth0 parent 1:10 handle 10: netem delay 5ms", "delay 5ms"),
     ],
 )
@@ -544,8 +560,14 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
     [
         ("loss 1%", "Without a delay frames still take the probe's least delay"),
         ("loss 1% limit 5", "'limit 5' has no effect without 'delay' or 'rate'"),
-        ("delay 1ms limit 5", "netem's limit of 5 frames is of those that are delayed, too: it drops what comes above 5,000 "),
-        ("delay 100ms", "netem's limit of 1000 frames (what tc takes) is of those that are delayed, too: it drops what comes"),
+        (
+            "delay 1ms limit 5",
+            "netem's limit of 5 frames is of those that are delayed, too: it drops what comes above 5,000 ",
+        ),
+        (
+            "delay 100ms",
+            "netem's limit of 1000 frames (what tc takes) is of those that are delayed, too: it drops what comes",
+        ),
         ("delay 100ms", "above 10,000 frames/s"),
         ("delay 250", "'250' (a delay) has no unit: it is 250 us, as tc takes it"),
         ("loss 0.3", "'0.3' (a loss) has no unit: it is 0.3 %, as tc takes it"),

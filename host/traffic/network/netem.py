@@ -40,7 +40,9 @@ HEAD = {"root": 1, "ingress": 1, "offloaded": 1, "deleted": 1, "dev": 2, "parent
 #: Other disciplines of tc, and what a document has in their place.
 DISCIPLINES = {
     "tbf": "'bucket' with 'rate' and 'burst', and 'queue'",
-    **dict.fromkeys(("htb", "hfsc", "drr"), "'classes' with 'match' and 'weight', 'service: weighted', 'bucket' as ceiling"),
+    **dict.fromkeys(
+        ("htb", "hfsc", "drr"), "'classes' with 'match' and 'weight', 'service: weighted', 'bucket' as ceiling"
+    ),
     "prio": "'classes' with 'match', the first served first",
     **dict.fromkeys(("pfifo", "bfifo", "pfifo_fast", "fq", "sfq"), "'rate' and 'queue'"),
     **dict.fromkeys(("red", "codel", "fq_codel", "pie", "fq_pie", "cake"), "'rate' and 'queue' with what drops early"),
@@ -352,7 +354,9 @@ class _Translator:
         if word.startswith("-"):
             raise UsageError(f"a packet overhead of {word} octets can't be done: the probe only adds, give 0 or more")
         overhead = self._words.whole("a packet overhead", OVERHEAD_MAX)
-        if (self._words.skip("cellsize") or self._words.has_number) and (cell := self._words.whole("a cell size", 2**32 - 1)):
+        if (self._words.skip("cellsize") or self._words.has_number) and (
+            cell := self._words.whole("a cell size", 2**32 - 1)
+        ):
             raise UsageError(
                 f"cells of {cell} octets can't be done: the link counts octets. Give a packet overhead that takes as much, or "
                 "a lower rate"
