@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an emulated network: settings, start of both directions in one tick, looks, changes at their ticks, stop."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -85,7 +86,10 @@ OCTETS_OF: dict[int, int] = {frames: octets for octets, frames in OCTETS.items()
 #: and what waits or has left has come. A last word that was read before shows that nothing was counted in it between the two, so
 #: what was read between goes with it.
 READS: tuple[tuple[int, ...], ...] = (
-    (ClassCounter.LATE, ClassCounter.WAITED, *range(HISTOGRAM_WORD, COUNTER_WORDS)),
+    (
+        *(ClassCounter.LATE, ClassCounter.WAITED, ClassGauge.DELAY_SUM, ClassGauge.DELAY_SUM_HIGH),
+        *(*range(HISTOGRAM_WORD, COUNTER_WORDS), ClassGauge.DELAY_SUM),
+    ),
     (
         *range(ClassCounter.DISCARDED, ClassCounter.NO_STORE + 1),
         ClassCounter.BACKGROUND_DROPPED,
@@ -104,6 +108,7 @@ READS: tuple[tuple[int, ...], ...] = (
     ),
 )
 READ_TRIES = 8
+SUM_TRIES = 2  # Of many words: what was counted meanwhile is little beside the rest.
 #: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
 
@@ -150,6 +155,8 @@ class ClassDelays:
 
     least_ns: float | None  # None: no frame yet.
     most_ns: float | None  # Likewise.
+    mean_ns: float | None  # Likewise.
+    deviation_ns: float | None  # Likewise: by the bins, in each of which delays count as even.
     late_most_ns: float  # By how much a frame left after its tick at most.
     counts: tuple[int, ...]  # Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
     tick_ns: float
@@ -162,7 +169,7 @@ class ClassDelays:
 
 @dataclass(frozen=True)
 class ClassLook:
-    """A class at a moment; rates are of the time since the look before, None in the first."""
+    """A class at a moment; rates without ``mean`` are of the time since the look before, None in the first."""
 
     number: int
     name: str
@@ -172,6 +179,11 @@ class ClassLook:
     delays: ClassDelays
     arrived_bps: float | None
     sent_bps: float | None
+    arrived_mean_bps: float | None  # Since the start, without FCS.
+    sent_mean_bps: float | None
+    #: ``lately``: of the frames that were due since the look before; None: there were none, or it is the first look.
+    mean_lately_ns: float | None
+    deviation_lately_ns: float | None
 
 
 @dataclass(frozen=True)
@@ -224,6 +236,7 @@ class EmulationResult:
             "notes": list(self.notes),
             **({"stations": self.stations.document()} if self.stations else {}),
             **look_document(self.last),
+            "series": [_series_row(look) for look in self.samples],
         }
 
 
@@ -235,8 +248,8 @@ def _queue(key: str, head: str, title: str) -> Column:
     return Column(key, head, title, of=lambda one: getattr(one.queue, key))
 
 
-def _delay(key: str, title: str) -> Column:
-    return Column(key, "", title, 6, 1e6, of=lambda one: getattr(one.delays, key))
+def _delay(key: str, title: str, head: str = "", digits: int = 6) -> Column:
+    return Column(key, head, title, digits, 1e6, of=lambda one: getattr(one.delays, key))
 
 
 #: Of a class.
@@ -256,12 +269,16 @@ CLASSES = Columns(
     _count("late", "late", "Late"),
     _count("background", "background", "Background", False),
     _count("background_dropped", "dropped", "Of it\ndropped", False),
-    Column("arrived_bps", "Mb/s in", "", 3, MEGA),
-    Column("sent_bps", "Mb/s out", "", 3, MEGA),
+    Column("arrived_mean_bps", "Mb/s in,\nmean", "Mb/s in,\nmean", 3, MEGA),
+    Column("sent_mean_bps", "Mb/s out,\nmean", "Mb/s out,\nmean", 3, MEGA),
+    Column("arrived_bps", "Mb/s in,\nlately", "Mb/s in,\nlately", 3, MEGA),
+    Column("sent_bps", "Mb/s out,\nlately", "Mb/s out,\nlately", 3, MEGA),
     _queue("frames", "frames", "Waits"),
     _queue("octets", "octets", ""),
     _queue("most", "most", "Waited\nat most"),
     _delay("least_ns", "Least\ndelay, ms"),
+    _delay("mean_ns", "Mean\ndelay, ms", "mean\ndelay, ms", 3),
+    _delay("deviation_ns", "Deviation,\nms", "deviation,\nms", 3),
     _delay("most_ns", "Greatest\ndelay, ms"),
 )
 #: Of a station: its name, its port, and what it saw.
@@ -310,7 +327,7 @@ class ClassCounters:
         self.number, self.name, self.match = number, name, match
         self._counts = Extended(longest)
         self._bins = Extended(longest)
-        self._before: tuple[int, ClassCounts] | None = None
+        self._before: tuple[int, ClassCounts, tuple[int, ...], int] | None = None
 
     def look(self, words: Sequence[int], now: int, tick_ns: Fraction) -> ClassLook:
         """Return the class at tick ``now`` from the words of its memory."""
@@ -322,17 +339,23 @@ class ClassCounters:
             None if gauges[ClassGauge.DELAY_LEAST] == NO_LIMIT or not any(bins) else float(gauges[one] * tick_ns)
             for one in (ClassGauge.DELAY_LEAST, ClassGauge.DELAY_MOST)
         ]
-        delays = ClassDelays(
-            ends[0],
-            ends[1],
-            float(gauges[ClassGauge.LATE_MOST] * tick_ns),
-            tuple(count or 0 for count in bins),
-            float(tick_ns),
+        drawn = tuple(count or 0 for count in bins)
+        total = gauges[ClassGauge.DELAY_SUM] + (gauges[ClassGauge.DELAY_SUM_HIGH] << 32)
+        late_ns = float(gauges[ClassGauge.LATE_MOST] * tick_ns)
+        spans = _moments(drawn, total, ends, tick_ns)
+        delays = ClassDelays(ends[0], ends[1], *spans, late_ns, drawn, float(tick_ns))
+        queue = ClassQueue(
+            gauges[ClassGauge.QUEUE_FRAMES], gauges[ClassGauge.QUEUE_OCTETS], gauges[ClassGauge.QUEUE_MOST]
         )
-        queue = ClassQueue(*(gauges[one] for one in list(ClassGauge)[:3]))
-        before, self._before = self._before, (now, counts)
-        rates = [_rate(before, now, counts, name, tick_ns) for name in ("arrived_octets", "sent_octets")]
-        return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates)
+        before, self._before = self._before, (now, counts, drawn, total)
+        start = 0, ClassCounts(*[0] * len(ClassCounter))
+        names = ("arrived_octets", "sent_octets")
+        rates = [_rate(since, now, counts, name, tick_ns) for since in (before, start) for name in names]
+        lately: tuple[float | None, float | None] = (None, None)
+        if before:
+            grown = tuple(later - earlier for earlier, later in zip(before[2], drawn, strict=True))
+            lately = _moments(grown, (total - before[3]) % WRAP**2, ends, tick_ns)
+        return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates, *lately)
 
 
 def have_done(stations: Stations, look: EmulationLook) -> bool:
@@ -359,6 +382,28 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
             plain["delays"]["edges_ns"] = one.delays.edges_ns
             plain["delays"]["counts"] = list(one.delays.counts)
     return found
+
+
+def _series_row(look: EmulationLook) -> dict[str, Any]:
+    """Return what a look says of the time since the look before, as plain data."""
+    row: dict[str, Any] = {"seconds": look.there.seconds}
+    for direction in look.directions:
+        row[direction.way] = {
+            "state": direction.state,
+            "is_link_up": direction.is_link_up,
+            "classes": [
+                {
+                    "name": one.name,
+                    "arrived_bps": one.arrived_bps,
+                    "sent_bps": one.sent_bps,
+                    "delay_mean_ns": one.mean_lately_ns,
+                    "delay_deviation_ns": one.deviation_lately_ns,
+                    "queue_frames": one.queue.frames,
+                }
+                for one in direction.classes
+            ],
+        }
+    return row
 
 
 def notes_of(look: EmulationLook) -> list[str]:
@@ -393,9 +438,25 @@ def notes_of(look: EmulationLook) -> list[str]:
 # # #
 
 
-def _rate(
-    before: tuple[int, ClassCounts] | None, now: int, counts: ClassCounts, name: str, tick_ns: Fraction
-) -> float | None:
+def _moments(
+    counts: Sequence[int], total: int, ends_ns: Sequence[float | None], tick_ns: Fraction
+) -> tuple[float | None, float | None]:
+    """Return mean and deviation of delays (ns) of a histogram with their sum (ticks); ``ends_ns``: the least and the greatest."""
+    count, (least, most) = sum(counts), ends_ns
+    if not count or least is None or most is None:
+        return None, None
+    mean = min(max(float(total * tick_ns) / count, least), most)  # One may be counted while the sum is read.
+    tick = float(tick_ns)
+    found = [
+        (number, max(tick * (1 << number) / 2, least), min(tick * (1 << number), most)) for number in range(len(counts))
+    ]
+    parts = [(counts[number], low, max(high, low)) for number, low, high in found if counts[number]]
+    middle = sum(times * (low + high) / 2 for times, low, high in parts) / count
+    square = sum(times * (((low + high) / 2 - middle) ** 2 + (high - low) ** 2 / 12) for times, low, high in parts)
+    return mean, math.sqrt(square / count)
+
+
+def _rate(before: Sequence[Any] | None, now: int, counts: ClassCounts, name: str, tick_ns: Fraction) -> float | None:
     """Return the rate (b/s) of a counter of octets since the look before."""
     if before is None or now <= before[0]:
         return None
@@ -469,7 +530,9 @@ class EmulatorDirection:
 
     def read_bank(self, bank: int) -> list[int]:
         """Return the words of a bank."""
-        return [int(one) for one in self._registers.read_memory(self._prefix + "settings", BANK_WORDS * bank, BANK_WORDS)]
+        return [
+            int(one) for one in self._registers.read_memory(self._prefix + "settings", BANK_WORDS * bank, BANK_WORDS)
+        ]
 
     def read_changes(self, bank: int) -> int | None:
         """Return how many changes a bank says that were made; None: it says nothing, or it isn't sure."""
@@ -504,7 +567,7 @@ class EmulatorDirection:
         first = self._registers.memory(self._prefix + "counts").address + 4 * COUNTER_WORDS * number
         words = [0] * COUNTER_WORDS
         for places in READS:
-            for _ in range(READ_TRIES):
+            for _ in range(SUM_TRIES if places[-1] == ClassGauge.DELAY_SUM else READ_TRIES):
                 found = self._registers.link.read_scattered([first + 4 * place for place in places]).tolist()
                 before = found[places.index(places[-1])]
                 if before == found[-1]:
@@ -573,8 +636,7 @@ class _Planned:
     """A change that is to come."""
 
     ticks: int  # Since the start.
-    live: LiveDirection | None  # The direction after it; None: as `direction`, whose keys nobody asked for yet.
-    direction: Direction
+    live: LiveDirection  # The direction after it.
     words: LiveWords
 
 
@@ -589,18 +651,12 @@ class _Direction:
     events: Extended
     maker: DirectionMaker | None = None  # None: what holds isn't known.
     words: DirectionWords | None = None  # At the start, where this host begins it.
-    direction: Direction = field(default_factory=Direction)  # That holds.
-    live: LiveDirection | None = None  # The same with its keys, once somebody asked for them.
+    live: LiveDirection = field(default_factory=lambda: LiveDirection.of(Direction()))  # What holds.
     held: str = ""  # The class that has held frames back since the start.
     bank: int = 0  # That holds.
     state: int = 0  # Changes that hold.
     ahead: deque[_Planned] = field(default_factory=deque)
     is_armed: bool = False  # The first of them is set in the probe.
-
-    def keys(self) -> LiveDirection:
-        """Return what holds with its keys."""
-        self.live = self.live or LiveDirection.of(self.direction)
-        return self.live
 
 
 @validated
@@ -652,10 +708,13 @@ class Emulation(PortRun):
         for one, maker in zip(self._directions, makers, strict=False):
             assert network
             one.maker, one.words = maker, maker.made()
-            one.direction, *later = network.states(one.way)
-            one.held = held_by([one.direction, *later])
+            first, *later = network.states(one.way)
+            one.held = held_by([first, *later])
+            one.live = LiveDirection.of(first)
             planned = zip(ticks, later, one.words.banks[1:], strict=True)
-            one.ahead.extend(_Planned(at, None, to, LiveWords(bank, (), {}, ())) for at, to, bank in planned)
+            one.ahead.extend(
+                _Planned(at, LiveDirection.of(to), LiveWords(bank, (), {}, ())) for at, to, bank in planned
+            )
         self._is_own = network is not None
         self._sets: list[tuple[float, str]] = []  # Those of this host: seconds since the start, what was set.
         self._made: list[tuple[int, str, Direction]] = []  # Changes that took place: tick, direction, what held then.
@@ -717,7 +776,7 @@ class Emulation(PortRun):
         for one in self._directions:
             assert one.words
             one.port.load(one.words)
-            first = _Planned(0, None, one.direction, LiveWords(one.words.banks[0], (), {}, ()))
+            first = _Planned(0, one.live, LiveWords(one.words.banks[0], (), {}, ()))
             one.port.write_bank(0, self._described(one, first, 0))
             one.port.arm()
 
@@ -767,7 +826,7 @@ class Emulation(PortRun):
         BusyError
             When another host has the probe.
         """
-        of = {"classes": {name: values}} if name and not (name == REST and self._is_rest(direction)) else values
+        of = {"classes": {name: values}} if name else values
         change = change_of({direction: of}, "set")
         said = ", ".join(f"{'.'.join(filter(None, (direction, name, key)))}={value}" for key, value in values.items())
         return self._set({way: [entries] for way, entries in change.items() if entries.values}, said)
@@ -852,6 +911,14 @@ class Emulation(PortRun):
         return look
 
     @property
+    def now(self) -> Network | None:
+        """The network as it was at the last look, without changes; None: that isn't known."""
+        if not self.network or any(one.maker is None for one in self._directions):
+            return None
+        there, back = self._lives()
+        return replace(self.network, there=there, back=back, changes=())
+
+    @property
     def counts(self) -> dict[str, dict[str, ClassCounts]]:
         """Counters of now, by direction and class."""
         return self._by_class(lambda one: one.counts)
@@ -914,9 +981,14 @@ class Emulation(PortRun):
 
     # Changes ------------------------------------------------------------------------------------------
 
+    def _lives(self) -> tuple[Direction, Direction]:
+        """Return what holds there and back."""
+        found = [one.live.direction for one in self._directions]
+        return found[0], found[1] if len(found) > 1 else Direction()
+
     def _described(self, one: _Direction, planned: _Planned, changes: int) -> tuple[int, ...]:
         assert self.network
-        said = Described(self.network.name, self.network.seed, one.held, changes, planned.ticks, planned.direction)
+        said = Described(self.network.name, self.network.seed, one.held, changes, planned.ticks, planned.live)
         return described(said, planned.words.bank)
 
     def _arm_next(self, one: _Direction) -> None:
@@ -946,8 +1018,8 @@ class Emulation(PortRun):
     def _took_place(self, one: _Direction, made: _Planned) -> None:
         one.bank, one.is_armed = 1 - one.bank, False
         one.state += 1
-        one.direction, one.live = made.direction, made.live
-        self._made.append((made.ticks, one.way, made.direction))
+        one.live = made.live
+        self._made.append((made.ticks, one.way, made.live.direction))
 
     def _attach(self) -> None:
         """Learn from the probe what holds, with its names."""
@@ -966,17 +1038,19 @@ class Emulation(PortRun):
             one.is_armed = is_to_come
             if is_to_come and (next_one := description_of(banks[1])):
                 words = LiveWords(tuple(banks[1][:SETTINGS_WORDS]), (), {}, ())
-                one.ahead.append(_Planned(next_one.at_ticks, None, next_one.direction, words))
+                one.ahead.append(_Planned(next_one.at_ticks, next_one.live, words))
         first = found[0][3]
-        ways = {one.way: seen.direction for one, _, _, seen in found}
-        self.network = Network(**ways, seed=first.seed, name=first.network)
-        for number, (one, bank, (words, _), seen) in enumerate(found):
+        self._made.clear()  # What is seen now has it.
+        for one, _, _, seen in found:
+            one.live = seen.live
+        self.network = Network(*self._lives(), seed=first.seed, name=first.network)
+        for number, (one, bank, banks, seen) in enumerate(found):
             maker = DirectionMaker(self.network, number, one.way, one.port.limits, self._increment)
-            maker.adopt(words)
-            if one.maker is None or [each.name for each in one.counters] != _names(seen.direction):
+            maker.adopt(banks[0])
+            names = [each.name for each in seen.live.direction.numbered.values()]
+            if one.maker is None or [each.name for each in one.counters] != names:
                 one.counters = _counters(self.network, one.way, one.port.longest)
             one.maker, one.bank, one.state, one.held = maker, bank, seen.changes, seen.held
-            one.direction, one.live = seen.direction, None
 
     def _forget(self) -> None:
         self._note(
@@ -985,10 +1059,6 @@ class Emulation(PortRun):
         )
         for one in self._directions:
             one.maker = None
-
-    def _is_rest(self, direction: str) -> bool:
-        ways = [one for one in self._directions if direction in (one.way, "both")]
-        return all(one.name != REST or one.match is None for way in ways for one in way.direction.classes)
 
     def _set(self, settings: Mapping[str, list[Entries]] | Sequence[str], said: str) -> float:
         """Change what holds now by keys of each direction, or by words; all of it in one switch."""
@@ -1006,7 +1076,7 @@ class Emulation(PortRun):
                         "what holds or is to come isn't known here, so it can't be changed: set it from the host that began it"
                     )
                 plans = self._plans(settings)
-                if all([not one.is_armed or self._cancelled(one) for one, _, _ in plans]):
+                if all(not one.is_armed or self._cancelled(one) for one, _, _ in plans):
                     break
         except UsageError:
             for one in self._directions:
@@ -1028,7 +1098,7 @@ class Emulation(PortRun):
         self, settings: Mapping[str, list[Entries]] | Sequence[str]
     ) -> list[tuple[_Direction, _Planned, list[_Planned]]]:
         """Return for each direction that changes what holds after the change, and the changes that are to come after it."""
-        before = {one.way: one.keys() for one in self._directions}
+        before = {one.way: one.live for one in self._directions}
         after = dict(before)
         if isinstance(settings, Mapping):
             for way, several in settings.items():
@@ -1044,23 +1114,23 @@ class Emulation(PortRun):
             if after[one.way] is before[one.way]:
                 continue
             lives = [after[one.way]]
-            states = [one.direction, *(planned.direction for planned in one.ahead)]
+            states = [one.live.direction, *(planned.live.direction for planned in one.ahead)]
             for old, new in pairwise(states):
                 change = {one.way: change_document(old, new)}
                 lives.append(lives[-1].changed(change_of(change, "a change that is to come")[one.way]))
             directions = [live.direction for live in lives]
-            check_states([one.direction, *directions], one.way)
+            check_states([states[0], *directions], one.way)
             held = held_by(directions)
             if held and one.held and held != one.held:
                 raise UsageError(
-                    f"class '{held}' of '{one.way}' can't hold frames back: '{one.held}' has since the network began, and one class "
-                    "of a direction can, always the same"
+                    f"class '{held}' of '{one.way}' can't hold frames back: '{one.held}' has since the network began, and one "
+                    "class of a direction can, always the same"
                 )
             assert one.maker
-            words = one.maker.changed(directions, [one.direction])
+            words = one.maker.changed(directions, states[:1])
             one.held = one.held or held
             ticks = [0, *(planned.ticks for planned in one.ahead)]
-            made = [_Planned(*each) for each in zip(ticks, lives, directions, words, strict=True)]
+            made = [_Planned(*each) for each in zip(ticks, lives, words, strict=True)]
             plans.append((one, made[0], made[1:]))
         if not plans:
             raise UsageError("nothing is set: give what changes, like there.voice.delay=5ms")
@@ -1099,21 +1169,23 @@ class Emulation(PortRun):
             bank, is_to_come, _ = one.port.look()
             if bank != one.bank and not is_to_come:
                 return
-        raise ProbeError("the probe doesn't go over to what was set: stop the network, and report this with the command")
+        raise ProbeError(
+            "the probe doesn't go over to what was set: stop the network, and report this with the command"
+        )
 
     def _recorded(self) -> Network | None:
         """Return the network with all changes that took place or are to come."""
-        if not self.network or not self._made:
+        if not self.network or not self._made or (self._is_own and not self._sets):
             return self.network
         first = {way: getattr(self.network, way) for way in DIRECTIONS}
         changes: dict[int, dict[str, Direction]] = {}
-        to_come = [(planned.ticks, one.way, planned.direction) for one in self._directions for planned in one.ahead]
+        to_come = [
+            (planned.ticks, one.way, planned.live.direction) for one in self._directions for planned in one.ahead
+        ]
         for ticks, way, direction in [*self._made, *to_come]:
             changes.setdefault(max(ticks, 1), {})[way] = direction
         made = [Change(ticks * self._tick_ns, **changes[ticks]) for ticks in sorted(changes)]
-        if self._sets:
-            return replace(self.network, **first, changes=made[-CHANGES_MAX:])
-        return self.network
+        return replace(self.network, **first, changes=made[-CHANGES_MAX:])
 
     def _set_notes(self) -> list[str]:
         if not self._sets:
@@ -1158,11 +1230,10 @@ def check_detached(changes: int) -> None:
 
 def held_by(states: Sequence[Direction]) -> str:
     """Return the name of the class that holds frames back in one of the states of a direction; "": none does."""
-    return next((one.name for state in states for one in state.numbered.values() if one.reorder and exact(one.reorder.share)), "")
-
-
-def _names(direction: Direction) -> list[str]:
-    return [one.name for one in direction.numbered.values()]
+    return next(
+        (one.name for state in states for one in state.numbered.values() if one.reorder and exact(one.reorder.share)),
+        "",
+    )
 
 
 def _counters(network: Network | None, name: str, longest: int) -> list[ClassCounters]:

@@ -144,8 +144,16 @@ def test_detached_it_is_looked_at_and_stopped_by_others(run: Run, model: Emulato
         f"running; liteprobe emulate --attach {where} looks at it, liteprobe stop {where} ends it\n",
     )
     code, out, _ = run("emulate", "--attach", "--duration", "300ms")
-    assert code == 0 and len(lines_with(out, "class 0")) == 3 and all(model.running)
+    assert code == 0 and len(lines_with(out, "voice")) == 3 and all(model.running)
     assert " s, left running. " in out
+    code, out, _ = run("emulate", "--attach", "--set", "there.voice.delay=3ms", "--set", "both.rate=20Mbit")
+    assert (code, out.split()[:2]) == (0, ["holds", "from"]) and all(model.running)
+    code, out, err = run("emulate", "--attach", "--set", "there.voice.delay=9s")
+    assert (code, out) == (2, "") and "'there.voice.delay=9s': delay 9s is out of range" in err and all(model.running)
+    code, out, err = run("emulate", "--attach", "--set", "back.delay=6ms", "--duration", "1ms", "--json")
+    content = json.loads(out)
+    assert err.startswith("holds from ") and content["network"]["there"]["rate"] == "20Mbit"
+    assert content["network"]["changes"][-1]["back"] == {"delay": "6ms"} and content["back"]["state"] == 3
     code, out, _ = run("stop")
     assert (code, out, model.running) == (0, "port 0: stopped\nport 1: stopped\n", [None, None])
     code, _, err = run("emulate", "--attach")
@@ -199,6 +207,7 @@ def test_a_signal_stops_it_and_shows_what_came(
         (["--preset", "dsl", "--duration", "1e99s"], "up to 26 days: give --duration less"),
         (["--preset", "dsl", "--detach", "--duration", "1s"], "--detach leaves at once"),
         (["--attach", "--check"], "--attach has no network to show"),
+        (["--preset", "dsl", "--set", "there.rate=1Mbit"], "--set changes a network that runs: give --attach, too"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_refused_before_a_probe_is_opened(
@@ -293,8 +302,8 @@ def test_delays_are_drawn_over_their_logarithm_where_they_span_more_than_a_facto
 ) -> None:
     """Over less, a logarithmic axis has a tick or none."""
     monkeypatch.setattr(emulate_page, "svg", lambda figure, _: figure.axes[0].get_xscale())
-    some = ClassDelays(1e6 * least_ms, 1e6 * most_ms, 0.0, (0, 0, 3, *[0] * 29), 8.0)
-    none = ClassDelays(None, None, 0.0, (0,) * 32, 8.0)
+    some = ClassDelays(1e6 * least_ms, 1e6 * most_ms, 0.0, 0.0, 0.0, (0, 0, 3, *[0] * 29), 8.0)
+    none = ClassDelays(None, None, None, None, 0.0, (0,) * 32, 8.0)
 
     def drawn(*delays: ClassDelays) -> str:
         classes = [SimpleNamespace(name=str(number), delays=one) for number, one in enumerate(delays)]

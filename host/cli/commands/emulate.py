@@ -50,6 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)")
     add(what, "--expected BPS", rate_bps, "with --from-netem: what comes each way at most, for the store")
     add(what, "--attach", bool, "the one that runs: look at it, and leave it running")
+    add(
+        what,
+        "--set SETTING",
+        str,
+        "with --attach: change it, in words of the document, like there.voice.delay=5ms or both.rate=2Mbit; "
+        "several are taken in one switch",
+        action="append",
+    )
     add_probe(parser, DEFAULT_PROBE)
     run = parser.add_argument_group("run")
     add(
@@ -86,6 +94,12 @@ def run(args: argparse.Namespace) -> None:
     with open_probe(args) as probe:
         facts = probe.info()
         emulation = probe.emulate(network)
+        if args.set:
+            seconds = emulation.set_words(*args.set)
+            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if args.json == STDOUT else sys.stdout)
+            if not (args.duration or args.json or args.report):
+                emulation.detach()
+                return
         if args.detach:
             emulation.detach()
             where = f"--probe {shlex.quote(args.probe)}"
@@ -116,10 +130,14 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
     if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
+    if args.set and not args.attach:
+        raise UsageError("--set changes a network that runs: give --attach, too, or write it into the network")
     if args.attach:
         return None
     network = _read(args)
     runs.filter_of(network)
+    if args.detach:
+        runs.check_detached(len(network.changes))
     return network
 
 

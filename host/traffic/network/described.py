@@ -18,10 +18,9 @@ from fractions import Fraction
 from typing import Any
 
 from liteprobe.cores.formats.emulate import BANK_WORDS
-from liteprobe.host.base.document import DocumentName
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.traffic.network.document import DIRECTION, LiveDirection, direction_document
-from liteprobe.host.traffic.network.network import BandwidthTrace, Direction
+from liteprobe.host.traffic.network.document import LiveDirection
+from liteprobe.host.traffic.network.network import BandwidthTrace
 from liteprobe.host.traffic.network.words import SETTINGS_WORDS
 
 HEAD_WORDS = 3
@@ -36,27 +35,27 @@ KNOWN = (
     b'"corrupt":"0.1%","duplicate":"0.1%","reorder":{"share":"1%","extent":"1ms"},"bucket":{"rate":"1Mbit","burst":15000},'
     b'"background":{"kind":"length":1514"jitter":{"distribution":"normal","spread":"5ms"},"loss":{"p":"0.5%","r":"20%"},'
     b'"overhead":0,"queue":{"frames":100},"queue":100,"delay":"10ms","loss":"1%","udp port 5060""tcp port 443""ether proto 0x'
-    b'"vlan 10""dst host 10.0.0.1"{"name":"voice","match":"ip[1] & 0xfc == 0xb8"{"name":"web","match":"tcp port 80"},"rate":"100Mbit"'
-    b'{"name":"network","seed":1,"begun":0,"held":"","direction":{"rate":"10Mbit","delay":"10ms","classes":[{"name":"'
+    b'"vlan 10""dst host 10.0.0.1"{"name":"voice","match":"ip[1] & 0xfc == 0xb8"{"name":"web","match":"tcp port 80"},"rate":'
+    b'"100Mbit"{"name":"network","seed":1,"begun":0,"held":"","direction":{"rate":"10Mbit","delay":"10ms","classes":[{"name":"'
 )
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a bank says of its direction."""
+    """Holds what a bank says of its direction."""
 
     network: str  # The name of the network.
     seed: int
     held: str  # The class that held frames back since the start; "": none did.
     changes: int  # Made in this direction since the start.
-    at_ticks: int  # Since the start, from which on it holds.
-    direction: Direction
+    at_ticks: int  # Since the start, from which on it holds; 0: from the start, or since it was set.
+    live: LiveDirection
 
 
 def described(one: Described, bank: Sequence[int]) -> tuple[int, ...]:
     """Return a bank with its description; where that is too long it has the number of changes alone."""
-    document = direction_document(one.direction)
-    if trace := one.direction.trace:
+    document = one.live.document
+    if trace := one.live.direction.trace:
         document["trace"] = [trace.name, str(trace.rate_bps)]
     plain = {"name": one.network, "seed": one.seed, "begun": one.at_ticks, "held": one.held, "direction": document}
     squeeze = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, KNOWN)
@@ -78,10 +77,8 @@ def description_of(bank: Sequence[int]) -> Described | None:
         plain = json.loads(zlib.decompressobj(-15, KNOWN).decompress(text).decode())
         document: dict[str, Any] = plain["direction"]
         trace = document.pop("trace", None)
-        source = DocumentName("the probe's description of its network")
-        entries = DIRECTION.read(source.compose(json.dumps(document), "a direction"), "direction", source)
-        direction = LiveDirection.begun(entries, trace=_stand_in(*trace) if trace else None).direction
-        return Described(plain["name"], plain["seed"], plain["held"], changes, plain["begun"], direction)
+        live = LiveDirection.read(document, _stand_in(*trace) if trace else None)
+        return Described(plain["name"], plain["seed"], plain["held"], changes, plain["begun"], live)
     except (zlib.error, ValueError, KeyError, TypeError, UsageError):
         return None  # Of another version.
 

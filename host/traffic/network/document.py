@@ -158,6 +158,9 @@ class LiveDirection:
     direction: Direction
     classes: ClassesMade  # That were made, by their keys' values.
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self.direction, "said", self)
+
     @classmethod
     def begun(cls, entries: Entries, trace: BandwidthTrace | None = None) -> "LiveDirection":
         """Return a direction of the keys of a document."""
@@ -167,10 +170,24 @@ class LiveDirection:
     @classmethod
     def of(cls, direction: Direction) -> "LiveDirection":
         """Return a direction with the keys that its document would have."""
-        source = DocumentName("the network")
-        document = direction_document(direction) or {"service": direction.service}
-        entries = DIRECTION.read(source.compose(dumped(document), "a direction"), "direction", source)
-        return cls(entries, direction, {})
+        said: LiveDirection | None = direction.said
+        if said and said.direction is direction:  # Else it is a copy in which something may differ.
+            return said
+        return cls.read(direction_document(direction) or {"service": direction.service}, direction.trace)
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], trace: BandwidthTrace | None = None) -> "LiveDirection":
+        """Return a direction of plain data. Raises UsageError where that isn't one."""
+        source = SettingName("the direction")
+        entries = DIRECTION.read(source.compose(json.dumps(document), "a direction"), "direction", source)
+        return cls.begun(entries, trace)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The direction as plain data, from which `read` makes it with the same keys."""
+        classes = [one.values for one in self.entries.get("classes", ())]
+        found = DIRECTION.write({**self.entries.values, "classes": classes})
+        return {name: one for name, one in found.items() if name != "classes" or classes}
 
     def changed(self, change: Entries) -> "LiveDirection":
         """Return it after a change. Raises UsageError where that can't be."""
@@ -181,7 +198,7 @@ class LiveDirection:
 
 
 class SettingName(DocumentName):
-    """What messages call a setting that has no lines."""
+    """Names a setting, which has no lines, in messages."""
 
     def error(self, line: int, message: str) -> DocumentError:
         """Return the error of a setting."""
@@ -208,7 +225,9 @@ def set_by_words(ways: Mapping[str, LiveDirection], word: str) -> dict[str, Live
     place, equals, text = word.partition("=")
     names, _, path = place.strip().partition(".")
     if not equals or not path or not text.strip():
-        raise UsageError(f"'{word}' sets nothing: write DIRECTION.CLASS.KEY=VALUE, like there.voice.delay=5ms or both.rate=2Mbit")
+        raise UsageError(
+            f"'{word}' sets nothing: write DIRECTION.CLASS.KEY=VALUE, like there.voice.delay=5ms or both.rate=2Mbit"
+        )
     value = _plain(source.compose(text, "a value"))
     OneOf(("both", *DIRECTIONS)).check(names, "direction")
     found = dict(ways)
@@ -219,11 +238,9 @@ def set_by_words(ways: Mapping[str, LiveDirection], word: str) -> dict[str, Live
         of, keys = _named(one, path.split("."))
         plain = {keys[0]: _within(CLASS.write(values_of(of or one.numbered[UNMATCHED_CLASS])), keys, value)}
         if of and keys[0] == "rate":
-            bucket = of.bucket or {"burst": LONGEST_USUAL + of.overhead}
-            before = BUCKET.write(bucket) if of.bucket else bucket
+            before = BUCKET.write(of.bucket) if of.bucket else {"burst": LONGEST_USUAL + of.overhead}
             plain = {"bucket": "none" if value == "none" else {**before, "rate": value}}
-        of_class = of is not None and of in one.classes and (of.match is not None or of.name != REST)
-        change = {way: {"classes": {of.name: plain}} if of and of_class else plain}
+        change = {way: {"classes": {of.name: plain}} if of else plain}
         found[way] = ways[way].changed(change_of(change, f"'{word}'")[way])
     return found
 
@@ -236,7 +253,9 @@ def _named(one: Direction, path: list[str]) -> tuple[TrafficClass | None, list[s
             if of.name == name:
                 return of, path[count:]
     if len(path) > 1 and path[0] not in CHANGED.keys:
-        raise UsageError(f"there is no class '{path[0]}': {nearest(path[0], [of.name for of in one.numbered.values()])}")
+        raise UsageError(
+            f"there is no class '{path[0]}': {nearest(path[0], [of.name for of in one.numbered.values()])}"
+        )
     return None, path
 
 
@@ -298,9 +317,7 @@ def _trace(entries: Entries, folder: Path) -> BandwidthTrace | None:
             raise UsageError(f"trace: {error}") from None
 
 
-def _direction(
-    entries: Entries, trace: BandwidthTrace | None, known: ClassesMade
-) -> Direction:
+def _direction(entries: Entries, trace: BandwidthTrace | None, known: ClassesMade) -> Direction:
     for group in NETWORK_GROUPS:
         entries.refuse_both(group)
 

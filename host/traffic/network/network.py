@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -673,6 +674,7 @@ class Direction:
     )
     classes: Sequence[TrafficClass] = ()
     trace: BandwidthTrace | None = None
+    said: Any = field(default=None, compare=False, repr=False)  # Where a document has it: its `LiveDirection`.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", tuple(self.classes))

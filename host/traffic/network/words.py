@@ -127,7 +127,7 @@ def switch_ticks(network: Network, increment: int = NOMINAL) -> list[int]:
 
 @dataclass(frozen=True)
 class LiveWords:
-    """What a direction is changed to while it runs; memories are written before the bank is switched to."""
+    """Holds what a direction is changed to while it runs; memories are written before the bank is switched to."""
 
     bank: tuple[int, ...]
     delays: tuple[int, ...]  # Of the table; none: it stays.
@@ -155,6 +155,11 @@ class _Memory:
             free = [(end, start) for end, start in zip(ends, starts, strict=True) if start - end >= len(words)]
             if not free:
                 count = sum(map(len, self.places)) + len(words)
+                if count <= PATTERN_WORDS:
+                    raise UsageError(
+                        f"{len(words)} words of a pattern or list of '{self.way}' find no space beside those that hold: end these "
+                        "first, then give it"
+                    )
                 raise UsageError(
                     f"patterns and lists of '{self.way}' have {count} words or more: give "
                     f"{PATTERN_WORDS} at most (32 bits of a pattern, a number of a list, or half a background frame "

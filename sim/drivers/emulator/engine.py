@@ -42,7 +42,7 @@ class EngineBench(PinnedBench):
     """
     def __init__(self):
         PinnedBench.__init__(self)
-        self.core   = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
+        self.core   = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS, given_bits=30)
         self.add_inputs(core, ["start", "now", "freed", "freed_lane", "freed_words"])
         self.add_input("switch_at", core.switch.tick)
         self.add_input("switch_ask", core.switch.ask)

@@ -248,8 +248,12 @@ ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BA
         *("HELD_BACK", "BACKGROUND", "BACKGROUND_DROPPED", "WAITED"),
     )
 )
-QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST = (
-    int(ClassGauge[name]) for name in ("QUEUE_FRAMES", "QUEUE_OCTETS", "QUEUE_MOST", "DELAY_LEAST", "DELAY_MOST")
+QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST, DELAY_SUM, DELAY_SUM_HIGH = (
+    int(ClassGauge[name])
+    for name in (
+        *("QUEUE_FRAMES", "QUEUE_OCTETS", "QUEUE_MOST", "DELAY_LEAST", "DELAY_MOST"),
+        *("DELAY_SUM", "DELAY_SUM_HIGH"),
+    )
 )
 
 
@@ -292,6 +296,7 @@ class Counts:
         words[SENT_OCTETS] += frame.length * (1 + frame.is_twice)
         words[DELAY_LEAST] = min(words[DELAY_LEAST], delay)
         words[DELAY_MOST] = max(words[DELAY_MOST], delay)
+        words[DELAY_SUM] += delay
         words[HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1)] += 1
 
     def released(self, frame: Frame, waited: bool) -> None:
@@ -300,7 +305,9 @@ class Counts:
 
     def words(self, klass: int) -> list[int]:
         """Return the words of a class as a probe shows them."""
-        return [word & MASK for word in self.of_class[klass]]
+        words = list(self.of_class[klass])
+        words[DELAY_SUM_HIGH] = words[DELAY_SUM] >> 32
+        return [word & MASK for word in words]
 
 
 # Direction ----------------------------------------------------------------------------------------

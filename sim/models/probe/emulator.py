@@ -276,6 +276,8 @@ class EmulatorProbe(ModelProbe):
         for counter, is_set in marks.items():
             add(counts, counter, int(is_set))
         add(counts, HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1))
+        counts[ClassGauge.DELAY_SUM_HIGH] += counts[ClassGauge.DELAY_SUM] + delay >= WORD
+        add(counts, ClassGauge.DELAY_SUM, delay)
         counts[ClassGauge.DELAY_LEAST] = min(counts[ClassGauge.DELAY_LEAST], delay)
         counts[ClassGauge.DELAY_MOST] = max(counts[ClassGauge.DELAY_MOST], delay)
 
