@@ -311,6 +311,9 @@ def _delay(one: TrafficClass) -> str:
 #: Sections in the order of docs/emulator.md.
 SECTIONS: tuple[Section, ...] = (
     *(NETWORK, DIRECTION, CLASS),
-    *(one.section for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)),
+    *(
+        one.section
+        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
+    ),
     *(parts.BACKGROUND.section, parts.ENTRY.section, CHANGE, CHANGED),
 )

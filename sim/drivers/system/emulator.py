@@ -17,6 +17,7 @@ from scapy.contrib import mpls  # noqa: F401 (scapy knows what is behind labels 
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from scapy.packet import Packet as Layer
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
@@ -299,7 +300,7 @@ class Emulated:
 
 def with_ce(octets: bytes) -> bytes | None:
     """Return a frame with the ECN codepoint CE, as scapy writes it; None where it can't be marked."""
-    layer = Ether(octets)
+    layer: Layer = Ether(octets)
     while layer and not isinstance(layer, (IP, IPv6)):
         layer = layer.payload
     if not layer or not (layer.tos if isinstance(layer, IP) else layer.tc) & 3:

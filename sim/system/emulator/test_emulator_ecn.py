@@ -21,7 +21,8 @@ from liteprobe.sim.drivers.system.senders import Packet
 from liteprobe.sim.models.emulator.settings import Settings
 
 ALL = 2**32 - 1
-RED = {"flags": int(ClassFlag.RED | ClassFlag.ECN), "red_most": 60_000, "red_slope": ALL}  # All that find something waiting.
+# All that find something waiting.
+RED = {"flags": int(ClassFlag.RED | ClassFlag.ECN), "red_most": 60_000, "red_slope": ALL}
 CODEL = {"codel": 1, "codel_ecn": 1, "codel_target": 2000, "codel_interval": 20_000}
 
 
@@ -32,7 +33,9 @@ def frame(chance: random.Random) -> bytes:
     count = chance.choice([0, 0, 0, 1, 2, 4])
     layers += [MPLS(label=chance.randrange(16, 2**20), s=number == count - 1) for number in range(count)]
     tos = chance.randrange(256)
-    ip = chance.choice([IP(tos=tos, id=chance.randrange(2**16), options=[IPOption_NOP()] * chance.choice([0, 4])), IPv6(tc=tos)])
+    ip = chance.choice(
+        [IP(tos=tos, id=chance.randrange(2**16), options=[IPOption_NOP()] * chance.choice([0, 4])), IPv6(tc=tos)]
+    )
     layers += [ip, chance.choice([UDP(dport=9), TCP(dport=9)])] if chance.random() < 0.9 or count else [ARP()]
     whole = layers[0]
     for one in layers[1:]:
@@ -41,7 +44,9 @@ def frame(chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("own", [RED, CODEL], ids=["red", "codel"])
-def test_frames_are_marked_and_their_checksums_mended(emulator_build: Path, tmp_path: Path, own: dict[str, int]) -> None:
+def test_frames_are_marked_and_their_checksums_mended(
+    emulator_build: Path, tmp_path: Path, own: dict[str, int]
+) -> None:
     chance, made, now = random.Random(7), [], 0
     for _ in range(200):
         octets = frame(chance)
@@ -57,13 +62,17 @@ def test_frames_are_marked_and_their_checksums_mended(emulator_build: Path, tmp_
     assert marked > 10 and early > 2
     tshark = shutil.which("tshark")
     if tshark:
-        fields = ("ip.checksum.status", "ip.dsfield.ecn", "ipv6.tclass.ecn", "tcp.checksum.status", "udp.checksum.status")
+        fields = (
+            "ip.checksum.status",
+            "ip.dsfield.ecn",
+            "ipv6.tclass.ecn",
+            "tcp.checksum.status",
+            "udp.checksum.status",
+        )
         options = [word for name in fields for word in ("-e", name)]
         checks = [word for name in ("ip", "tcp", "udp") for word in ("-o", f"{name}.check_checksum:TRUE")]
-        text = subprocess.run(
-            [tshark, "-n", "-r", tmp_path / "pins.port1.out.pcap", "-T", "fields", "-E", "separator=,", *options, *checks],
-            capture_output=True, text=True, check=True,
-        ).stdout
+        read = [tshark, "-n", "-r", tmp_path / "pins.port1.out.pcap", "-T", "fields", "-E", "separator=,"]
+        text = subprocess.run([*read, *options, *checks], capture_output=True, text=True, check=True).stdout
         rows = [line.split(",") for line in text.splitlines()]
         assert not [row for row in rows if "0" in (row[0], row[3], row[4])]  # Bad.
         assert sum("3" in (row[1], row[2]) for row in rows) >= marked

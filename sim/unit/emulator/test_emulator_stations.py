@@ -94,7 +94,7 @@ def test_codel_keeps_the_wait_of_tcp_near_its_target() -> None:
     for own in ({}, {"codel": 1, "codel_target": 625_000, "codel_interval": 12_500_000}):
         one = through([3_000_000], limit_frames=128, **own)
         assert one.run(20 * cern.TICKS_S)
-        frames = [frame for path in one.paths for frame in path.direction.frames if frame.length > 1000]
+        frames = [frame for path in one.paths.values() for frame in path.direction.frames if frame.length > 1000]
         waits = [frame.due - frame.time - way(frame.length) + PREAMBLE + frame.length + 4 for frame in frames if frame.due]
         means.append(sum(waits) / len(waits) / 125_000)
     assert means[0] > 20 and 3 < means[1] < 8
