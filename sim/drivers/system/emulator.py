@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scapy.contrib import mpls  # noqa: F401 (scapy knows what is behind labels then)
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from scapy.main import load_contrib
 from scapy.packet import Packet as Layer
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
@@ -38,6 +38,7 @@ from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 from liteprobe.soc.config import ProbeConfig
 
+load_contrib("mpls")  # Scapy knows what is behind labels then.
 NOWHERE = "cable?loss=100%"
 ETHERNET, IPV4 = 14, bytes.fromhex("08004500002800000000")
 FIRST_PROTOCOL = 100  # Of class 0; that of class 7 is named by no rule.
