@@ -352,12 +352,13 @@ class ClassCounters:
         )
         before, self._before = self._before, (now, counts, drawn, total)
         start = 0, ClassCounts(*[0] * len(ClassCounter))
-        names = ("arrived_octets", "sent_octets")
-        rates = [_rate(since, now, counts, name, tick_ns) for since in (before, start) for name in names]
+        came, mean_came = (_rate(since, now, counts, "arrived_octets", tick_ns) for since in (before, start))
+        left, mean_left = (_rate(since, now, counts, "sent_octets", tick_ns) for since in (before, start))
         lately: tuple[float | None, float | None] = (None, None)
         if before:
             grown = tuple(later - earlier for earlier, later in zip(before[2], drawn, strict=True))
             lately = _moments(grown, (total - before[3]) % WRAP**2, ends, tick_ns)
+        rates = came, left, mean_came, mean_left
         return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates, *lately)
 
 
