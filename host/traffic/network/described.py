@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Describes a direction in words of its bank that no gateware reads, so that any host knows what holds.
 
-A bank is written whole before it is switched to: so its description holds from the same tick as its settings. It stands alone,
-because it is neither the document nor the settings.
+A bank is written whole before it is switched to: so its description holds from the same tick as its settings.
+Stands alone: it is neither the document nor the settings.
 
 Layout, from word ``TEXT_WORD`` of a bank: ``MARK`` and the octets of the text; changes that were made until then; CRC-32 of all
 settings before, these two words and the text; the text: JSON, deflated (RFC 1951) with the dictionary ``KNOWN``.

@@ -346,6 +346,7 @@ def _class(entries: Entries) -> TrafficClass:
 
 
 def direction_document(direction: Direction) -> dict[str, Any]:
+    """Return a direction as the plain data of its document."""
     found = DIRECTION.write(values_of(direction))
     if direction.trace:
         found["trace"] = direction.trace.name

@@ -4,8 +4,9 @@
 """Takes random networks and frames through the emulation of a direction, and compares all of it with the reference."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
@@ -94,6 +95,7 @@ class Plan:
     lag_ticks: int
     stall_256: int
     rate_256: int = 0
+    tables: Sequence[Mapping[int, int]] = () # Of each switch: words of the delay table and of the patterns, as of `Direction.switch`.
 
 class Planner:
     """Draws a plan: ``scale`` stretches all times, ``grid`` makes ties."""
@@ -372,10 +374,11 @@ def script_of(plan: Plan) -> bytes:
     items += [(WRITE, place, word) for place, word in enumerate(memory)]
     items += [(OPPORTUNITY, ticks, octets) for ticks, octets in plan.settings.trace]
     bank = 0
-    for tick, words in plan.switches:
+    for (tick, words), tables in zip_longest(plan.switches, plan.tables, fillvalue={}):
         bank = 1 - bank
         items.append((SWITCH, 0, tick))
         items += [(WRITE, BANK_WORDS * bank + place, word) for place, word in enumerate(words[:CLASSES * 32 + 32])]
+        items += [(WRITE, 2 * BANK_WORDS + place, word) for place, word in tables.items()]
     items += [(FRAME, length | klass << 16 | ecn_of(tick) << 20, tick) for tick, length, klass in plan.arrivals]
     items.append((END, 0, plan.end))
     return b"".join(ITEM.pack(*item) for item in items)
@@ -389,8 +392,8 @@ def run(plan: Plan) -> EngineRun:
 def reference(plan: Plan) -> tuple[Direction, list[int]]:
     """Return what should become of all frames, and which of them have been handed on at the end, in their order."""
     one = Direction(plan.settings)
-    for tick, words in plan.switches:
-        one.switch(tick, words)
+    for (tick, words), tables in zip_longest(plan.switches, plan.tables, fillvalue={}):
+        one.switch(tick, words, tables)
     for arrival in plan.arrivals:
         one.arrive(*arrival, is_ect=bool(ecn_of(arrival[0]) & 1))
     left = one.advance(plan.end - ARRIVAL_TICKS, ARRIVAL_TICKS + LEAD_TICKS + 1)

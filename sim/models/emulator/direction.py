@@ -8,7 +8,7 @@ docs/design/emulator.md; Marsaglia, Xorshift RNGs, 2003 (what frames and backgro
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from liteprobe.cores.formats.emulate import (
     CODEL_BACKLOG,
     CODEL_COUNT_MAX,
     COUNTER_WORDS,
+    DELAY_ENTRIES,
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     LANES,
@@ -371,7 +372,8 @@ class Direction:
         self.departures: list[tuple[int, int]] = []
         self.counts = Counts()
         self.arrivals: deque[Frame] = deque()
-        self.switches: deque[tuple[int, Bank]] = deque()
+        self.switches: deque[tuple[int, Bank, Mapping[int, int]]] = deque()
+        self.tables = (delays, patterns)
         self.known = 0  # All that comes before this tick is known.
         # Queues.
         self.queues: list[deque[Waiting]] = [deque() for _ in range(CLASSES)]
@@ -411,14 +413,18 @@ class Direction:
         self.arrivals.append(frame)
         return frame.number
 
-    def switch(self, tick: int, words: Sequence[int]) -> None:
-        """Go over to a bank of other settings at a tick."""
+    def switch(self, tick: int, words: Sequence[int], tables: Mapping[int, int] | None = None) -> None:
+        """Go over to a bank of other settings at a tick.
+
+        ``tables``: words of the delay table, and after it of the pattern memory, that are others from there on: nothing that holds
+        before may use them.
+        """
         if tick < self.known or (self.switches and tick < self.switches[-1][0]):
             raise ValueError(f"a switch at tick {tick} comes too late: name it before the time goes on")
         bank = Bank.of(words)
         if bank.has_trace is not self.bank.has_trace:
             raise ValueError("a switch can't change between a rate and a trace: start the direction anew")
-        self.switches.append((tick, bank))
+        self.switches.append((tick, bank, tables or {}))
 
     def advance(self, until_tick: int, ahead_ticks: int = 0) -> list[tuple[int, int]]:
         """Let the time go on: all that arrives before ``until_tick`` has been given.
@@ -481,8 +487,10 @@ class Direction:
             else:
                 self.serve(time)
 
-    def go_over(self, tick: int, bank: Bank) -> None:
+    def go_over(self, tick: int, bank: Bank, tables: Mapping[int, int]) -> None:
         """Let other settings hold."""
+        for place, word in tables.items():
+            self.tables[place >= DELAY_ENTRIES][place % DELAY_ENTRIES] = word
         self.bank = bank
         self.settle_background(tick)
 
