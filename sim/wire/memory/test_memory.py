@@ -4,9 +4,11 @@
 """Burst ports and the bus share a SDRAM that knows its times: every word right, in order, at its rate, within its time."""
 
 import random
+from math import ceil
 
 import pytest
 
+from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.sim.drivers.memory.ports import PORTS, Setting, run
 from liteprobe.sim.drivers.memory.pins import errors_of
 
@@ -14,6 +16,8 @@ CYCLES = 40_000
 # On sys; at twice sys, edges together; at clocks that drift through each other, faster and a little slower than sys.
 ALONE, TWICE, APART, SLOWER = Setting(50), Setting(100, 20_000), Setting(125, 19_997), Setting(100, 9_901)
 BOARD    = Setting(80, 20_000, late=2)
+# Each port to the SDRAM by itself; sys of an i9 that emulates both ways.
+INTERLEAVED = [Setting(125, 20_800, late=2, cl=3), Setting(80, 20_000, late=2, cl=3), Setting(150, 20_000, late=5, cl=3)]
 SETTINGS = [ALONE, APART, SLOWER, BOARD, pytest.param(TWICE, marks=pytest.mark.full)]
 
 def measure(setting, **options):
@@ -22,7 +26,7 @@ def measure(setting, **options):
     print("seed", seed)
     return run(setting, cycles=CYCLES, seed=seed, **options)
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", [*SETTINGS, *INTERLEAVED], ids=str)
 @pytest.mark.parametrize("options", [
     {},                                           # Ports alone, always asking.
     {"bus": 256},                                 # The bus, too.
@@ -52,6 +56,28 @@ def test_nobody_waits_longer_than_the_arithmetic_allows(setting, bus, fixed):
     for port in range(PORTS):
         assert found[f"wait{port}"][0] <= most.wait(PORTS, bus > 0)
         assert found[f"whole{port}"][0] <= most.whole(PORTS, bus > 0)
+
+# Interleaved --------------------------------------------------------------------------------------
+
+def line_words(octets):
+    """Return words a second that two full lines of such frames write and read."""
+    return 4*ceil(octets/4)/((octets + OVERHEAD)*TICK_NS*1e-9)
+
+@pytest.mark.parametrize(("mhz", "octets", "share"), [
+    *[(125, octets, 1) for octets in (60, 64, 128, 512)], (125, 1514, 0.98), (150, 1514, 1),
+])
+def test_two_full_lines_are_written_and_read_by_ports_of_their_own(mhz, octets, share):
+    found = measure(Setting(mhz, 20_000, late=2, cl=3), mix=1, streams=1, fixed=ceil(octets/4))
+    assert found["total"]/(found["cycles"]*20e-9) >= share*line_words(octets)
+
+def test_a_port_waits_for_a_turn_of_each_other_and_the_bus_for_two_bursts():
+    # A turn: 256 words and the burst that passes them, with a row's closing, opening, and its pause for each of them.
+    turn, burst, refresh = 256 + 64 + 5*20, 64 + 20, 40
+    found = measure(INTERLEAVED[0], bus=256)
+    in_sys = 8/20.8
+    for port in range(PORTS):
+        assert found[f"wait{port}"][0] <= (PORTS*(turn + 5*20) + refresh)*in_sys + 20
+    assert max(found["bus"][0], found["bus_ordered"][0]) <= 2*(2*burst + refresh + 30)*in_sys + 20
 
 # At the pins --------------------------------------------------------------------------------------
 
