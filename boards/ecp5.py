@@ -4,6 +4,7 @@
 """Gives the ECP5 boards what they share: clocks, two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
 from migen import *
+from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from litex.gen import *
 
@@ -16,6 +17,7 @@ from litedram.phy import GENSDRPHY
 from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 from liteprobe.cores.formats import PHY_KINDS
+from liteprobe.cores.memory.eye import SampleQueue
 
 # Clocks -------------------------------------------------------------------------------------------
 
@@ -85,6 +87,43 @@ class ProbeClocks(LiteXModule):
         self.cd_sdram   = ClockDomain(reset_less=True)
         pll.create_clkout(self.cd_memory, freq, margin=0)
         self.add_global(self.cd_sdram, freq, phase, pll)
+
+    def add_memory_eye(self, freq, slow_freq):
+        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``memory_read``, whose phase can be moved.
+
+        The chip's clock is that of ``memory``, and so is ``memory_read`` while ``slow``. Return the picoseconds of a step of the phase.
+        """
+        self.memory_pll = pll = self.new_pll()
+        self.slow       = Signal()
+        self.phase_step    = Signal()
+        self.phase_advance = Signal()
+        self.cd_memory      = ClockDomain()
+        self.cd_memory_read = ClockDomain(reset_less=True)
+        self.cd_memory_fast = ClockDomain(reset_less=True)
+        self.cd_memory_moved = ClockDomain(reset_less=True)
+        self.cd_memory_slow = ClockDomain(reset_less=True)
+        pll.expose_dpa()
+        pll.create_clkout(self.cd_memory_fast,  freq, margin=0, with_reset=False, uses_dpa=False)
+        pll.create_clkout(self.cd_memory_moved, freq, margin=0, with_reset=False)
+        pll.create_clkout(self.cd_memory_slow,  slow_freq, margin=0, with_reset=False, uses_dpa=False)
+        self.specials += AsyncResetSynchronizer(self.cd_memory, ~pll.locked)
+        for name, domain in (("fast", self.cd_memory), ("moved", self.cd_memory_read)):
+            self.specials += Instance("DCSC",
+                p_DCSMODE = "POS",
+                i_CLK0    = ClockSignal(f"memory_{name}"),
+                i_CLK1    = ClockSignal("memory_slow"),
+                i_SEL0    = ~self.slow,
+                i_SEL1    = self.slow,
+                i_MODESEL = 0,
+                o_DCSOUT  = domain.clk,
+            )
+        self.comb += [
+            pll.phase_sel.eq(0), # CLKOS: FPGA-TN-02200, dynamic phase adjustment.
+            pll.phase_dir.eq(self.phase_advance),
+            pll.phase_step.eq(self.phase_step),
+            pll.phase_load.eq(1),
+        ]
+        return round(1e12/(8*pll.compute_config()["vco"]))
 
     def add_global(self, domain, freq, phase=0, pll=None):
         """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
@@ -184,6 +223,26 @@ class LateDataPin(LiteXModule):
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
+class SampledPin(LiteXModule):
+    """Drives a data pin as `LateDataPin` does, and reads it by a register of the I/O with the clock ``memory_read``.
+
+    ``raw``, ``word`` : Signal(); its output, and what the controller has of it.
+    """
+    def __init__(self, pin, raw, word):
+        before   = Signal()
+        enabled  = Signal()
+        output   = Signal()
+        disabled = Signal()
+        input    = Signal()
+        self.sync += [before.eq(pin.o), enabled.eq(pin.oe)]
+        self.comb += pin.i.eq(word)
+        self.specials += [
+            DDROutput(i1=before, i2=pin.o, o=output, clk=pin.clk),
+            SDROutput(i=~(pin.oe | enabled), o=disabled, clk=pin.clk),
+            SDRInput(i=input, o=raw, clk=ClockSignal("memory_read")),
+            Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
+        ]
+
 def replace_pins(phy, kind, by):
     """Replace the pins of a kind of LiteDRAM's PHY."""
     specials = phy._fragment.specials # Migen has no other way to a special that was added.
@@ -207,6 +266,25 @@ def sdram_phy(platform, clk_freq, is_late=False):
     else:
         replace_pins(phy, SDRTristate, RegisteredPin)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
+    return phy
+
+EYE_CL = 3 # At more than 100 MHz these chips have no other.
+# From a command to its word: out 2, CL, in and through the queue 2, and 4 that it waits there, between 2 and 6.
+EYE_LATENCY = EYE_CL + 8
+
+def sampled_sdram_phy(platform, clk_freq):
+    """Return LiteDRAM's PHY of the SDRAM of ``platform``, with ``queue``, a `SampleQueue`: a `ReadEye` finds when words are read.
+
+    What goes to the chip changes with the falling edge, and the chip's clock is that of the PHY.
+    """
+    make_fast(platform, "sdram_clock", 0)
+    phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=EYE_CL)
+    phy.submodules.queue = queue = SampleQueue()
+    bits = iter(zip(queue.raw, queue.word))
+    replace_pins(phy, SDROutput, LatePin)
+    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, *next(bits)))
+    phy.settings.read_latency = EYE_LATENCY
+    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sys"))
     return phy
 
 class FlashPins(LiteXModule):

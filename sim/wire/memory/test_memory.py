@@ -10,7 +10,9 @@ import pytest
 
 from liteprobe.cores.formats import OVERHEAD, TICK_NS
 from liteprobe.sim.drivers.memory.ports import PORTS, Setting, run
-from liteprobe.sim.drivers.memory.pins import errors_of
+from liteprobe.cores.formats.probe import EyeState
+from liteprobe.sim.drivers.memory.pins import errors_of, eye_of
+from liteprobe.sim.drivers.tools.figures import Figure, row
 
 CYCLES = 40_000
 # On sys; at twice sys, edges together; at clocks that drift through each other, faster and a little slower than sys.
@@ -96,3 +98,50 @@ def test_words_are_right_at_the_pins_with_the_clock_off_by_its_error_either_way(
 
 def test_the_chip_s_clock_beyond_its_margin_reads_wrong_words():
     assert early_and_late(True, 80, 12.5*9/360 - 2.5)[0] > 1000 and early_and_late(True, 80, 12.5*9/360 + 2.2)[1] > 1000
+
+# Eye ----------------------------------------------------------------------------------------------
+
+ROUNDS_OF_A_SKEW = 100
+SKEWS = (-1.5, -1.0, -0.5, 0, 0.5, 1.0, 1.5)
+DRIFTS = ((-1.5, 0.8), (0, -0.8), (1.5, 0.8), (1.5, -0.8)) # ns: skew, and what comes on top of it while words are written and read.
+
+@pytest.mark.parametrize("skew", SKEWS)
+def test_the_eye_is_found_wherever_it_is_and_its_middle_kept_within_a_step(skew):
+    eye = eye_of(125, skew)
+    assert (eye.state, eye.errors, eye.wrong) == (EyeState.FOUND, 0, 0)
+    assert abs(eye.off_ns[0]) <= eye.step_ns
+    assert abs(eye.steps*eye.step_ns - eye.width_ns) <= eye.step_ns
+
+@pytest.mark.parametrize(("skew", "drift"), DRIFTS[:2])
+def test_a_drift_is_followed_within_a_step_while_no_word_is_wrong(skew, drift):
+    eye = eye_of(125, skew, drift, rounds=400)
+    assert (eye.state, eye.errors, eye.wrong) == (EyeState.FOUND, 0, 0)
+    assert eye.moves >= 3 and abs(eye.off_ns[1]) <= eye.step_ns
+
+def test_at_150_mhz_the_eye_of_the_slowest_chip_is_a_quarter_of_a_period():
+    eye = eye_of(150, 1.0)
+    assert (eye.state, eye.errors, eye.steps) == (EyeState.FOUND, 0, 8)
+
+def test_without_an_eye_the_clock_is_the_slow_one_and_words_are_right():
+    eye = eye_of(125, access=7.5)
+    assert (eye.state, eye.errors) == (EyeState.SLOW, 0)
+
+def test_a_memory_that_is_wrong_at_the_slow_clock_too_says_so():
+    eye = eye_of(125, access=9.5)
+    assert eye.state == EyeState.FAILED and eye.errors > 1000
+
+@row("emulator")
+def test_eye(is_full: bool):
+    """The eye of the SDRAM at the pins of a board: found and kept for each skew and drift, and no word of 10^6 (10^7) wrong."""
+    rounds, words, errors = 80_000 if is_full else 1_000, 0, 0
+    eyes = [eye_of(125, skew, rounds=ROUNDS_OF_A_SKEW) for skew in SKEWS]
+    kept = [eye_of(125, skew, drift, rounds=rounds) for skew, drift in DRIFTS]
+    for eye in (*eyes, *kept):
+        words, errors = words + eye.words, errors + eye.errors
+    yield Figure("eye_found", sum(eye.state == EyeState.FOUND for eye in (*eyes, *kept)), "of 11", 11, is_least=True)
+    yield Figure("eye_off_most", max(abs(eye.off_ns[0]) for eye in eyes)*1e3, "ps", eyes[0].step_ns*1e3)
+    yield Figure("eye_width_off_most", max(abs(eye.steps*eye.step_ns - eye.width_ns) for eye in eyes)*1e3, "ps", eyes[0].step_ns*1e3)
+    yield Figure("eye_kept_off_most", max(abs(eye.off_ns[1]) for eye in kept)*1e3, "ps", kept[0].step_ns*1e3)
+    yield Figure("eye_words", words, "words", 1e7 if is_full else 5e5, is_least=True)
+    yield Figure("eye_wrong_words", errors, "words", 0)
+    yield Figure("eye_none_is_slow", eye_of(125, access=7.5).state == EyeState.SLOW, "of 1", 1, is_least=True)
