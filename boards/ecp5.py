@@ -14,7 +14,7 @@ from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
+from liteprobe.boards.io_timing import EYE_CLK_FREQS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 from liteprobe.cores.formats import PHY_KINDS
 from liteprobe.cores.memory.eye import SampleQueue
@@ -352,6 +352,7 @@ class Ecp5Board:
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
     memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
     memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
+    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose read phase is found at start; and where none is found.
     with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -378,6 +379,7 @@ class Ecp5Board:
     sdram_clock_phase = SDRAM_CLOCK_PHASE
     memory_clk_freq   = MEMORY_CLK_FREQ
     memory_clock_phase = MEMORY_CLOCK_PHASE
+    eye_clk_freqs   = EYE_CLK_FREQS
     with_late_sdram = False
     phy_times    = {}
 
@@ -448,12 +450,22 @@ class Ecp5Board:
         self.clocks.add_sdram(self.sdram_clock_phase)
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
+    def eye_sdram(self):
+        """Return the PHY of the SDRAM in ``memory``, with its queue of samples, and the picoseconds of a step of its read phase.
+
+        After ``crg()``, whose clocks have ``slow``, ``phase_step`` and ``phase_advance`` then.
+        """
+        step_ps = self.clocks.add_memory_eye(*self.eye_clk_freqs)
+        return ClockDomainsRenamer("memory")(sampled_sdram_phy(self.platform, self.eye_clk_freqs[0])), step_ps
+
     def flash(self):
         """Return the pads of the SPI flash."""
         return FlashPins(self.platform.request("spiflash"))
 
-    def io_margins(self, has_clock=False):
+    def io_margins(self, has_clock=False, has_eye=False):
         """Return the margins of the buses to the PHYs, the flash and the SDRAM, in ``memory`` where ``has_clock``."""
+        if has_eye:
+            return margins(self.parts, self.sys_clk_freq, self.rx_delay, eye_clk_freqs=self.eye_clk_freqs)
         if has_clock and self.memory_clk_freq:
             return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.memory_clock_phase, self.memory_clk_freq)
         return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.sdram_clock_phase)

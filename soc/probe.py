@@ -36,6 +36,8 @@ from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.formats.probe import EyeState
+from liteprobe.cores.memory.eye import EyeRegisters, ReadEye
 from liteprobe.cores.memory.interleaved import BusCrossing, InterleavedController, PortCrossing
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
@@ -107,7 +109,9 @@ def add_sdram(soc, name, origin):
     A probe whose ports share it has it run in a clock of its own where the board has one.
     """
     config, board = soc.probe_config, soc.board
-    has_clock     = config.shares_sdram and board.memory_clk_freq is not None
+    has_clock = config.shares_sdram and board.memory_clk_freq is not None
+    if config.has_eye:
+        return add_eye_sdram(soc, name, origin)
     phy, clk_freq = board.sdram(has_clock)
     soc.sdram_phy = phy
     if interleaves(soc):
@@ -125,10 +129,32 @@ def add_sdram(soc, name, origin):
         soc.memory_crossing = memory = MemoryCrossing(sdram)
     if config.shares_sdram and not interleaves(soc):
         soc.burst_ports = BurstPorts(memory.burst)
-    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*sdram.banks, mode="rwx"))
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
+
+def add_sdram_region(soc, name, origin, memory, banks):
+    """Give ``soc`` a memory as a region of the bus; return whether it is ready."""
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*banks, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
     soc.sdram_ready  = memory.ready
     return memory.ready
+
+def add_eye_sdram(soc, name, origin):
+    """Do as `add_sdram`, with a clock whose read phase is found at start: registers ``sdram_eye``."""
+    board, clocks = soc.board, soc.crg
+    soc.sdram_phy, step_ps = phy, _ = board.eye_sdram()
+    fast, slow = board.eye_clk_freqs
+    sdram = InterleavedController(phy, fast, sdram_banks(soc.probe_config, board), slow)
+    eye   = ReadEye(sdram, round(1e12/fast/step_ps))
+    soc.sdram     = ClockDomainsRenamer("memory")(sdram)
+    soc.eye       = ClockDomainsRenamer("memory")(eye)
+    soc.sdram_eye = EyeRegisters(eye, step_ps, (fast, slow))
+    soc.comb += [
+        phy.queue.skip.eq(eye.skip),
+        *copied(clocks, eye, "slow", "phase_step", "phase_advance"),
+    ]
+    # It keeps everybody away now and then, and is ready all the same.
+    soc.memory_crossing = memory = BusCrossing(sdram, eye.state != EyeState.SEARCHING)
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
 
 def interleaves(soc):
     """Return whether each user of the SDRAM of ``soc`` has a port of its own to the clock of the SDRAM: two full lines ask for it."""
