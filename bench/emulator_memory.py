@@ -33,9 +33,9 @@ START_NS = 1_700_000_000 * 10**9
 #: The store has space for the delayed frames and for three more: those that come in or go out just then.
 SPARE_FRAMES = 3
 ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/probe.py).
-#: With a read phase that is found at start; octets of frames that follow each other, IMIX as 7 : 4 : 1 of 64, 594 and 1518 with FCS.
+#: With a read phase that is found at start. Octets of frames that follow each other, without FCS; IMIX is 7 : 4 : 1.
 EYE_MHZ = 125
-BOTH_WAYS = {str(length): (length,) for length in (60, 64, 128, 512)}
+BOTH_WAYS: dict[str, tuple[int, ...]] = {str(length): (length,) for length in (60, 64, 128, 512)}
 BOTH_WAYS |= {"imix": (60, 60, 590, 60, 60, 590, 60, 590, 60, 60, 590, 1514), "1514": (1514,)}
 #: Per cent: 1516 of each 1538 cycles are words, some 50 are refreshes, rows and pauses.
 LONG_SHARE = 98

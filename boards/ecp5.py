@@ -89,9 +89,9 @@ class ProbeClocks(LiteXModule):
         self.add_global(self.cd_sdram, freq, phase, pll)
 
     def add_memory_eye(self, freq, slow_freq):
-        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``memory_read``, whose phase can be moved.
+        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``memory_read`` with a phase that moves.
 
-        The chip's clock is that of ``memory``, and so is ``memory_read`` while ``slow``. Return the picoseconds of a step of the phase.
+        The chip's clock is that of ``memory``; ``memory_read`` is that, too, while ``slow``. Return the picoseconds of a step.
         """
         self.memory_pll = pll = self.new_pll()
         self.slow       = Signal()

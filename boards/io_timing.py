@@ -202,8 +202,8 @@ def late_sdram(fpga, chip, period, phase):
 def eye_sdram(fpga, chip, period, slow_period):
     """Return the margins of a SDRAM whose read phase is found: writes, half of the eye less a step, and all of the slow clock.
 
-    What goes to the chip leaves half a period before the chip's clock, which is that of the FPGA. CL is 3, where data sheets give
-    a time of access that is at most that of CL 2, which is taken. The step is an eighth of a cycle of the VCO: a fortieth of a period.
+    What goes to the chip leaves half a period before the chip's clock, which is that of the FPGA. CL is 3, whose time of access is
+    at most that of CL 2, which is taken. The step is an eighth of a cycle of the VCO: a fortieth of a period.
     """
     lost = fpga.clock_skew + DDR_OUTPUT_SKEW + period*DUTY_ERROR + JITTER_FAST/2
     bus  = f"SDRAM {chip.name} at {1e3/period:g} MHz"

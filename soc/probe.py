@@ -157,7 +157,7 @@ def add_eye_sdram(soc, name, origin):
     return add_sdram_region(soc, name, origin, memory, sdram.banks)
 
 def interleaves(soc):
-    """Return whether each user of the SDRAM of ``soc`` has a port of its own to the clock of the SDRAM: two full lines ask for it."""
+    """Return whether each user of the SDRAM of ``soc`` has a port to it, in its clock: two full lines ask for that."""
     return soc.probe_config.stores_in_sdram and soc.board.memory_clk_freq is not None
 
 def behind_start(soc, host):

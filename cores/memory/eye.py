@@ -21,7 +21,7 @@ SWITCH = 255 # Cycles after the clock has become another one.
 EVERY  = 1 << 20 # Cycles from one look at the drift to the next: 8 ms at 125 MHz.
 
 def pattern():
-    """Return the words: each bit changes with most of them, alone and with all others; none is alike another, or pins that float."""
+    """Return the words: each bit changes with most of them, alone and with all others; none is as another, or as idle pins."""
     noise, words = 0x2545f491, []
     for n in range(WORDS):
         noise = (noise*1664525 + 1013904223) & 0xffffffff
@@ -355,7 +355,7 @@ class EyeRegisters(LiteXModule):
     clk_freqs : pair of float, Hz; of the memory's clock, and of the slow one.
     """
     def __init__(self, eye, step_ps, clk_freqs):
-        self.state    = CSRStatus(2, description="`EyeState`: 0 searching; 1 found; 2 none, so the clock is the slow one; 3 that failed.")
+        self.state    = CSRStatus(2, description="`EyeState`: 0 searching, 1 found, 2 none (slow clock), 3 that failed, too.")
         self.width    = CSRStatus(8, description="Steps of the phase at which the pattern is read right.")
         self.moves    = CSRStatus(8, description="Steps that followed a drift; 255: that many or more.")
         self.errors   = CSRStatus(8, description="Readings of the pattern in the middle of the eye that were wrong; likewise.")

@@ -10,7 +10,6 @@ from litex.gen import *
 
 from litex.soc.interconnect import wishbone
 
-from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import LevelCrossing, NumberCrossing
 from liteprobe.cores.memory.ports import NUMBERS, QUEUE, REQUESTS, MemoryCrossing, QueuedPort
 from liteprobe.cores.memory.sdram import (
@@ -157,7 +156,11 @@ class InterleavedController(LiteXModule):
         for n, timer in enumerate(self.timers):
             self.sync += [
                 If(timer != 0, timer.eq(timer - 1)),
-                If(self.opens & (self.next_bank == n), timer.eq(self.row_at - 1), self.rows[n].eq(self.next_row), self.is_open[n].eq(1)),
+                If(self.opens & (self.next_bank == n),
+                    timer.eq(self.row_at - 1),
+                    self.rows[n].eq(self.next_row),
+                    self.is_open[n].eq(1),
+                ),
                 If(self.gives_column & (self.burst_bank == n), timer.eq(self.close_at - 1)),
                 If(self.closes_all, self.is_open[n].eq(0)),
             ]

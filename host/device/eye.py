@@ -29,12 +29,18 @@ class MemoryEye:
             return f"{self.width_ps / 1000:g} ns wide at {at}; {kept}"
         if self.state == EyeState.SLOW:
             return f"none found at the fast clock, so the memory runs at {at}"
-        return "being looked for" if self.state == EyeState.SEARCHING else f"none found, and at {at} it reads wrong words, too"
+        return (
+            "being looked for"
+            if self.state == EyeState.SEARCHING
+            else f"none found, and at {at} it reads wrong words, too"
+        )
 
 
 def memory_eye(registers: Registers) -> MemoryEye | None:
     """Return what the probe found; None where its SDRAM has a phase that is fixed, or it has none."""
     if "sdram_eye_state" not in registers.names:
         return None
-    state, width, moves, errors, step, clock = registers.read_many(f"sdram_eye_{name}" for name in EYE_REGISTERS).values()
+    state, width, moves, errors, step, clock = registers.read_many(
+        f"sdram_eye_{name}" for name in EYE_REGISTERS
+    ).values()
     return MemoryEye(EyeState(state), width * step, step, clock, moves, errors)

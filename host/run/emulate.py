@@ -559,7 +559,9 @@ class Emulation(PortRun):
         limits = [port.limits for port in ports]
         eye = memory_eye(probe.registers)
         if network and eye and eye.state == EyeState.FAILED:
-            raise ProbeError(f"the SDRAM of {probe.url}, where frames wait, isn't read right ({eye.text}): try another board")
+            raise ProbeError(
+                f"the SDRAM of {probe.url}, where frames wait, isn't read right ({eye.text}): try another board"
+            )
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
         if network and count < PORTS and any(one != Direction() for one in network.states("back")):
@@ -583,7 +585,9 @@ class Emulation(PortRun):
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
         if eye and eye.state == EyeState.SLOW:
-            self.notes.append(f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late")
+            self.notes.append(
+                f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late"
+            )
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a probe says of the eye of its SDRAM, and what a network does about it."""
+"""The eye of a SDRAM: what a probe says of it, and what a network does about it."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -178,7 +178,7 @@ SETUP, KEEPING = 0.85, 0.98 # Of the FPGA: what its registers ask for around the
 BACK     = 1.5 # From the chip to the FPGA, ns, with no skew.
 
 class Eye(NamedTuple):
-    """Is what a search found, and what the model knows: ``off_ns`` from the middle at first and in the end, and the eye's ``width_ns``."""
+    """Holds what a search found, and what the model knows: ``off_ns`` from the middle, at first and in the end; ``width_ns``."""
     words: int
     errors: int
     state: EyeState

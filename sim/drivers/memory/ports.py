@@ -218,6 +218,7 @@ def run(setting: Setting, **options: int) -> dict[str, Any]:
     if setting.cl != CL:
         clocks |= {"banks": INTERLEAVED_BANKS, "cl": setting.cl, "turn": setting.cl + 2, "slack": 400, "apart": 1}
     with_crossing = setting.sys_ps is not None
-    done = BENCH.run({}, {**clocks, **options}, clk_freq=setting.mhz * 1e6, with_crossing=with_crossing, late=setting.late, cl=setting.cl)
+    built = {"clk_freq": setting.mhz * 1e6, "with_crossing": with_crossing, "late": setting.late, "cl": setting.cl}
+    done = BENCH.run({}, {**clocks, **options}, **built)
     found: dict[str, Any] = json.loads(done.output)
     return found
