@@ -26,7 +26,7 @@ from liteprobe.cores.emulate.layouts import (
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
-from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
+from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS, Feature
 
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
@@ -283,6 +283,7 @@ class EmulatedDirection(LiteXModule):
             "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
+            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):

@@ -180,6 +180,7 @@ CASES: dict[str, tuple[int, Mapping[str, int]]] = {
     "one_class": (1, {}),
     "eight_classes": (CLASSES, {}),
     "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
+    "codel": (CLASSES, {"codel": 1}),
     "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
     # In one class, a background frame for every four frames.
     "ghosts": (1, {
