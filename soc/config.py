@@ -80,7 +80,8 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
 def area(
-    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, more: tuple[int, bool, int, bool]
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
+    more: tuple[int, bool, int, bool],
 ) -> Area:
     """Return what a probe of these parts takes.
 

@@ -547,8 +547,8 @@ def held_by(limits: Sequence[Limits]) -> str:
     trace = f"traces of {one.trace_words // 2:,} opportunities" if one.trace_words else "no traces"
     return (
         f"{len(limits)} direction{'s' * (len(limits) > 1)}, each of {size_text(one.store_words)} and {one.entries:,} frames, "
-        f"{one.most_waiting:,} of which wait, up to {one.longest:,} octets each; delays from {one.least_delay * TICK_NS / 1000:g} us "
-        f"to 8.589 s; {trace}."
+        f"{one.most_waiting:,} of which wait, up to {one.longest:,} octets each; delays from "
+        f"{one.least_delay * TICK_NS / 1000:g} us to 8.589 s; {trace}."
     )
 
 

@@ -34,9 +34,8 @@ with lazily():
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.traffic import presets
-    from liteprobe.host.traffic.network import document, netem
+    from liteprobe.host.traffic.network import document, netem, store
     from liteprobe.host.traffic.network import network as networks
-    from liteprobe.host.traffic.network import store
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
 DEFAULT_PROBE = "sim://emulator"

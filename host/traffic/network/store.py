@@ -249,7 +249,8 @@ def _too_little(
     lane = max(needs, key=lambda lane: needs[lane])
     others = sum(1 << one for number, one in bits.items() if number != lane)
     free = max(0, min(limits.store_words - others, 1 << RING_BITS_MAX))
-    kept = f"{size_text(limits.store_words)} for '{way}', in powers of two, of which {size_text(1 << free.bit_length() >> 1)} are left"
+    left = size_text(1 << free.bit_length() >> 1)
+    kept = f"{size_text(limits.store_words)} for '{way}', in powers of two, of which {left} are left"
     who = "frames that are held back need" if lane == REORDER_LANE else f"class '{paths[lane][0].one.name}' needs"
     return f"{who} {size_text(needs[lane])} for what waits and is under way, and the store of this probe has {kept}"
 
@@ -273,7 +274,7 @@ def _with_queue(path: Path, most: int) -> Path:
 
 
 def _with_expected(path: Path, most: int) -> Path:
-    expected = most if path.one.expected_bps is None else min(exact(path.one.expected_bps), most)
+    expected = Fraction(most) if path.one.expected_bps is None else min(exact(path.one.expected_bps), Fraction(most))
     return replace(path, one=replace(path.one, expected_bps=expected))
 
 

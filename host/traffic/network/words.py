@@ -225,7 +225,7 @@ class _Maker:
                 f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give "
                 f"{self._seconds(DELAY_MAX)} at most in all, jitter and 'reorder' included"
             )
-        jitter = self._ticks(max(one.jitter.quantiles_ns()[-1], 0)) if one.jitter else 0
+        jitter = max(self._ticks(one.jitter.quantiles_ns()[-1]), 0) if one.jitter else 0
         return Path(state, one, longest, held, jitter)
 
     def _seconds(self, ticks: int) -> str:

@@ -104,7 +104,7 @@ def test_frames_leave_when_mm_link_lets_them(size: Size) -> Iterator[Figure]:
         off += sum(one != other for one, other in zip(found, expected, strict=True))
         count += len(frames)
         dropped += expected.count(None)
-    note(f"{count} frames, {dropped} of them dropped by the queue; none came in the tick of an opportunity, which mm-link can't tell")
+    note(f"{count} frames, {dropped} dropped by the queue; none came in the tick of an opportunity, which mm-link can't tell")
     yield Figure("mahimahi_off", off, "frames", 0)
 
 
