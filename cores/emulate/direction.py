@@ -23,6 +23,7 @@ from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
     TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
+from liteprobe.cores.emulate.memories import SpillStore
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
@@ -67,12 +68,15 @@ class DirectionControl(LiteXModule):
     ----------
     waiting, entries : int
         Frames and background frames that can wait for service; frames that can wait for service or their departure; powers of two.
+        With a memory for more, those of them that are in block RAM.
     arrival_ticks : int
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
         As ``lead`` of `DelayLanes`.
     with_trace : bool
         As of `QueueEngine`.
+    memory : (BurstPort, int, int) or None
+        For more of them, as ``port``, ``address`` and ``words`` of `SpillStore`.
 
     Attributes
     ----------
@@ -93,7 +97,7 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -112,8 +116,8 @@ class DirectionControl(LiteXModule):
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
-        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
-        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
+        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
+        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
@@ -157,6 +161,14 @@ class DirectionControl(LiteXModule):
             self.late.connect(counts.late),
             lanes.source.connect(self.departures),
         ]
+        if memory is not None:
+            self.spill = spill = anew(SpillStore(*memory))
+            self.comb += [
+                spill.start.eq(self.start),
+                engine.rings.connect(spill.rings, omit={"ready"}),
+            ]
+            for lists, over, back, wants in zip((engine.waiting, lanes.lists), spill.overs, spill.backs, spill.wants):
+                self.comb += [lists.over.connect(over), back.connect(lists.back), wants.eq(lists.wants)]
 
 # Origin -------------------------------------------------------------------------------------------
 

@@ -14,11 +14,11 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
-    TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
+    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, PLACE_BITS, POSITION_BITS,
+    RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
     verdict_layout, words_of,
 )
-from liteprobe.cores.emulate.memories import EntryLists, lut_ports
+from liteprobe.cores.emulate.memories import SPACE, EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
     CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
@@ -51,6 +51,11 @@ class FreeSpace(LiteXModule):
 
     After a reset its counts must be cleared, lane by lane.
 
+    Parameters
+    ----------
+    least : int
+        A frame of fewer words counts as one of so many; a power of two.
+
     Attributes
     ----------
     lane, words : Signal(4), Signal(POSITION_BITS), in
@@ -67,7 +72,7 @@ class FreeSpace(LiteXModule):
         Words of a lane are free again; not in the cycle after another ``freed``, nor with ``clear``.
     """
 
-    def __init__(self):
+    def __init__(self, least=1):
         self.lane        = Signal(LANE_BITS)
         self.words       = Signal(POSITION_BITS)
         self.position    = Signal(POSITION_BITS)
@@ -90,7 +95,11 @@ class FreeSpace(LiteXModule):
         counts   = Signal()
         size     = Signal(POSITION_BITS)
         change   = Signal(POSITION_BITS)
+        def counted(words):
+            return Mux(words[log2_int(least):] == 0, least, words) if least > 1 else words
+        counts_as = Signal(POSITION_BITS)
         self.comb += [
+            counts_as.eq(counted(self.words)),
             put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
             put_write.adr.eq(self.lane),
@@ -101,18 +110,18 @@ class FreeSpace(LiteXModule):
             free_write.adr.eq(free.adr),
             free_write.we.eq(self.take | self.clear | counts),
             size.eq(1 << self.bits),
-            change.eq(Mux(counts, words, ~self.words)),
+            change.eq(Mux(counts, words, ~counts_as)),
             free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
             If(self.freed,
                 is_freed.eq(1),
                 lane.eq(self.freed_lane),
-                words.eq(self.freed_words),
+                words.eq(counted(self.freed_words)),
             ).Elif(counts,
                 is_freed.eq(0),
             ),
-            If(~counts, self.fits.eq(self.words <= free.dat_r)),
+            If(~counts, self.fits.eq(counts_as <= free.dat_r)),
         ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -131,6 +140,9 @@ class QueueEngine(LiteXModule):
         Frames and background frames that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
+    spills : bool
+        More of them wait in the memory: ``waiting`` is a `SpilledLists`, whose ends are to be connected. A class has an entry for
+        each SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
     with_trace : bool
         A link can be served by a trace; else its setting is ignored.
 
@@ -162,7 +174,7 @@ class QueueEngine(LiteXModule):
     Source: docs/design/emulator.md, "Queue".
     """
 
-    def __init__(self, settings, switch, entries, departures, with_trace=True):
+    def __init__(self, settings, switch, entries, departures, with_trace=True, spills=False):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(impairment_layout)
         self.background_valid   = Signal()
@@ -175,7 +187,7 @@ class QueueEngine(LiteXModule):
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.space         = space = FreeSpace()
+        self.space         = space = FreeSpace(SPACE if spills else 1)
         self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
@@ -186,7 +198,8 @@ class QueueEngine(LiteXModule):
         self.data     = settings.values["engine"]
         self.address  = settings.words["engine"]
         self.number   = Signal(CLASS_BITS)           # Of the class at hand.
-        self.waiting  = EntryLists(entry_layout, entries, CLASSES)
+        self.spills   = spills
+        self.waiting  = (SpilledLists if spills else EntryLists)(entry_layout, entries, CLASSES)
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
@@ -232,7 +245,8 @@ class QueueEngine(LiteXModule):
     # Start ----------------------------------------------------------------------------------------
 
     def add_queues(self):
-        """Keep what is known of the queues."""
+        """Keep what is known of the queues, and how many may wait in each."""
+        self.seeds  = Signal()
         self.queue  = Record(queue_layout) # Of the class at hand; and what it becomes.
         self.after  = Record(queue_layout)
         self.writes = Signal()
@@ -244,13 +258,24 @@ class QueueEngine(LiteXModule):
             write.dat_w.eq(self.after.raw_bits()),
             write.we.eq(self.writes),
         ]
+        self.has_place = Signal(reset_less=True) # For one more that waits.
+        if self.spills:
+            write, places = lut_ports(self, "places", PLACE_BITS, CLASSES)
+            self.comb += [
+                write.adr.eq(self.number),
+                write.dat_w.eq((1 << self.space.bits)[log2_int(SPACE):]),
+                write.we.eq(self.seeds & self.writes),
+                places.adr.eq(self.number),
+            ]
+            self.sync += self.has_place.eq(self.queue.frames < places.dat_r)
+        else:
+            self.comb += self.has_place.eq(self.entries_left != 0)
 
     def add_seeds(self):
         """Learn the rings of the lanes; empty them and the queues; then what the link does."""
         fsm, rings, space = self.fsm, self.rings, self.space
         lane = Signal.like(rings.lane)
         base = Signal.like(rings.base)
-        self.seeds   = Signal()
         is_last = Signal()
         self.comb += [
             is_last.eq(lane == LANES - 1),
@@ -604,7 +629,7 @@ class QueueEngine(LiteXModule):
         outcome     = Signal(3)
         has_space = Signal()
         self.comb += [
-            has_space.eq((self.entries_left != 0) & (~is_sent | (space.fits & (self.departures_left != 0)))),
+            has_space.eq(self.has_place & (~is_sent | (space.fits & ((self.departures_left != 0) | self.spills)))),
             outcome.eq(Outcome.SENT),
             If(~has_space, outcome.eq(Outcome.NO_STORE)),
             If(is_full, outcome.eq(Outcome.FULL)),
@@ -649,7 +674,7 @@ class QueueEngine(LiteXModule):
             verdicts.valid.eq(~self.is_background & ~was_decided),
             is_counted.eq(was_counted | counted.ready),
             is_decided.eq(self.is_background | was_decided | verdicts.ready),
-            is_taken.eq(is_counted & is_decided),
+            is_taken.eq(is_counted & is_decided & (self.waiting.accepts | ~is_in)),
             NextValue(was_counted, is_counted & ~is_taken),
             NextValue(was_decided, is_decided & ~is_taken),
             If(is_taken,
@@ -687,7 +712,13 @@ class QueueEngine(LiteXModule):
         missing  = Signal(TAKEN_BITS) # Octets that a frame in transit lacks,
         self.transits = Signal()      # where one is.
         self.sync += product.eq(octets*factor)
-        fsm.act("SERVE", self.read("overhead"), NextState("HEAD"))
+        fsm.act("SERVE",
+            self.read("overhead"),
+            If(waiting.lacks, waiting.idle.eq(1)).Else(NextState("HEAD")),
+        )
+        # Nothing is done with the lists then, nor soon after.
+        for state in ("PICK", "COMPARE", "SCAN", "DECIDE", "DEPART"):
+            fsm.act(state, waiting.idle.eq(1))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),

@@ -13,7 +13,7 @@
 #include "../tools/harness.h"
 
 enum kind : uint32_t { SET, WRITE, FRAME, OPPORTUNITY, SWITCH, END };
-enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, PARAMETERS };
+enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, MEMORY_CYCLES, MEMORY_256, PARAMETERS };
 
 struct item {
     uint32_t kind, a;
@@ -47,6 +47,11 @@ struct freed {
     uint32_t lane, words;
 };
 
+struct burst {
+    bool write;
+    uint32_t address, left;
+};
+
 struct lateness {
     uint32_t number, ticks;
     bool waited;
@@ -64,9 +69,42 @@ static size_t next_frame, next_opportunity, next_change, next_write, decided;
 static std::deque<freed> to_free;
 static std::deque<lateness> late;
 static uint32_t idle;
+static std::vector<uint32_t> memory(1 << 20);
+static std::deque<burst> bursts;
+static uint64_t burst_at;
 static bool was_freed, asks, is_started;
 
 static uint64_t tick() { return now_256 >> 8; }
+
+// Memory: bursts one after the other, each after a while, and with gaps.
+
+static void drive_memory()
+{
+    const bool may = !bursts.empty() && now >= burst_at && !chance(parameters[MEMORY_256]);
+    top.memory_takes = may && bursts.front().write;
+    top.memory_gives = may && !bursts.front().write;
+    top.memory_ready = bursts.size() < 8 && (bursts.empty() || !bursts.back().write);
+    top.memory_read_data = may ? memory.at(bursts.front().address) : draw();
+}
+
+static void clock_memory()
+{
+    if (top.memory_takes)
+        memory.at(bursts.front().address) = top.memory_write_data;
+    if (top.memory_takes || top.memory_gives) {
+        bursts.front().address++;
+        if (bursts.front().left-- == 0) {
+            bursts.pop_front();
+            burst_at = now + draw(parameters[MEMORY_CYCLES]);
+        }
+    }
+    if (top.memory_valid && top.memory_ready) {
+        check(top.memory_address / 256 == (top.memory_address + top.memory_rest) / 256, "a burst goes beyond a row");
+        if (bursts.empty())
+            burst_at = now + draw(parameters[MEMORY_CYCLES]);
+        bursts.push_back({top.memory_write != 0, top.memory_address, top.memory_rest});
+    }
+}
 
 // Before the edge.
 
@@ -201,6 +239,7 @@ static void go_on()
 static void clock_cycle()
 {
     drive();
+    drive_memory();
     top.eval();
     const bool comes = top.arrivals_valid && top.arrivals_ready;
     if (top.verdicts_valid && top.verdicts_ready)
@@ -218,6 +257,7 @@ static void clock_cycle()
         next_write = 0;
     }
     idle = top.is_empty && !comes && !top.switch_ask ? idle + top.is_idle : 0;
+    clock_memory();
     pulse(top.sys_clk);
     top.start = 0;
     next_frame += comes;
