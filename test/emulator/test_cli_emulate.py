@@ -30,7 +30,7 @@ name: line
 both: {rate: 10Mbit, delay: 5ms, queue: 10, overhead: 0}
 there:
   classes:
-    - {name: voice, match: udp port 5060, delay: 1ms}
+    - {name: voice, match: udp port 5060, delay: 1ms, overhead: 24, loss_pattern: none}
   loss_pattern: '01'
 changes:
   - {at: 50ms, there: {delay: 7ms, classes: {voice: {loss: 100%}}}}
@@ -73,7 +73,10 @@ def test_results_are_a_table_a_document_and_a_page(
     assert "0.200 s, stopped after its time by this host. Clock free-running." in out
     content = json.loads((tmp_path / "e.json").read_text())
     assert (content["format"], content["end"], content["notes"]) == ("liteprobe-emulation", "done", [])
-    assert content["network"]["there"]["classes"] == [{"name": "voice", "match": "udp port 5060", "delay": "1ms"}]
+    assert content["network"]["there"]["classes"] == [
+        {"name": "voice", "match": "udp port 5060", "delay": "1ms"},
+        {"name": "rest", "delay": "5ms", "queue": 10, "overhead": 0, "loss_pattern": "01"},
+    ]
     voice, rest = content["there"]["classes"]
     assert rest["counts"]["lost"] == rest["counts"]["arrived"] // 2 == 100
     assert voice["counts"]["lost"] == voice["counts"]["arrived"] - voice["counts"]["sent"] == 151

@@ -111,8 +111,9 @@ def floats(value: object) -> object:
 
 def test_a_direction_has_what_both_have_unless_it_gives_its_own() -> None:
     network = read_network(EXAMPLES[0])
-    voice = TrafficClass("voice", "udp port 5060", queue=Queue(32))
-    lossy = TrafficClass(delay_ns=12.5 * MS, queue=Queue(128), loss=GilbertElliott(Fraction(1, 200), Fraction(1, 5)))
+    loss = GilbertElliott(Fraction(1, 200), Fraction(1, 5))
+    voice = TrafficClass("voice", "udp port 5060", queue=Queue(32), delay_ns=12.5 * MS, loss=loss)
+    lossy = TrafficClass(delay_ns=12.5 * MS, queue=Queue(128), loss=loss)
     there = Direction(10**7, classes=[voice, lossy])
     back = Direction(10**7, classes=[TrafficClass(delay_ns=12.5 * MS, queue=Queue(128))])
     slow = Direction(2 * 10**6, classes=[voice, lossy])
@@ -147,9 +148,62 @@ def test_changes_add_up_and_none_ends_what_was() -> None:
     assert [state.rate_bps for state in network.states("back")] == [None, None, 5 * MS]
 
 
+#: Of a direction, for all its classes; and what a class says in its place.
+COMMON = {
+    "delay: 2ms": ("delay: least", {"delay_ns": 2 * MS}, {}),
+    "jitter: {spread: 1ms}": ("jitter: none", {"jitter": Jitter("normal", MS)}, {}),
+    "loss: 1%": ("loss: {p: 1%, r: 5%}", {"loss": Bernoulli(0.01)}, {"loss": GilbertElliott(0.01, 0.05)}),
+    "loss_pattern: '01'": ("loss_list: [7]", {"pattern": LossPattern("01")}, {"pattern": LossList((7,))}),
+    "loss_late: true": ("loss_late: false", {"is_lost_late": True}, {}),
+    "overhead: 4": ("overhead: 24", {"overhead": 4}, {}),
+    "duplicate: 1%": ("duplicate: 0%", {"duplicate": 0.01}, {}),
+    "corrupt: 1%, mended: true": (
+        "corrupt: 2%",
+        {"corrupt": 0.01, "is_mended": True},
+        {"corrupt": 0.02, "is_mended": True},
+    ),
+    "discard: true": ("discard: false", {"discard": True}, {}),
+}
+
+
+@pytest.mark.parametrize("common", COMMON)
+def test_what_is_on_the_path_of_a_direction_is_on_that_of_its_classes_unless_they_say_so(common: str) -> None:
+    own, of_all, of_one = COMMON[common]
+    text = f"{{{common}, classes: [{{name: a, match: udp}}, {{name: b, match: tcp, {own}}}]}}"
+    for network in (
+        read_network(f"there: {text}"),
+        read_network(f"changes: [{{at: 1s, both: {{{common}}}}}]\nthere: " + text),
+    ):
+        for state in network.states("there"):
+            found = {one.name: replace(one, name="rest", match=None) for one in state.numbered.values()}
+            assert floats(found["a"]) == floats(found["rest"]) == floats(TrafficClass(**of_all))
+            assert floats(found["b"]) == floats(TrafficClass(**of_one))
+
+
+def test_what_is_of_the_queue_stays_with_the_rest_and_a_change_of_all_is_one_of_each_class() -> None:
+    network = read_network(
+        """
+        there: {rate: 1Mbit, queue: 9, weight: 2, delay: 1ms, classes: [{name: a, match: udp}, {name: b, match: tcp, delay: 2ms}]}
+        changes: [{at: 1s, there: {delay: 5ms, queue: 8}}, {at: 2s, there: {classes: {rest: {queue: 7}}}},
+          {at: 3s, there: {loss: 1%, weight: 3}}]
+        """
+    )
+    states = network.states("there")
+    assert [[one.delay_ns for one in state.numbered.values()] for state in states] == [
+        [MS, 2 * MS, MS],
+        *[[5 * MS, 2 * MS, 5 * MS]] * 3,
+    ]
+    assert [[one.queue.frames for one in state.numbered.values()] for state in states] == [
+        [None, None, n] for n in (9, 8, 7, 7)
+    ]
+    assert [one.weight for one in states[3].numbered.values()] == [1, 1, 3]
+    assert [one.loss for one in states[3].numbered.values()] == [Bernoulli(Fraction(1, 100))] * 3
+
+
 def test_a_class_without_a_match_is_for_the_rest() -> None:
-    there = read_network("there: {classes: [{name: a, match: udp}, {name: others, delay: 1ms}]}").there
+    there = read_network("there: {queue: 9, classes: [{name: a, match: udp}, {name: others, delay: 1ms}]}").there
     assert {number: one.name for number, one in there.numbered.items()} == {0: "a", 7: "others"}
+    assert [one.queue.frames for one in there.numbered.values()] == [None, 9]
 
 
 # What is written ---------------------------------------------------------------------------------------
@@ -222,7 +276,6 @@ def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) ->
         ("there:\n  classes:\n    - name: a\n      match: udq", "wan.yaml:4: "),
         ("there: {classes: [{name: a}, {name: b}]}", "classes 'a' and 'b' match nothing"),
         ("there: {classes: [{name: a, match: udp}, {name: a, match: tcp}]}", "2 classes are called 'a'"),
-        ("there:\n  classes: [{name: a}]\n  delay: 1ms", "wan.yaml:3: 'delay' is for what no class matches"),
         ("changes: [{both: {delay: 1ms}}]", "a change needs 'at'"),
         ("changes: [{at: 0s}]", "at 0s is out of range"),
         ("changes: [{at: 2s}, {at: 1s}]", "changes follow each other in time"),
@@ -402,7 +455,48 @@ def part(percent: str) -> Fraction:
     ],
 )
 def test_words_become_settings_of_the_only_class(text: str, changed: dict[str, object]) -> None:
-    assert one(text) == TrafficClass(overhead=0, **changed)  # type: ignore[arg-type]
+    assert replace(one(text), expected_bps=None) == TrafficClass(overhead=0, **changed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed"),
+    [
+        ("qdisc netem 8001: root refcnt 2 limit 1000 delay 100ms", "limit 1000 delay 100ms"),
+        ("qdisc netem 10: dev eth0 parent 1:1 limit 9 delay 1s  10ms 25%", "limit 9 delay 1s 10ms 25%"),
+        ("netem 8001: dev lo root offloaded refcnt 2 limit 5 loss 1% 25%", "limit 5 loss 1% 25%"),
+        (
+            "qdisc netem 1: root limit 5 loss gemodel p 1% r 10% 1-h 70% 1-k 0.1%",
+            "limit 5 loss gemodel 1% 10% 70% 0.1%",
+        ),
+        ("qdisc netem 1: root limit 5 loss state p13 1% p31 10% p32 0% p23 9% p14 0%", "limit 5 loss state 1% 10%"),
+        ("qdisc netem 1: root limit 5 rate 1Mbit packetoverhead 20 cellsize 0 celloverhead 0", "limit 5 rate 1mbit 20"),
+        (
+            "qdisc netem 1: root limit 5 delay 1ms\n Sent 84 bytes 2 pkt (dropped 0, overlimits 0)\n backlog 0b",
+            "limit 5 delay 1ms",
+        ),
+        ("tc qdisc replace dev eth0 parent 1:10 handle 10: netem delay 5ms", "delay 5ms"),
+    ],
+)
+def test_what_tc_shows_is_taken_as_what_was_typed(shown: str, typed: str) -> None:
+    assert from_netem(shown)[0] == from_netem(typed)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("delay 100ms", Fraction(1000 * 8 * 1514 * 61, 64) * 10),
+        ("delay 100ms limit 100", Fraction(100 * 8 * 1514 * 61, 64) * 10),
+        ("delay 75ms 25ms limit 100", Fraction(100 * 8 * 1514 * 61, 64) * 10 / (1 - Fraction(25, 102_400))),
+        ("delay 1ms", None),
+        ("delay 100ms limit 12500", None),
+        ("delay 100ms rate 10mbit", None),
+    ],
+)
+def test_what_netem_would_drop_the_store_need_not_hold(text: str, expected: Fraction | None) -> None:
+    """1000 frames in 100 ms are 115 Mb/s of a store that may take 64 octets for 61; 12,500 are more than the line has."""
+    assert one(text).expected_bps == (None if expected is None else int(expected))
+    given = from_netem(text, expected_bps=MS)[0].there.numbered[7]
+    assert given.expected_bps == MS
 
 
 @pytest.mark.parametrize(
@@ -465,7 +559,19 @@ def test_the_words_of_the_issue_say_all_that_differs() -> None:
     ("text", "words"),
     [
         ("loss 1%", "Without a delay frames still take the probe's least delay"),
-        ("delay 1ms limit 5", "'limit 5' has no effect without 'rate'"),
+        ("loss 1% limit 5", "'limit 5' has no effect without 'delay' or 'rate'"),
+        (
+            "delay 1ms limit 5",
+            "netem's limit of 5 frames is of those that are delayed, too: it drops what comes above 5,000 ",
+        ),
+        (
+            "delay 100ms",
+            "netem's limit of 1000 frames (what tc takes) is of those that are delayed, too: it drops what comes",
+        ),
+        ("delay 100ms", "above 10,000 frames/s"),
+        ("delay 250", "'250' (a delay) has no unit: it is 250 us, as tc takes it"),
+        ("loss 0.3", "'0.3' (a loss) has no unit: it is 0.3 %, as tc takes it"),
+        ("rate 20000", "'20000' (a rate) has no unit: it is 20000 b/s, as tc takes it"),
         ("delay 1ms 10us", "delays are uniform, as the kernel does it"),
         ("delay 1ms 10us 25%", "(25 %) that have the delay of the one before"),
         ("loss 1% 25%", "Gilbert's model here"),
@@ -478,7 +584,7 @@ def test_what_differs_is_said(text: str, words: str) -> None:
 
 
 def test_a_plain_delay_differs_in_nothing() -> None:
-    assert from_netem("delay 20ms")[1] == []
+    assert from_netem("delay 0.5ms")[1] == []
 
 
 @pytest.mark.parametrize(

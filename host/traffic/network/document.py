@@ -55,6 +55,11 @@ CLASS_ORDER = (
 CLASS = Section("class", {name: keys_of(TrafficClass)[name] for name in CLASS_ORDER})
 #: What frames of a class meet. In a change, too.
 TREATMENT = {name: one for name, one in CLASS.keys.items() if name not in ("name", "match", "seed")}
+#: Of these, what a direction has for all its classes, unless they give their own: what is on the path, not of the queue.
+INHERITED = (
+    *("delay", "jitter", "overhead", "loss", "loss_pattern", "loss_list", "loss_late"),
+    *("duplicate", "corrupt", "mended", "discard"),
+)
 DIRECTION = Section(
     "direction",
     {
@@ -154,6 +159,8 @@ def _changed(before: Entries, change: Entries) -> Entries:
     """Return a direction after a change."""
     by_name = {one.values["name"]: one for one in before.get("classes", ())}
     for name, entries in change.get("classes", {}).items():
+        if name == REST and all("match" in one.values for one in by_name.values()):
+            by_name[REST] = Entries({"name": REST}, {}, entries.line, entries.source)
         if name not in by_name:
             known = ", ".join(by_name) or "none"
             raise entries.source.error(
@@ -180,16 +187,10 @@ def _trace(entries: Entries, folder: Path) -> BandwidthTrace | None:
 def _direction(entries: Entries, trace: BandwidthTrace | None) -> Direction:
     for group in NETWORK_GROUPS:
         entries.refuse_both(group)
-    classes = [_class(one) for one in entries.get("classes", ())]
-    rest = entries.only(TREATMENT)
-    unmatched = [one.name for one in classes if one.match is None]
-    if rest.values and unmatched:
-        name = next(iter(rest.values))
-        raise entries.error(
-            name,
-            f"'{name}' is for what no class matches, and so is class '{unmatched[0]}', which has no 'match': move it there",
-        )
-    if rest.values:
+    common, rest = entries.only(INHERITED), entries.only(TREATMENT)
+    given = entries.get("classes", ())
+    classes = [_class(one.over(common if "match" in one.values else rest, NETWORK_GROUPS)) for one in given]
+    if rest.values and all(one.match for one in classes):
         classes.append(_class(rest))
     with entries.source.line(entries.line_of("classes")):
         made: Direction = build(Direction, entries, classes=classes, trace=trace)
@@ -210,8 +211,8 @@ def _direction_document(direction: Direction) -> dict[str, Any]:
         found["trace"] = direction.trace.name
     for one in direction.classes:
         values = values_of(one)
-        if one.match is None and one.name == REST and one.seed is None:
-            found |= CLASS.write(values)
+        if one.match is None and one.name == REST and one.seed is None and len(direction.classes) == 1:
+            found |= CLASS.write(values)  # Beside classes these would be theirs, too.
         else:
             found.setdefault("classes", []).append(CLASS.write({"name": one.name, **values}))
     return found
@@ -222,7 +223,7 @@ def _change_document(before: Direction, after: Direction) -> dict[str, Any]:
     found = CHANGED.write(values_of(after, before))
     for number, new in after.numbered.items():
         changed = CLASS.write(values_of(new, before.numbered[number]))
-        if new.match is None and new.name == REST and new.seed is None:
+        if new.match is None and new.name == REST and new.seed is None and len(after.numbered) == 1:
             found |= changed
         elif changed:
             found.setdefault("classes", {})[new.name] = changed

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from liteprobe.cores.formats import TICK_NS
+from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, TICK_NS, slot_octets
 from liteprobe.cores.formats.emulate import WAIT_MAX
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.units import PER_CENT, TC_DECIMAL, TC_RATES, TC_TIMES, WHOLE, Factors, Number, split
 from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network.network import (
+    LONGEST_USUAL,
     OVERHEAD_MAX,
     SEED_MAX,
     Bernoulli,
@@ -31,18 +32,38 @@ from liteprobe.host.traffic.network.network import (
 
 WORD_LEAST = 3  # Letters of an option that are taken for the whole word.
 SHARES = {**PER_CENT, "": PER_CENT["%"]}
+STORE_OVERHEAD = Fraction(64, 61)  # Of the octets that the store is divided for, over those of frames.
+LIMIT = 1000  # Frames, of tc where none is given.
+FRAMES_A_SECOND = Fraction(LINE_RATE_BPS, 8 * slot_octets(MIN_LENGTH))  # Of the shortest.
+#: What ``tc qdisc show`` prints before the first option: how many words with it.
+HEAD = {"root": 1, "ingress": 1, "offloaded": 1, "deleted": 1, "dev": 2, "parent": 2, "handle": 2, "refcnt": 2}
+#: Other disciplines of tc, and what a document has in their place.
+DISCIPLINES = {
+    "tbf": "'bucket' with 'rate' and 'burst', and 'queue'",
+    **dict.fromkeys(
+        ("htb", "hfsc", "drr"), "'classes' with 'match' and 'weight', 'service: weighted', 'bucket' as ceiling"
+    ),
+    "prio": "'classes' with 'match', the first served first",
+    **dict.fromkeys(("pfifo", "bfifo", "pfifo_fast", "fq", "sfq"), "'rate' and 'queue'"),
+    **dict.fromkeys(("red", "codel", "fq_codel", "pie", "fq_pie", "cake"), "'rate' and 'queue' with what drops early"),
+}
 
 
 class NetemWords:
     """The words of one direction, taken from the first to the last.
 
-    ``text``: what comes up to the word ``netem`` is skipped.
+    ``text``: what comes up to the word ``netem`` is skipped, and what ``tc qdisc show`` prints before and after the options.
     """
 
     def __init__(self, text: str) -> None:
         words = text.split()
         self._words = words[words.index("netem") + 1 :] if "netem" in words else words
+        if "Sent" in self._words:
+            self._words = self._words[: self._words.index("Sent")]  # Of ``tc -s``.
         self._next = 0
+        self.notes: list[str] = []
+        while self.following in HEAD or re.fullmatch("[0-9a-f]*:[0-9a-f]*", self.following):
+            self._next += HEAD.get(self.following, 1)
 
     @property
     def following(self) -> str:
@@ -63,6 +84,12 @@ class NetemWords:
         word = self.word("an option")
         names = tuple(options)
         close = [name for name in names if len(word) >= WORD_LEAST and name.startswith(word)]
+        discipline = word if word != "qdisc" else self.following
+        if discipline in DISCIPLINES:
+            raise UsageError(
+                f"'{discipline}' is another discipline than netem: write a document with {DISCIPLINES[discipline]} in its place "
+                "(docs/emulator.md)"
+            )
         if word not in names and len(close) != 1:
             raise UsageError(f"netem has no option '{word}': {nearest(word, names)}")
         return word if word in names else close[0]
@@ -109,6 +136,9 @@ class NetemWords:
         found = split(re.sub("secs$", "sec", word.lower()), units, TC_DECIMAL)
         if not found:
             raise UsageError(f"'{word}' is not {what} of netem: give {form}")
+        if word == found[0] and Fraction(word):
+            unit = {TC_TIMES[""]: "us", TC_RATES[""]: "b/s", SHARES[""]: "%"}[found[1]]
+            self.notes.append(f"'{word}' ({what}) has no unit: it is {word} {unit}, as tc takes it.")
         return Fraction(found[0]) * found[1]
 
 
@@ -205,6 +235,7 @@ class _Translator:
         self._join_reorder()
         self._join_queue()
         one, found = self._found.one, self._found
+        found.notes += self._words.notes
         if one.loss and one.duplicate:
             found.notes.append("A frame that is both lost and duplicated leaves once with netem, and not at all here.")
         return found
@@ -260,9 +291,11 @@ class _Translator:
         return GilbertElliott(share * (1 - correlation), (1 - share) * (1 - correlation))
 
     def _several(self, names: tuple[str, ...]) -> list[Fraction]:
-        found = [self._words.share(f"'{names[0]}'")]
-        while len(found) < len(names) and self._words.has_number:
-            found.append(self._words.share(f"'{names[len(found)]}'"))
+        found: list[Fraction] = []
+        for name in names:  # ``tc qdisc show`` prints their names, too.
+            if not self._words.skip(name) and found and not self._words.has_number:
+                break
+            found.append(self._words.share(f"'{name}'"))
         return found
 
     def _gilbert(self) -> GilbertElliott:
@@ -311,7 +344,8 @@ class _Translator:
 
     def _rate(self) -> None:
         rate = self._words.rate_bps()
-        overhead = self._overhead() if self._words.has_number else 0
+        has_more = self._words.skip("packetoverhead") or self._words.has_number
+        overhead = self._overhead() if has_more else 0
         self._found.rate_bps = rate
         self._found.one = replace(self._found.one, overhead=overhead)
 
@@ -320,18 +354,21 @@ class _Translator:
         if word.startswith("-"):
             raise UsageError(f"a packet overhead of {word} octets can't be done: the probe only adds, give 0 or more")
         overhead = self._words.whole("a packet overhead", OVERHEAD_MAX)
-        if self._words.has_number and (cell := self._words.whole("a cell size", 2**32 - 1)):
+        if (self._words.skip("cellsize") or self._words.has_number) and (
+            cell := self._words.whole("a cell size", 2**32 - 1)
+        ):
             raise UsageError(
                 f"cells of {cell} octets can't be done: the link counts octets. Give a packet overhead that takes as much, or "
                 "a lower rate"
             )
-        if self._words.has_number:
+        if self._words.skip("celloverhead") or self._words.has_number:
             self._words.word("a cell overhead")
         return overhead
 
     def _slot(self) -> None:
         raise UsageError(
-            "netem's 'slot' can't be done: give a bandwidth trace in a document, which delivers octets at set times"
+            "netem's 'slot' can't be done: leave it out. Where the probe has memory for traces (liteprobe emulate --limits), "
+            "give a document with a bandwidth trace, which delivers octets at set times"
         )
 
     def _ecn(self) -> None:
@@ -426,14 +463,29 @@ class _Translator:
                 "Frames that overtake have the jitter, too, from the probe's least delay on; with netem they have none."
             )
 
+    def _join_store(self) -> None:
+        """Take the limit of what is delayed for what comes at most: netem drops the rest, too."""
+        found = self._found
+        limit = LIMIT if found.limit is None else found.limit
+        quantile = Jitter(found.distribution or "uniform", found.spread_ns).quantiles_ns()[-1] if found.spread_ns else 0
+        longest_s = (found.delay_ns + quantile) / 10**9
+        if not longest_s:
+            if found.limit is not None:
+                found.notes.append(f"'limit {limit}' has no effect without 'delay' or 'rate': nothing waits.")
+            return
+        if limit and (expected := limit * 8 * LONGEST_USUAL / (longest_s * STORE_OVERHEAD)) < LINE_RATE_BPS:
+            found.one = replace(found.one, expected_bps=max(Fraction(int(expected)), Fraction(1)))
+        if limit < FRAMES_A_SECOND * longest_s:
+            found.notes.append(
+                f"netem's limit of {limit} frames{' (what tc takes)' * (found.limit is None)} is of those that are delayed, too: "
+                f"it drops what comes above {float(limit / longest_s):,.6g} frames/s. The probe's store is divided for as much; it "
+                "drops what finds no space (no_store). Give 'limit', or --expected, for another rate."
+            )
+
     def _join_queue(self) -> None:
         found = self._found
         if found.rate_bps is None:
-            if found.limit is not None:
-                found.notes.append(
-                    f"'limit {found.limit}' has no effect without 'rate': nothing waits for the link, and what is "
-                    "delayed is limited by the probe's store alone, which counts what it drops."
-                )
+            self._join_store()
             return
         found.one = replace(found.one, queue=Queue(frames=found.limit))
         if found.limit is None:
