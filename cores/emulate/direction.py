@@ -29,6 +29,7 @@ from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
 
+POOL  = 512 # Entries of each of two lists in block RAM, where the others are in a memory.
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
 COUNTS = {
@@ -42,7 +43,7 @@ class DirectionSizes(NamedTuple):
 
     Attributes
     ----------
-    waiting, entries : as of `DirectionControl`
+    waiting, entries : frames and background frames that can wait for service; frames that can wait or be under way
     longest : as of `ForwardPath`
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
@@ -223,6 +224,8 @@ class EmulatedDirection(LiteXModule):
     limits : DirectionSizes
     trace : TraceReader or None
         Of opportunities, where links can have them.
+    memory : as of `DirectionControl`
+        With one, POOL of what waits and of what is under way are in block RAM.
 
     Attributes
     ----------
@@ -233,15 +236,16 @@ class EmulatedDirection(LiteXModule):
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
     """
-    def __init__(self, receive, transmit, store, limits, trace=None):
+    def __init__(self, receive, transmit, store, limits, trace=None, memory=None):
         self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
 
         # # #
 
         self.store     = store
-        self.emulation = emulation = DirectionControl(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None)
+        waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
+        self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
+            with_trace=trace is not None, memory=memory)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()

@@ -18,10 +18,10 @@ from liteprobe.cores.emulate.layouts import (
     RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
     verdict_layout, words_of,
 )
-from liteprobe.cores.emulate.memories import SPACE, EntryLists, SpilledLists, lut_ports
+from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
-    CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
+    CLASS_FIELDS, CLASSES, ENTRY_SPACE, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -142,7 +142,7 @@ class QueueEngine(LiteXModule):
         Frames that can wait for service or for their departure.
     spills : bool
         More of them wait in the memory: ``waiting`` is a `SpilledLists`, whose ends are to be connected. A class has an entry for
-        each SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
+        each ENTRY_SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
     with_trace : bool
         A link can be served by a trace; else its setting is ignored.
 
@@ -187,7 +187,7 @@ class QueueEngine(LiteXModule):
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.space         = space = FreeSpace(SPACE if spills else 1)
+        self.space         = space = FreeSpace(ENTRY_SPACE if spills else 1)
         self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
@@ -263,7 +263,7 @@ class QueueEngine(LiteXModule):
             write, places = lut_ports(self, "places", PLACE_BITS, CLASSES)
             self.comb += [
                 write.adr.eq(self.number),
-                write.dat_w.eq((1 << self.space.bits)[log2_int(SPACE):]),
+                write.dat_w.eq((1 << self.space.bits)[log2_int(ENTRY_SPACE):]),
                 write.we.eq(self.seeds & self.writes),
                 places.adr.eq(self.number),
             ]
@@ -716,9 +716,10 @@ class QueueEngine(LiteXModule):
             self.read("overhead"),
             If(waiting.lacks, waiting.idle.eq(1)).Else(NextState("HEAD")),
         )
-        # Nothing is done with the lists then, nor soon after.
-        for state in ("PICK", "COMPARE", "SCAN", "DECIDE", "DEPART"):
+        # Nothing is done with the lists then, nor soon after. The lanes may wait for what comes back behind this.
+        for state in ("PICK", "COMPARE", "SCAN", "DECIDE"):
             fsm.act(state, waiting.idle.eq(1))
+        fsm.act("DEPART", waiting.idle.eq(served.valid & ~served.ready))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),

@@ -14,7 +14,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import ADDRESS_BITS, CLASS_BITS, ENTRY_WORDS, LANE_BITS, PLACE_BITS, RING_BITS, ring_layout
-from liteprobe.cores.formats.emulate import CLASSES, LANES
+from liteprobe.cores.formats.emulate import CLASSES, ENTRY_SPACE, LANES
 
 def lut_ports(module, name, bits, depth, readers=1):
     """Give ``module`` a memory; return its port to write, then the ports that show a word at once.
@@ -277,13 +277,12 @@ spill_layout = [
 QUEUE_WORDS = 512 # Of entries on their way to the memory; of those on their way from there.
 RUNS        = 16  # Of entries that follow one another in a list, on their way to the memory.
 FETCHES     = 8   # Bursts on their way from there, at most.
-SPACE       = 16  # Words: so many of a ring are to be there for each entry of its list.
 
 class SpillStore(LiteXModule):
     """Keeps entries of two `SpilledLists` in a memory: of the queues, then of the lanes; each list in a ring of its own.
 
-    An entry takes ENTRY_WORDS. The ring of a list has space for an entry for each SPACE words of the ring of octets of its lane;
-    whoever puts them counts them. What comes at once for one list goes in one burst, and comes back in bursts of GROUP.
+    An entry takes ENTRY_WORDS. The ring of a list has space for an entry for each ENTRY_SPACE words of the ring of octets of its
+    lane; whoever puts them counts them. What comes at once for one list goes in one burst, and comes back in bursts of GROUP.
 
     Parameters
     ----------
@@ -446,7 +445,7 @@ class SpillStore(LiteXModule):
         put_ring, ring       = lut_ports(self, "rings", ADDRESS_BITS + RING_BITS, LANES)
         put_written, written = lut_ports(self, "written", PLACE_BITS, 2 << LANE_BITS) # Entries of each list since the start, modulo,
         put_read, read       = lut_ports(self, "read", PLACE_BITS, 2 << LANE_BITS)    # and those that were read.
-        share = log2_int(SPACE//ENTRY_WORDS) # So much smaller is the ring of a list.
+        share = log2_int(ENTRY_SPACE//ENTRY_WORDS) # So much smaller is the ring of a list.
         self.comb += [
             put_ring.adr.eq(self.rings.lane),
             put_ring.dat_w.eq(Cat(self.rings.base, self.rings.bits)),

@@ -489,7 +489,7 @@ def rules_of(network: Network) -> list[Rule]:
     return found
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 32, 512)  # Of a direction of the preset, but for the memory of a trace.
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 32, 1 << 15)  # Of a direction of the preset, but for the memory of a trace.
 
 
 def check_network(network: Network) -> str:

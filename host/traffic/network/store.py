@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
-from liteprobe.cores.formats.emulate import REORDER_LANE
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, REORDER_LANE
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.network.network import FRAMES_MAX, Direction, TrafficClass
@@ -17,7 +17,7 @@ RING_BITS_MAX = 20
 WORD_OCTETS = 4
 SPARE_FRAMES = 3  # In service, entering the store, leaving it.
 QUEUE_LEAST = 8  # Frames, where no length is asked for.
-WORST_LENGTH = 61  # The length that takes the most words for its octets.
+WORST_LENGTH = 60  # The length that takes the most words for its octets: ENTRY_SPACE.
 SHARE_FACTOR = 2  # Of what is drawn, so much more than its mean may come at once.
 
 
@@ -105,7 +105,7 @@ class Path:
             frames = QUEUE_LEAST
         found = [] if frames is None else [frames * limits.frame_words]
         if queue.octets is not None:
-            found.append(-(-queue.octets * 16 // WORST_LENGTH))
+            found.append(-(-queue.octets * ENTRY_SPACE // WORST_LENGTH))
         return min(found)
 
     def queue_frames(self) -> int:
@@ -155,7 +155,7 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllo
 def _fill(overhead: int, longest: int) -> Fraction:
     """Return the octets of the store for each octet of the link, at most."""
     whole = -(-longest // WORD_OCTETS) * WORD_OCTETS
-    return max(Fraction(WORST_LENGTH + 3, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
+    return max(Fraction(ENTRY_SPACE * WORD_OCTETS, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
 
 
 def _portion(share: Fraction) -> Fraction:

@@ -8,12 +8,13 @@
 // number of cycles. It ends with 1 where the emulation breaks a rule: it hands a frame on too early, or stands still.
 //
 // Time goes on when the engine has done all that it can (rate 0), up to step_ticks at once, so that what becomes of a frame can't
-// depend on when the engine came to it; or by a rate, whatever the engine does.
+// depend on when the engine came to it; or by a rate, whatever the engine does. With AGAIN all begins anew after so many cycles,
+// whatever is under way.
 
 #include "../tools/harness.h"
 
 enum kind : uint32_t { SET, WRITE, FRAME, OPPORTUNITY, SWITCH, END };
-enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, MEMORY_CYCLES, MEMORY_256, PARAMETERS };
+enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, MEMORY_CYCLES, MEMORY_256, AGAIN, PARAMETERS };
 
 struct item {
     uint32_t kind, a;
@@ -283,10 +284,34 @@ static void read_script()
     }
 }
 
-static void bench()
+static void begin()
 {
+    drive_memory();
+    top.start = 1;
+    top.arrivals_valid = top.verdicts_ready = top.departures_ready = top.freed = 0;
+    top.eval();
+    clock_memory();
+    pulse(top.sys_clk);
+    top.start = 0;
+    now++;
+    for (FILE *file : {verdicts, departures})
+        if (file)
+            fclose(file);
     verdicts = output("verdicts");
     departures = output("departures");
+    now_256 = line_free = next_frame = next_opportunity = decided = 0;
+    to_free.clear();
+    late.clear();
+    is_started = was_freed = false;
+    for (int k = 0; k < 1000; k++)
+        clock_cycle();
+    is_started = true;
+    idle = 0;
+    last_progress = quiet_since = now;
+}
+
+static void bench()
+{
     read_script();
     top.sys_rst = 1;
     for (int k = 0; k < 4; k++)
@@ -294,12 +319,14 @@ static void bench()
     top.sys_rst = 0;
     for (const item &i : writes)
         access(top, i.a, true, (uint32_t)i.b, still);
-    top.start = 1;
-    for (int k = 0; k < 1000; k++)
-        clock_cycle();
-    is_started = true;
-    idle = 0;
-    last_progress = quiet_since = now;
+    if (parameters[AGAIN]) {
+        begin();
+        for (uint64_t k = 0; k < parameters[AGAIN]; k++) {
+            clock_cycle();
+            go_on();
+        }
+    }
+    begin();
     while (tick() < end_tick || next_frame < frames.size() || decided < frames.size() || idle < 3 || now - quiet_since < 1000) {
         check(now - last_progress <= 200000, "it stands still");
         clock_cycle();

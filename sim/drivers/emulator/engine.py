@@ -97,6 +97,8 @@ class Plan:
         the emulation says. Ticks of 256 cycles; 0: as fast as the emulation can.
     memory_cycles, memory_256 : int
         Until a burst begins, at most; and how often of 256 cycles its next word is late.
+    again : int
+        Cycles after which all begins anew; 0: never. Without switches.
     """
     settings: Settings
     switches: list[tuple[int, list[int]]]
@@ -108,6 +110,7 @@ class Plan:
     rate_256: int = 0
     memory_cycles: int = 200
     memory_256: int = 64
+    again: int = 0
 
 class Planner:
     """Draws a plan: ``scale`` stretches all times, ``grid`` makes ties."""
@@ -357,7 +360,7 @@ class Compared:
 def script_of(plan: Plan) -> bytes:
     """Return what the bench is to do."""
     parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS,
-        plan.memory_cycles, plan.memory_256)
+        plan.memory_cycles, plan.memory_256, plan.again)
     items = [(SET, n, value) for n, value in enumerate(parameters)]
     memory = [*plan.settings.words, *[0] * BANK_WORDS, *plan.settings.delay_table(), *plan.settings.pattern_memory()]
     assert len(plan.settings.words) == BANK_WORDS and len(plan.settings.delay_table()) == DELAY_ENTRIES
