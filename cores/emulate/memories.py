@@ -164,7 +164,7 @@ class EntryLists(LiteXModule):
 
 # Spilled Lists ------------------------------------------------------------------------------------
 
-WINDOW  = 16 # Entries of a list: with fewer in block RAM more are fetched.
+WINDOW  = 12 # Entries of a list: with fewer in block RAM more are fetched.
 GROUP   = 8  # That a burst takes, at most; their words are within a row of the memory.
 RESERVE = WINDOW + GROUP # Places in block RAM that each list can have at any time.
 
@@ -258,8 +258,8 @@ class SpilledLists(LiteXModule):
         self.sync += [
             recent.eq(Cat(pool.put | pool.drop | goes_over, recent[0])),
             left.eq(left + pool.drop - pool.put),
-            # A cycle or two late.
-            has_space.eq(left > lists*RESERVE + 2),
+            # All others can have theirs, and this one what is fetched. A cycle or two late.
+            has_space.eq(left > (lists - 1)*RESERVE + GROUP + 2),
             to_pool.eq(~(is_over >> self.number)[0] & (has_space | (is_low >> self.number)[0])),
         ]
         for n in range(lists):

@@ -10,7 +10,7 @@ import pytest
 
 from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, ENTRY_SPACE, LANES, REORDER_LANE, ClassCounter, ClassGauge, Outcome
 from liteprobe.sim.drivers.emulator.engine import (
-    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, compare, counts_off, departures_off, random_plan, reference,
+    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, Records, compare, counts_off, departures_off, random_plan, reference,
     run, verdicts_off, words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction, Frame
@@ -38,14 +38,14 @@ def test_what_becomes_of_each_frame_is_what_the_reference_says(seed: int, pool: 
 
 def test_what_becomes_of_a_frame_does_not_depend_on_how_it_is_run() -> None:
     plan = random_plan(12, FRAMES)
-    hindered = replace(plan, step_ticks=plan.step_ticks // 7, lag_ticks=0, stall_256=240)
-    slow = replace(plan, memory_cycles=2000, memory_256=240)
-    runs = [run(plan), run(hindered), run(hindered, POOL), run(slow, POOL), run(replace(plan, again=20_000), POOL)]
+    assert same(run(plan), run(replace(plan, step_ticks=plan.step_ticks // 7, lag_ticks=0, stall_256=240)))
+
+
+def same(one: EngineRun, other: EngineRun) -> bool:
+    """Return whether the same became of the same frames."""
     names = [name for name in DEPARTURE_DTYPE.fields or {} if name != "now"]
-    for other in runs[1:]:
-        assert (runs[0].verdicts == other.verdicts).all()
-        assert (runs[0].departures[names] == other.departures[names]).all()
-        assert (runs[0].counts == other.counts).all()
+    departures = (one.departures[names] == other.departures[names]).all()
+    return bool((one.verdicts == other.verdicts).all() and departures and (one.counts == other.counts).all())
 
 
 def found(done: EngineRun, one: Direction, left: list[int]) -> list[int]:
@@ -122,13 +122,14 @@ def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empt
 # What waits beyond block RAM -----------------------------------------------------------------------
 
 BOARD_POOL = 512  # Entries of a probe's lists in block RAM (cores/emulate/direction.py).
-STORE_BITS = 20  # Of a class that has all; each other one has the least.
-SHORTEST, LONGEST = 60, 1514
+STORE_BITS, SHARE_BITS = 19, 17  # Of a class that has all, while each other one has the least; of each of nine.
+SHORTEST = 60
+AT_ONCE = 30_000  # Frames.
 
 
 def rings_of(bits: int) -> list[dict[str, int]]:
-    """Return a ring for each lane; of one lane all of 2^20 words, or of each lane as much."""
-    if bits < STORE_BITS:
+    """Return a ring for each lane."""
+    if bits == SHARE_BITS:
         return [{"store_start": lane << bits, "store_bits": bits} for lane in range(LANES)]
     others = [{"store_start": (1 << STORE_BITS) + (lane << 9), "store_bits": 9} for lane in range(1, LANES)]
     return [{"store_start": 0, "store_bits": bits}, *others]
@@ -138,7 +139,7 @@ def waiting_plan(
     count: int, length: int, used: int, fields: Mapping[int, Mapping[str, int]], link: Mapping[str, int], after: int
 ) -> Plan:
     """Return frames back to back, of so many classes by turns, and how long all of it takes after the last one."""
-    rings = rings_of(STORE_BITS if used == 1 else 17)
+    rings = rings_of(STORE_BITS if used == 1 else SHARE_BITS)
     classes = {n: {**rings[n], "delay": 10_000, **fields.get(n, {})} for n in range(CLASSES)}
     settings = Settings(bank_words(classes, {**rings[REORDER_LANE], **link}))
     arrivals = [(1000 + n * (length + AROUND), length, n % used) for n in range(count)]
@@ -149,7 +150,7 @@ def waiting_plans(count: int) -> dict[str, Plan]:
     """Return plans in which ``count`` frames of 60 octets wait or are under way at once; see their names."""
     slot = SHORTEST + AROUND
     slow = {"octet": 10 << 16, "service": 1}
-    some = {"background": BackgroundKind.CONSTANT, "background_ticks": 10 * slot, "background_length": SHORTEST}
+    some = {"background": BackgroundKind.CONSTANT, "background_ticks": 200 * slot, "background_length": SHORTEST}
     lanes = {n: {"delay": (count + 500 * n) * slot} for n in range(CLASSES)}
     lanes[3] |= {"reorder": ALL // 2, "reorder_ticks": 500 * slot, "loss_good": ALL // 50}
     queues = {n: {"delay": 10_000 * (n + 1), "loss_good": ALL // 50, "flags": ClassFlag.LOSS_LATE, **some} for n in range(CLASSES)}
@@ -162,7 +163,7 @@ def waiting_plans(count: int) -> dict[str, Plan]:
     }
     # Another bank while they wait: another link, other delays and classes in turn.
     plan = plans["waiting_in_all"]
-    rings = rings_of(17)
+    rings = rings_of(SHARE_BITS)
     others = {n: {**rings[n], "delay": 5000, "service_weight": n + 1} for n in range(CLASSES)}
     words = bank_words(others, {**rings[REORDER_LANE], "octet": 5 << 16, "service": 1})
     plans["switched"] = replace(plan, switches=[(plan.arrivals[-1][0] + slot, words)])
@@ -175,10 +176,18 @@ def test_what_waits_beyond_block_ram_is_what_the_reference_says(name: str) -> No
     assert done.found == [] and done.outcomes[Outcome.FULL] == 0
 
 
+@pytest.mark.parametrize(
+    "how", [{"memory_cycles": 2000, "memory_256": 240}, {"again": 15_000}, {"again": 20_011, "memory_cycles": 2000}]
+)
+def test_nothing_depends_on_the_memory_nor_on_what_it_still_brings_after_a_start(how: dict[str, int]) -> None:
+    plan = waiting_plans(1500)["under_way_in_all"]
+    assert same(run(plan, BOARD_POOL), run(replace(plan, **how), BOARD_POOL))
+
+
 def test_a_class_whose_ring_has_no_entry_left_drops_and_nothing_else_is_disturbed() -> None:
     # Late losses wait without octets: so what waits is bounded by entries alone.
     plan = waiting_plan(600, SHORTEST, 2, {}, {"octet": 100 << 16}, 20_000_000)
-    rings = rings_of(17)
+    rings = rings_of(SHARE_BITS)
     rings[1] = {**rings[1], "store_bits": 9}
     lost = {"flags": ClassFlag.LOSS_LATE, "loss_good": ALL}
     settings = Settings(bank_words({n: {**rings[n], "delay": 10_000, **(lost if n == 1 else {})} for n in range(CLASSES)},
@@ -201,13 +210,16 @@ def test_a_class_whose_ring_has_no_entry_left_drops_and_nothing_else_is_disturbe
 @row("emulator")
 def test_waiting() -> Iterator[Figure]:
     """Frames that wait or are under way on the sizes of a board with an SDRAM, which hinders, against the reference."""
-    for name, plan in waiting_plans(30_000).items():
+    for name, plan in waiting_plans(AT_ONCE * 21 // 20).items():
         done = compare(plan, BOARD_POOL)
         for found in done.found:
             print(f"{name}: {found}", file=sys.stderr, flush=True)
         yield Figure(f"waiting_{name}_off", done.off, "findings", 0)
         yield Figure(f"waiting_{name}_dropped", sum(done.outcomes[one] for one in (Outcome.FULL, Outcome.NO_STORE)), "frames", 0)
-        yield Figure(f"waiting_{name}_most", most_at_once(plan), "frames", 30_000 if "all" not in name else 25_000, is_least=True)
+        yield Figure(f"waiting_{name}_most", most_at_once(plan), "frames", AT_ONCE, is_least=True)
+    hindered = {"rate_256": 256 * TICK_MHZ // BOARD_MHZ, "step_ticks": 1, "stall_256": 0, "memory_cycles": 100, "memory_256": 0}
+    departures = run(replace(waiting_plans(4000)["under_way"], lag_ticks=LAG_TICKS, **hindered), BOARD_POOL).departures
+    yield Figure("waiting_behind_at_50_mhz", behind(departures), "ticks", ENGINE_TICKS)
 
 
 def most_at_once(plan: Plan) -> int:
@@ -320,8 +332,12 @@ def keeps_up(used: int, fields: Mapping[str, int], mhz: int) -> bool:
         if "frames come faster than they are taken" in str(error):
             return False
         raise
-    behind = departures["now"].astype("int64") - departures["due"].astype("int64") + LEAD_TICKS
-    return len(departures) == SPEED_FRAMES and int(behind.max()) <= ENGINE_TICKS
+    return len(departures) == SPEED_FRAMES and behind(departures) <= ENGINE_TICKS
+
+
+def behind(departures: Records) -> int:
+    """Return the most ticks by which a frame is handed on later than its lead before it is due."""
+    return int((departures["now"].astype("int64") - departures["due"].astype("int64")).max()) + LEAD_TICKS
 
 
 @row("emulator")
