@@ -11,11 +11,12 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.capture.staging import Staging
-from liteprobe.cores.emulate.layouts import CLASS_BITS, arrival_layout
-from liteprobe.cores.formats import DAMAGE
+from liteprobe.cores.emulate.layouts import CLASS_BITS, IP_BITS, arrival_layout
+from liteprobe.cores.formats import DAMAGE, Layer3
 from liteprobe.cores.formats.emulate import NOW_BITS, UNMATCHED_CLASS
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.decide import wait_cycles
+from liteprobe.cores.receive.unified.walk import WalkStep
 
 arp_type  = 0x0806
 broadcast = 2**48 - 1
@@ -108,6 +109,7 @@ class ForwardPath(LiteXModule):
         ]
         if management_mac is not None:
             self.add_own(management_mac)
+        self.add_ecn()
         self.add_decision(matcher, longest)
 
     def add_own(self, management_mac):
@@ -122,6 +124,23 @@ class ForwardPath(LiteXModule):
         ]
         self.sync += If(self.parser.asks, self.is_own.eq(is_mac))
 
+    def add_ecn(self):
+        """Find the ECN codepoint of a frame, and keep where its IP header is."""
+        walk   = self.parser.walk
+        passes = Signal(2, reset_less=True)
+        self.ect = Signal(reset_less=True)
+        self.ip  = Signal(IP_BITS, reset_less=True)
+        version  = walk.octets[0][4:]
+        self.sync += [
+            If(walk.take & (walk.state == WalkStep.IP),
+                passes.eq(Mux(version == 6, walk.octets[1][4:6], walk.octets[1][:2])),
+            ),
+            If(self.parser.asks,
+                self.ect.eq(walk.layer3[1] & (passes != 0)),
+                self.ip.eq(Cat((walk.tags + walk.labels)[:IP_BITS - 1], walk.layer3 == Layer3.IPV6)),
+            ),
+        ]
+
     def add_decision(self, matcher, longest):
         """Hand on a frame once its stamp is known and the filter has answered; by then the next one may have ended."""
         arrivals, parser, staging, source = self.arrivals, self.parser, self.staging, self.source
@@ -129,6 +148,7 @@ class ForwardPath(LiteXModule):
         length     = Signal(16, reset_less=True)
         is_bad     = Signal(reset_less=True)
         is_own     = Signal(reset_less=True)
+        ecn        = Signal(1 + IP_BITS, reset_less=True)
         has_stamp  = Signal(reset_less=True)
         snapped    = Signal(16, reset_less=True)
         is_lost    = Signal(reset_less=True)
@@ -151,6 +171,7 @@ class ForwardPath(LiteXModule):
             source.time.eq(since),
             source.length.eq(length),
             source.number.eq(number),
+            Cat(source.ect, source.ip).eq(ecn),
             self.damaged.eq(decides & is_bad),
             self.own.eq(decides & is_own & ~is_bad),
             self.overflows.eq(decides & wanted & ~staging.is_placed),
@@ -162,6 +183,7 @@ class ForwardPath(LiteXModule):
                 length.eq(parser.length),
                 is_bad.eq(((parser.flags & int(DAMAGE)) != 0) | (parser.length > longest)),
                 is_own.eq(self.is_own),
+                ecn.eq(Cat(self.ect, self.ip)),
                 snapped.eq(staging.snapped),
                 is_lost.eq(staging.is_lost),
             ),

@@ -27,7 +27,7 @@ from liteprobe.cores.emulate.memories import SpillStore
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
-from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS
+from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS, Feature
 
 POOL  = 512 # Entries of each of two lists in block RAM, where the others are in a memory.
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
@@ -299,6 +299,7 @@ class EmulatedDirection(LiteXModule):
             "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
+            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):

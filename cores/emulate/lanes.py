@@ -11,14 +11,17 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DAMAGE_FIELDS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, damage_layout, departure_layout, sent_layout,
+    CLASS_BITS, DUE_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, kept_layout, sent_layout,
     served_layout, words_of,
 )
 from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.formats.emulate import LANES
 
-entry_layout = damage_layout + [
+FIELDS = (*KEPT_FIELDS, "gone", "number", "length")
+
+entry_layout = kept_layout + [
     ("due",    DUE_BITS),
+    ("gone",   1),
     ("number", CLASS_BITS),
     ("length", LENGTH_BITS),
 ]
@@ -42,7 +45,7 @@ class DelayLanes(LiteXModule):
     sink : Endpoint(served_layout), in
     source : Endpoint(departure_layout), out
     sent : Endpoint(sent_layout), out
-        Of each frame that comes: its delay.
+        Of each frame that comes and isn't dropped: its delay.
     left : Signal(), out
         Pulse: a frame was handed on.
 
@@ -75,7 +78,7 @@ class DelayLanes(LiteXModule):
             lists.number.eq(self.number),
             is_empty.eq(~(lists.is_there >> self.number)[0]),
             lag.eq(sink.due - self.last.dat_r),
-            *[getattr(entry, name).eq(getattr(sink, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
+            *[getattr(entry, name).eq(getattr(sink, name)) for name in FIELDS],
             entry.due.eq(due),
             *copied(sent, sink, "number", "length", "twice"),
             sent.delay.eq(due - sink.arrival),
@@ -105,8 +108,8 @@ class DelayLanes(LiteXModule):
             NextState("PUT"),
         )
         fsm.act("PUT",
-            sent.valid.eq(lists.accepts),
-            If(sent.valid & sent.ready,
+            sent.valid.eq(lists.accepts & ~sink.gone),
+            If(lists.accepts & (sent.ready | sink.gone),
                 lists.put.eq(1),
                 self.puts_first.eq(is_empty),
                 self.first_due.eq(due),
@@ -174,7 +177,7 @@ class DelayLanes(LiteXModule):
         self.comb += [
             # At most ``lead``: this compares few bits where that is a power of two.
             is_soon.eq(ahead[-1] | (ahead[:-1] < self.lead_ticks) | (ahead == self.lead_ticks)),
-            *[getattr(source, name).eq(getattr(head, name)) for name in (*DAMAGE_FIELDS, "number", "length")],
+            *[getattr(source, name).eq(getattr(head, name)) for name in FIELDS],
             source.due.eq(head.due),
             source.lane.eq(self.number),
             source.position.eq(self.position.dat_r),

@@ -48,6 +48,7 @@ class ClassFlag(IntFlag):
     RED = 1 << 3
     MENDED = 1 << 4  # A corrupted frame leaves with a good FCS; else with a bad one.
     LIST = 1 << 5  # The loss pattern is a list of frame numbers, ascending; else bits, which repeat.
+    ECN = 1 << 6  # What RED would drop is marked, where it can be.
 
 
 class BackgroundKind(IntEnum):
@@ -89,10 +90,14 @@ CLASS_FIELDS: Final = {
     "red_least":          WordField(13, 0, 16),  # Frames.
     "red_most":           WordField(13, 16, 16),
     "red_slope":          WordField(14),        # Share for each frame of the mean queue above red_least.
+    "codel_target":       WordField(13, 0, 27),  # Ticks, in the place of RED: that a frame may wait,
+    "codel_interval":     WordField(14, 0, 27),  # and for how long one may wait longer.
     "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
     "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
     "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
     "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
+    "codel":              WordField(17, 24, 1),  # CoDel drops frames where they would be served,
+    "codel_ecn":          WordField(17, 25, 1),  # or marks them, where they can be.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
     "background_ticks":     WordField(19),        # The interval, ticks,
@@ -121,6 +126,30 @@ LINK_FIELDS: Final = {
 }  # fmt: skip
 
 TRACE_ENTRY_WORDS: Final = 2  # Ticks since the opportunity before, or the start; octets. A trace repeats.
+
+# CoDel. --------------------------------------------------------------------------------------------------
+
+CODEL_BACKLOG: Final = 1514  # Octets: nothing is dropped that leaves no more than that behind.
+CODEL_COUNT_MAX: Final = 2**16 - 1
+CODEL_INTERVAL_MAX: Final = 2**27 - 1  # Ticks: sixteen of them are compared, modulo 2^32.
+
+
+CODEL_ROOTS: Final[tuple[int, ...]] = (0, *(round(2**16 / count**0.5) for count in range(1, 256)))
+
+
+def codel_step(interval: int, count: int) -> int:
+    """Return ``interval`` / sqrt(``count``) in ticks: exact below a count of 256 but for rounding, then within 0.8 %."""
+    shift = max(0, count.bit_length() - 7) // 2
+    return interval * CODEL_ROOTS[count >> 2 * shift] >> 16 + shift
+
+
+class Feature(IntFlag):
+    """Bits of the register ``features``: what a build can do beside what each does."""
+
+    NONE = 0
+    CODEL = 1 << 0
+    ECN = 1 << 1
+
 
 # Random numbers: xorshift64, a state a class and purpose. ------------------------------------------------
 
@@ -167,7 +196,7 @@ class Outcome(IntEnum):
     DISCARDED = 1  # By its class.
     LOST = 2  # By a loss model or pattern.
     FULL = 3  # The queue was: frames or octets.
-    EARLY = 4  # By RED.
+    EARLY = 4  # By RED or CoDel.
     NO_STORE = 5  # The memory was full, not the queue: a limit of the probe.
 
 
@@ -190,17 +219,18 @@ class ClassCounter(IntEnum):
     BACKGROUND_DROPPED = 13
     LATE = 14  # Released after its tick for want of memory or of the engine's time; not for a line that was busy.
     WAITED = 15  # Released after its tick because the line was busy with another frame.
+    MARKED = 16  # By ECN, counted when they are served; those among them that are sent.
 
 
 class ClassGauge(IntEnum):
     """Words of a class after its counters: what is now, or was at most since the start."""
 
-    QUEUE_FRAMES = 16
-    QUEUE_OCTETS = 17
-    QUEUE_MOST = 18  # Frames.
-    DELAY_LEAST = 19  # Ticks, SFD to SFD as due; all ones before the first frame.
-    DELAY_MOST = 20
-    LATE_MOST = 21  # Ticks.
+    QUEUE_FRAMES = 17
+    QUEUE_OCTETS = 18
+    QUEUE_MOST = 19  # Frames.
+    DELAY_LEAST = 20  # Ticks, SFD to SFD as due; all ones before the first frame.
+    DELAY_MOST = 21
+    LATE_MOST = 22  # Ticks.
 
 
 COUNTER_WORDS: Final = 64  # Of a class: the counters, then a histogram of delays from word HISTOGRAM_WORD.

@@ -20,6 +20,7 @@ from liteprobe.cores.formats.emulate import (
     UNMATCHED_CLASS,
     ClassCounter,
     ClassGauge,
+    Feature,
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
@@ -57,7 +58,7 @@ READS: tuple[tuple[int, ...], ...] = (
     (ClassCounter.LATE, ClassCounter.WAITED, *range(HISTOGRAM_WORD, COUNTER_WORDS)),
     (
         *range(ClassCounter.DISCARDED, ClassCounter.NO_STORE + 1),
-        ClassCounter.BACKGROUND_DROPPED,
+        *(ClassCounter.BACKGROUND_DROPPED, ClassCounter.MARKED),
         *(ClassCounter.SENT, ClassCounter.SENT_OCTETS, ClassCounter.SENT),
     ),
     (
@@ -88,7 +89,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED.
+    early: int  # By RED or CoDel.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
@@ -97,6 +98,7 @@ class ClassCounts:
     background_dropped: int  # Of these.
     late: int  # Left after their tick, because the probe wasn't ready.
     waited: int  # Left after their tick, because the line was busy.
+    marked: int  # By ECN, of those that are sent.
 
     @property
     def dropped(self) -> int:
@@ -217,8 +219,9 @@ CLASSES = Columns(
     _count("discarded", "discarded", "Discarded"),
     _count("lost", "lost", "Lost"),
     _count("full", "full", "Queue full"),
-    _count("early", "early", "RED"),
+    _count("early", "early", "Early"),
     _count("no_store", "no store", "No store"),
+    _count("marked", "marked", "Marked", False),
     _count("duplicated", "", "Twice"),
     _count("corrupted", "", "Corrupt"),
     _count("held_back", "", "Held back"),
@@ -398,11 +401,15 @@ class EmulatorDirection:
     @property
     def limits(self) -> Limits:
         """Limits of what it holds."""
-        names = ("store_words", "entries", "longest", "least_delay", "waiting")
-        values = self._read(*(name for name in names if self._prefix + name in self._registers.names))
+        values = self._read(*self._built("store_words", "entries", "longest", "least_delay", "waiting"))
         trace = self._prefix + "trace"
         has_trace = trace in self._registers.memory_names
-        return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0)
+        features = Feature(self._read(*self._built("features")).get("features", 0))
+        return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0, features=features)
+
+    def _built(self, *names: str) -> list[str]:
+        """Return those of the registers that the probe has: not all gateware knows all of them."""
+        return [name for name in names if self._prefix + name in self._registers.names]
 
     @property
     def longest(self) -> int:

@@ -280,7 +280,11 @@ def _queue(queue: Queue) -> Iterator[str]:
     if given:
         yield "queue of " + " or ".join(given)
     if queue.red:
-        yield f"RED from {queue.red.least} to {queue.red.most} frames, up to {share_text(queue.red.share)}"
+        ecn = ", with ECN" if queue.red.has_ecn else ""
+        yield f"RED from {queue.red.least} to {queue.red.most} frames, up to {share_text(queue.red.share)}{ecn}"
+    if codel := queue.codel:
+        ecn = ", with ECN" if codel.has_ecn else ""
+        yield f"CoDel to {time_text(codel.target_ns)} within {time_text(codel.interval_ns)}{ecn}"
 
 
 def _background(one: Background) -> str:
@@ -307,6 +311,9 @@ def _delay(one: TrafficClass) -> str:
 #: Sections in the order of docs/emulator.md.
 SECTIONS: tuple[Section, ...] = (
     *(NETWORK, DIRECTION, CLASS),
-    *(one.section for one in (parts.QUEUE, parts.RED, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)),
+    *(
+        one.section
+        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
+    ),
     *(parts.BACKGROUND.section, parts.ENTRY.section, CHANGE, CHANGED),
 )

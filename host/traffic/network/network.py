@@ -75,6 +75,7 @@ def _rate(most: str, most_bps: int) -> Quantity:
 
 
 DELAY, SPREAD = _time("up to 8.589 s", DELAY_MOST), _time("above 0, up to 8.589 s", DELAY_MOST, False)
+WAIT = _time("above 0, up to 1 s", Fraction(10**9), False)
 PAUSE, AT = _time("up to 34.359 s", PAUSE_MOST), _time("above 0, up to 26 days", CHANGE_MOST, False)
 RATE, BACKGROUND_RATE = _rate(", up to 1Gbit", LINE_RATE_BPS), _rate("", 10**11)
 SHARE = Quantity("a share", "per cent like 12.5%, 0% to 100%", PER_CENT, Fraction(1), True, is_short=True)
@@ -519,6 +520,7 @@ class Red:
     most: int = key("most", Whole(1, FRAMES_MAX), "and from which all are.")
     share: Number = key("share", SHARE, "Dropped just below `most`; from `least` on the share grows evenly.")
     weight: int = key("weight", Whole(0, 15), "With each frame the mean takes on 2^-weight of the difference.", 9)
+    has_ecn: bool = key("ecn", Flag(), "Below `most`, frames that can be are marked and not dropped.", False)
 
     def __post_init__(self) -> None:
         check_fields(self, " of RED")
@@ -533,6 +535,26 @@ RED = part(Red, "RED")
 
 @validated
 @dataclass(frozen=True)
+class Codel:
+    """CoDel drops frames that have waited too long, more and more of them, where all have for an interval.
+
+    Source: RFC 8289, of which the defaults are; RFC 3168 (ECN).
+
+    """
+
+    target_ns: Number = key("target", WAIT, "That frames may wait.", Fraction(5_000_000), "5ms")
+    interval_ns: Number = key("interval", WAIT, "For so long they may wait longer.", Fraction(100_000_000), "100ms")
+    has_ecn: bool = key("ecn", Flag(), "Frames that can be are marked and not dropped.", False)
+
+    def __post_init__(self) -> None:
+        check_fields(self, " of CoDel")
+
+
+CODEL = part(Codel, "CoDel")
+
+
+@validated
+@dataclass(frozen=True)
 class Queue:
     """A queue holds the frames that wait for the link."""
 
@@ -541,9 +563,12 @@ class Queue:
     )
     octets: int | None = key("octets", OCTETS, "Likewise, without FCS.", None, "no limit")
     red: Red | None = key("red", ByShape(NONE, RED), "Random early detection.", None)
+    codel: Codel | None = key("codel", ByShape(NONE, CODEL), "Controlled delay.", None)
 
     def __post_init__(self) -> None:
         check_fields(self, " of a queue")
+        if self.red and self.codel:
+            raise UsageError("a queue has 'red' and 'codel': leave one out")
 
 
 QUEUE = part(Queue, "queue")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
-from liteprobe.cores.formats.emulate import ENTRY_SPACE, REORDER_LANE
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, REORDER_LANE, Feature
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.network.network import FRAMES_MAX, Direction, TrafficClass
@@ -31,6 +31,7 @@ class Limits:
     least_delay: int  # Ticks.
     trace_words: int = 0  # For a bandwidth trace; 0: none.
     waiting: int = 0  # Frames that wait for the link, at most, background too; 0: as many as ``entries``.
+    features: Feature = ~Feature.NONE  # That its gateware knows.
 
     @property
     def most_waiting(self) -> int:

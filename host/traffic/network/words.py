@@ -19,6 +19,7 @@ from liteprobe.cores.formats.emulate import (
     REORDER_LANE,
     SETTING_WORDS,
     ClassFlag,
+    Feature,
     Service,
 )
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
@@ -282,6 +283,7 @@ class _Maker:
             ClassFlag.RED: one.queue.red is not None,
             ClassFlag.MENDED: one.is_mended,
             ClassFlag.LIST: isinstance(one.pattern, LossList),
+            ClassFlag.ECN: one.queue.red is not None and one.queue.red.has_ecn,
         }
         parts = (self._number, number) if one.seed is None else ()
         seed = self._network.seed if one.seed is None else one.seed
@@ -328,6 +330,19 @@ class _Maker:
                 "red_most": queue.red.most,
                 "red_slope": min(round(slope), WORD_MAX),
             }
+        if codel := queue.codel:
+            values |= {
+                "codel": 1,
+                "codel_ecn": int(codel.has_ecn),
+                "codel_target": self._ticks(codel.target_ns),
+                "codel_interval": self._ticks(codel.interval_ns),
+            }
+        needed = Feature.CODEL if queue.codel else Feature.ECN if queue.red and queue.red.has_ecn else Feature.NONE
+        if needed & ~self._limits.features:
+            raise UsageError(
+                f"class '{one.name}' of '{self._way}' has {'codel' if queue.codel else 'ecn'}, which this probe's gateware "
+                "doesn't know: build and load a new one, or leave it out"
+            )
         return values
 
     def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:

@@ -30,13 +30,13 @@ struct departure {
     uint64_t now;
     uint32_t due, position, bit;
     uint16_t length;
-    uint8_t lane, number, twice, corrupt, mended, padding;
-    uint32_t padding_end;
+    uint8_t lane, number, twice, corrupt, mended, marked;
+    uint32_t ip;
 };
 
 struct frame {
     uint64_t time;
-    uint32_t length, number, lag;
+    uint32_t length, number, lag, ecn;
 };
 
 struct change {
@@ -127,6 +127,8 @@ static void drive()
         top.arrivals_time = f.time;
         top.arrivals_length = f.length;
         top.arrivals_number = f.number;
+        top.arrivals_ect = f.ecn & 1;
+        top.arrivals_ip = f.ecn >> 1;
     }
     top.opportunities_valid = is_started && !opportunities.empty();
     if (!opportunities.empty()) {
@@ -193,8 +195,14 @@ static void take_departure()
     d.twice = top.departures_twice;
     d.corrupt = top.departures_corrupt;
     d.mended = top.departures_mended;
-    put(departures, d);
+    d.marked = top.departures_marked;
+    d.ip = top.departures_ip;
     to_free.push_back({d.lane, (d.length + 3u) / 4});
+    if (top.departures_gone) { // It was dropped at its turn.
+        last_progress = now;
+        return;
+    }
+    put(departures, d);
     for (int n = 0; n <= d.twice; n++)
         release(tick() + ahead, d.length, d.number);
     quiet_since = last_progress = now;
@@ -274,7 +282,8 @@ static void read_script()
         case SET: parameters[i.a] = i.b; break;
         case WRITE: (changes.empty() ? writes : changes.back().writes).push_back(i); break;
         case FRAME:
-            frames.push_back({i.b, i.a & 0xffff, i.a >> 16, draw((uint32_t)parameters[LAG_TICKS])});
+            frames.push_back(
+                {i.b, i.a & 0xffff, i.a >> 16 & 15, draw((uint32_t)parameters[LAG_TICKS]), i.a >> 20});
             break;
         case OPPORTUNITY: opportunities.push_back(i); break;
         case SWITCH: changes.push_back({i.b, {}}); break;

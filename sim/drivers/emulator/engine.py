@@ -18,7 +18,8 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
-    BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag, ClassGauge, Outcome,
+    BANK_WORDS, CLASSES, CODEL_INTERVAL_MAX, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag,
+    ClassGauge, Outcome,
 )
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
@@ -90,7 +91,7 @@ class Plan:
     Attributes
     ----------
     switches : list of (tick, words of a bank)
-    arrivals : list of (tick, length, class)
+    arrivals : list of (tick, length, class); `ecn_of` says of each whether it can be marked.
     end : tick up to which it is run.
     step_ticks, lag_ticks, stall_256, rate_256 : int
         Ticks that time goes on at once, at most; and that a frame comes after its SFD. How often of 256 cycles nobody takes what
@@ -118,6 +119,8 @@ class Planner:
     def __init__(self, seed: int, count: int) -> None:
         self.random = random = Random(seed)
         self.count = count
+        self.codels = Random(f"CoDel {seed}")
+        self.has_codel = self.codels.random() < 0.5
         self.scale = random.choice([1, 1, 1, 1, 1, 1, 1, 10_000])
         self.grid = random.choice([0, 0, 128, 1536])
         self.has_trace = random.random() < 0.25
@@ -191,7 +194,25 @@ class Planner:
                 more = part()
                 flags |= more.pop("flags", 0)
                 found |= more
+        if self.has_codel and self.codels.random() < 0.8:
+            if flags & ClassFlag.RED:
+                flags |= self.codels.choice([0, ClassFlag.ECN])
+            else:
+                found |= self.codel()
         return {**found, "flags": flags}
+
+    def codel(self) -> dict[str, int]:
+        """Return fields of CoDel."""
+        random = self.codels
+        target = random.choice([0, 1, 100, 500, 2000, random.randint(0, 20_000)]) * self.scale
+        interval = random.choice([0, 1, 100, 1000, 3000, 10_000, random.randint(0, 100_000)]) * self.scale
+        room = {"limit_frames": 50 if self.is_jumbo else 100, "limit_octets": ALL} if random.random() < 0.8 else {}
+        return room | {
+            "codel":          1,
+            "codel_ecn":      random.randint(0, 1),
+            "codel_target":   min(target, CODEL_INTERVAL_MAX),
+            "codel_interval": min(interval, CODEL_INTERVAL_MAX),
+        }
 
     def loss(self) -> dict[str, int]:
         """Return fields of loss, by chance or by pattern."""
@@ -327,7 +348,7 @@ SHOWN = 3 # Findings of a kind.
 VERDICT_DTYPE = np.dtype([("position", "<u4"), ("keep", "u1"), ("lane", "u1"), ("outcome", "u1"), ("number", "u1")])
 DEPARTURE_DTYPE = np.dtype(
     [("now", "<u8"), ("due", "<u4"), ("position", "<u4"), ("bit", "<u4"), ("length", "<u2")]
-    + [(name, "u1") for name in ("lane", "number", "twice", "corrupt", "mended", "padding")] + [("padding_end", "<u4")])
+    + [(name, "u1") for name in ("lane", "number", "twice", "corrupt", "mended", "marked")] + [("ip", "<u4")])
 Records = NDArray[np.void]
 
 @dataclass(frozen=True)
@@ -357,6 +378,10 @@ class Compared:
     found: list[str]
     cycles: int
 
+def ecn_of(tick: int) -> int:
+    """Return what is known of ECN of the frame that comes at a tick: bit 0, whether it can be marked; above, where its IP is."""
+    return (tick * 0x9E3779B1 & ALL) >> 26
+
 def script_of(plan: Plan) -> bytes:
     """Return what the bench is to do."""
     parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS,
@@ -371,7 +396,7 @@ def script_of(plan: Plan) -> bytes:
         bank = 1 - bank
         items.append((SWITCH, 0, tick))
         items += [(WRITE, BANK_WORDS * bank + place, word) for place, word in enumerate(words[:CLASSES * 32 + 32])]
-    items += [(FRAME, length | klass << 16, tick) for tick, length, klass in plan.arrivals]
+    items += [(FRAME, length | klass << 16 | ecn_of(tick) << 20, tick) for tick, length, klass in plan.arrivals]
     items.append((END, 0, plan.end))
     return b"".join(ITEM.pack(*item) for item in items)
 
@@ -387,7 +412,7 @@ def reference(plan: Plan) -> tuple[Direction, list[int]]:
     for tick, words in plan.switches:
         one.switch(tick, words)
     for arrival in plan.arrivals:
-        one.arrive(*arrival)
+        one.arrive(*arrival, is_ect=bool(ecn_of(arrival[0]) & 1))
     left = one.advance(plan.end - ARRIVAL_TICKS, ARRIVAL_TICKS + LEAD_TICKS + 1)
     return one, [number for place, (_, number) in enumerate(left) if place == 0 or left[place - 1][1] != number]
 
@@ -415,8 +440,7 @@ def verdicts_off(done: EngineRun, one: Direction) -> Iterator[str]:
         yield f"{len(done.verdicts)} verdicts on {len(one.frames)} frames"
     position = [0] * 9
     for frame, verdict in zip(one.frames, done.verdicts.tolist(), strict=False):
-        waits = frame.is_kept or frame.outcome is None or (frame.outcome is Outcome.LOST and frame.is_late)
-        outcome = Outcome.SENT if waits else frame.outcome
+        outcome = Outcome.SENT if frame.did_wait or frame.outcome is None else frame.outcome
         expected = [int(frame.is_kept), outcome, frame.klass]
         came = [verdict[1], verdict[3], verdict[4]]
         if frame.is_kept:
@@ -436,12 +460,12 @@ def departures_off(done: EngineRun, one: Direction, left: list[int]) -> Iterator
         if frame.is_kept:
             place[frame.number] = position[frame.lane] % POSITIONS
             position[frame.lane] += words_of(frame)
-    names = ("due", "lane", "number", "length", "position", "twice", "corrupt")
+    names = ("due", "lane", "number", "length", "position", "twice", "corrupt", "marked", "ip")
     for number, departure in zip(left, done.departures, strict=False):
         frame = one.frames[number]
         assert frame.due is not None # It was left.
         expected = [frame.due % 2**32, frame.lane, frame.klass, frame.length, place[number],
-            int(frame.is_twice), int(frame.is_corrupt)]
+            int(frame.is_twice), int(frame.is_corrupt), int(frame.is_marked), ecn_of(frame.time) >> 1]
         came = [int(departure[name]) for name in names]
         if frame.is_corrupt:
             expected += [int(frame.is_mended), frame.bit]

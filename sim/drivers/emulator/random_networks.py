@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from liteprobe.host.traffic.network import (
-    Background, BandwidthTrace, Bernoulli, Bucket, Change, Direction, GilbertElliott, Jitter, LossList, LossPattern,
+    Background, BandwidthTrace, Bernoulli, Bucket, Change, Codel, Direction, GilbertElliott, Jitter, LossList, LossPattern,
     Network, Queue, Red, Reorder, TrafficClass,
 )
 
@@ -20,7 +20,7 @@ class NetworkMaker:
     """Makes networks, all from one seed."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+        self.random, self.aqm = random.Random(seed), random.Random(f"AQM {seed}")
         self.holder = seed  # Modulo the number of classes: the only one that may hold frames back.
 
     def network(self) -> Network:
@@ -96,7 +96,12 @@ class NetworkMaker:
         least = self.random.randint(0, 50)
         red = Red(least, least + self.random.randint(1, 50), self.share(), self.random.randint(0, 15))
         frames = self.random.choice((None, 1, self.random.randint(1, 200)))
-        return Queue(frames, self._maybe(self.random.randint(60, 10**6)), self._maybe(red))
+        queue = Queue(frames, self._maybe(self.random.randint(60, 10**6)), self._maybe(red))
+        draw = self.aqm
+        if queue.red:
+            return replace(queue, red=replace(queue.red, has_ecn=draw.random() < 0.5))
+        codel = Codel(draw.randint(8, 10**6), draw.randint(8, 10**7), draw.random() < 0.5)
+        return replace(queue, codel=codel if draw.random() < 0.4 else None)
 
     def jitter(self) -> Jitter | None:
         """Return jitter."""

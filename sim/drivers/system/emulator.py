@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.main import load_contrib
+from scapy.packet import Packet as Layer
 
 from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
@@ -33,6 +38,7 @@ from liteprobe.sim.models.emulator.direction import Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 from liteprobe.soc.config import ProbeConfig
 
+load_contrib("mpls")  # Scapy knows what is behind labels then.
 NOWHERE = "cable?loss=100%"
 ETHERNET, IPV4 = 14, bytes.fromhex("08004500002800000000")
 FIRST_PROTOCOL = 100  # Of class 0; that of class 7 is named by no rule.
@@ -262,7 +268,7 @@ class Emulated:
         for seen in self.pins(number, "in"):
             length = len(seen.octets)
             if not seen.is_bad and 60 <= length <= self.read(number, "longest") and seen.tick >= origin:
-                model.arrive(seen.tick - origin, length, class_of(seen.octets))
+                model.arrive(seen.tick - origin, length, class_of(seen.octets), is_ect=with_ce(seen.octets) is not None)
                 came.append(seen.octets)
         model.advance(max(frame.time for frame in model.frames) + drained if model.frames else 0)
         wanted = [(tick, *damaged(model.frames[frame], came[frame])) for tick, frame in model.departures]
@@ -293,8 +299,26 @@ class Emulated:
         return wrong
 
 
+def with_ce(octets: bytes) -> bytes | None:
+    """Return a frame with the ECN codepoint CE, as scapy writes it; None where it can't be marked."""
+    layer: Layer = Ether(octets)
+    while layer and not isinstance(layer, (IP, IPv6)):
+        layer = layer.payload
+    if not layer or not (layer.tos if isinstance(layer, IP) else layer.tc) & 3:
+        return None
+    packet, length = layer.copy(), 4 * layer.ihl if isinstance(layer, IP) else 40
+    if isinstance(layer, IP):
+        packet.tos |= 3
+        del packet.chksum
+    else:
+        packet.tc |= 3
+    place = len(octets) - len(layer.original)
+    return octets[:place] + bytes(packet)[:length] + octets[place + length :]
+
+
 def damaged(frame: Frame, octets: bytes) -> tuple[bytes, bool]:
     """Return the octets of a frame as it leaves, and whether its FCS is wrong."""
+    octets = (with_ce(octets) or octets) if frame.is_marked else octets
     if not frame.is_corrupt:
         return octets, False
     wrong = bytearray(octets)

@@ -25,6 +25,7 @@ from liteprobe.cores.formats.emulate import (
     SETTING_WORDS,
     ClassCounter,
     ClassGauge,
+    Feature,
 )
 from liteprobe.sim.models.emulator.direction import FCS_OCTETS, LEAST_TICKS, ClassDraws, Counts, Frame
 from liteprobe.sim.models.emulator.settings import ClassSettings
@@ -38,8 +39,8 @@ ALL = WORD - 1
 STRIDE = PORT_STRIDE
 WRITTEN = ("arm", "switch_at", "switch", "trace_entries")
 REGISTERS = registers(
-    "arm:1 switch_at:64 switch:1 trace_entries waiting bank now:64 least_delay entries store_words longest damaged overflows "
-    "management"
+    "arm:1 switch_at:64 switch:1 trace_entries waiting features bank now:64 least_delay entries store_words longest damaged "
+    "overflows management"
 )
 
 #: Registers of port 0's transmitter where there is one direction: it starts nothing.
@@ -96,7 +97,7 @@ class EmulatorProbe(ModelProbe):
             gone = TX.keys() - OF_TRAINS - {*OF_WAY_BACK}
             self.remove([f"port0_tx_{name}" for name in TX if name in gone])
         built = {"store_words": store_words, "entries": entries, "longest": longest, "least_delay": least_delay}
-        built["waiting"] = 512
+        built |= {"waiting": 512, "features": int(~Feature.NONE)}
         areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
         areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
         for n in range(directions):

@@ -161,6 +161,8 @@ def waiting_plans(count: int) -> dict[str, Plan]:
         "waiting_in_all": waiting_plan(count * 10 // 9, SHORTEST, CLASSES, queues, slow, 2 * drained),
         "under_way_in_all": waiting_plan(count + 2000, SHORTEST, CLASSES, lanes, {}, 3 * count * slot),
     }
+    codel = {0: {"codel": 1, "codel_target": 100 * slot, "codel_interval": 5000 * slot, "codel_ecn": 1}}
+    plans["codel"] = waiting_plan(count * 10 // 9, SHORTEST, 1, codel, slow, drained)
     # Another bank while they wait: another link, other delays and classes in turn.
     plan = plans["waiting_in_all"]
     rings = rings_of(SHARE_BITS)
@@ -307,6 +309,7 @@ CASES: dict[str, tuple[int, Mapping[str, int]]] = {
     "one_class": (1, {}),
     "eight_classes": (CLASSES, {}),
     "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
+    "codel": (CLASSES, {"codel": 1}),
     "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
     # In one class, a background frame for every four frames.
     "ghosts": (1, {
