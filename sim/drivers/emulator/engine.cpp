@@ -336,7 +336,8 @@ static void bench()
         }
     }
     begin();
-    while (tick() < end_tick || next_frame < frames.size() || decided < frames.size() || idle < 3 || now - quiet_since < 1000) {
+    const uint64_t quiet = 1000 + 16 * parameters[MEMORY_CYCLES];
+    while (tick() < end_tick || next_frame < frames.size() || decided < frames.size() || idle < 3 || now - quiet_since < quiet) {
         check(now - last_progress <= 200000, "it stands still");
         clock_cycle();
         go_on();

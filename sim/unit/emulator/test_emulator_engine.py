@@ -179,7 +179,7 @@ def test_what_waits_beyond_block_ram_is_what_the_reference_says(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "how", [{"memory_cycles": 2000, "memory_256": 240}, {"again": 15_000}, {"again": 20_011, "memory_cycles": 2000}]
+    "how", [{"memory_cycles": 500, "memory_256": 128}, {"again": 15_000}, {"again": 20_011, "memory_cycles": 500}]
 )
 def test_nothing_depends_on_the_memory_nor_on_what_it_still_brings_after_a_start(how: dict[str, int]) -> None:
     plan = waiting_plans(1500)["under_way_in_all"]
