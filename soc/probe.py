@@ -88,8 +88,8 @@ def sdram_places(config, board):
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
         # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
         wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
-        if config.trace_entries:
-            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
+        if config.trace_depth:
+            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
         places[name] = SdramPlace(at, size)
@@ -276,7 +276,7 @@ def add_direction(soc, number):
     out      = 1 - number
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
-    trace    = add_trace(soc, number) if config.trace_entries else None
+    trace    = add_trace(soc, number) if config.trace_depth else None
     memory   = None
     if config.stores_in_sdram:
         place  = sdram_places(config, soc.board)[f"waiting{number}"]
@@ -308,12 +308,12 @@ def add_trace(soc, number):
     """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""
     config, name = soc.probe_config, f"direction{number}_trace"
     if not config.stores_in_sdram:
-        trace = BlockTrace(config.trace_entries)
+        trace = BlockTrace(config.trace_depth)
         soc.add_memory(name, trace.bus, trace.words)
         return trace
     port  = burst_port(soc, writes=False)
     place = add_place(soc, name, f"trace{number}")
-    return SdramTrace(port, place.origin//4, config.trace_entries)
+    return SdramTrace(port, place.origin//4, config.trace_depth)
 
 # Replay -------------------------------------------------------------------------------------------
 

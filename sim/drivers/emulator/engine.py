@@ -178,7 +178,7 @@ class Planner:
             "delay_repeat":   self.share(),
             "limit_frames":   random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
             "limit_octets":   random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
-            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
+            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(-50, 255)]) & 511,
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
             "store_bits":     RING_BITS,
         }
