@@ -17,8 +17,8 @@ from litex.soc.interconnect import stream
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
     CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, PLACE_BITS,
-    POSITION_BITS, RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, impairment_layout, kept_layout, ring_layout,
-    served_layout, verdict_layout, words_of,
+    POSITION_BITS, RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, impairment_layout, kept_layout,
+    ring_layout, served_layout, verdict_layout, words_of,
 )
 from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address

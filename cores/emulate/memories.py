@@ -443,7 +443,7 @@ class SpillStore(LiteXModule):
         puts     = Signal()
         size     = Signal(RING_BITS)
         put_ring, ring       = lut_ports(self, "rings", ADDRESS_BITS + RING_BITS, LANES)
-        put_written, written = lut_ports(self, "written", PLACE_BITS, 2 << LANE_BITS) # Entries of each list since the start, modulo,
+        put_written, written = lut_ports(self, "written", PLACE_BITS, 2 << LANE_BITS) # Entries of each list, modulo,
         put_read, read       = lut_ports(self, "read", PLACE_BITS, 2 << LANE_BITS)    # and those that were read.
         share = log2_int(ENTRY_SPACE//ENTRY_WORDS) # So much smaller is the ring of a list.
         self.comb += [

@@ -466,7 +466,9 @@ def test_what_an_i9_refuses_is_a_frame_more_than_what_it_takes() -> None:
         return Network(Direction(10**8, classes=[TrafficClass(queue=Queue(frames))]))
 
     words_of(asked(1361), (I9, I9))
-    assert refusal(asked(1362), I9).endswith("give class 'rest' a queue of 1361 frames at most, or with 'expected' 81833kbit at most")
+    assert refusal(asked(1362), I9).endswith(
+        "give class 'rest' a queue of 1361 frames at most, or with 'expected' 81833kbit at most"
+    )
 
 
 def test_what_is_said_to_be_the_most_is_the_most() -> None:

@@ -8,10 +8,12 @@ from random import Random
 
 import pytest
 
-from liteprobe.cores.formats.emulate import CLASSES, COUNTER_WORDS, ENTRY_SPACE, LANES, REORDER_LANE, ClassCounter, ClassGauge, Outcome
+from liteprobe.cores.formats.emulate import (
+    CLASSES, COUNTER_WORDS, ENTRY_SPACE, LANES, REORDER_LANE, ClassCounter, ClassGauge, Outcome,
+)
 from liteprobe.sim.drivers.emulator.engine import (
-    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, Records, compare, counts_off, departures_off, random_plan, reference,
-    run, verdicts_off, words_of,
+    ALL, ARRIVAL_TICKS, DEPARTURE_DTYPE, LEAD_TICKS, EngineRun, Plan, Records, compare, counts_off, departures_off, random_plan,
+    reference, run, verdicts_off, words_of,
 )
 from liteprobe.sim.models.emulator.direction import AROUND, Direction, Frame
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
