@@ -160,11 +160,11 @@ def waiting_plans(count: int) -> dict[str, Plan]:
     plans = {
         "under_way": waiting_plan(count + 2000, SHORTEST, 1, {0: {"delay": count * slot}}, {}, count * slot + 100_000),
         "waiting": waiting_plan(count * 10 // 9, SHORTEST, 1, {}, slow, drained),
-        "waiting_in_all": waiting_plan(count * 10 // 9, SHORTEST, CLASSES, queues, slow, 2 * drained),
+        "waiting_in_all": waiting_plan(count * 7 // 6, SHORTEST, CLASSES, queues, slow, 2 * drained),
         "under_way_in_all": waiting_plan(count + 2000, SHORTEST, CLASSES, lanes, {}, 3 * count * slot),
     }
     codel = {0: {"codel": 1, "codel_target": 100 * slot, "codel_interval": 5000 * slot, "codel_ecn": 1}}
-    plans["codel"] = waiting_plan(count * 10 // 9, SHORTEST, 1, codel, slow, drained)
+    plans["codel"] = waiting_plan(count * 8 // 7, SHORTEST, 1, codel, slow, drained)
     # Another bank while they wait: another link, other delays and classes in turn.
     plan = plans["waiting_in_all"]
     rings = rings_of(SHARE_BITS)
