@@ -504,7 +504,7 @@ def directions_of(registers: Registers) -> list[EmulatorDirection]:
     return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 17, 512)  # Of a direction of the preset.
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
 IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
 #: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
 BOARDS: dict[str, tuple[Limits, ...]] = {
