@@ -192,8 +192,8 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
-# Block RAMs of the way back where there is one direction; of each direction, of each 512 entries and each 32 rules of one; of entries
-# that go to the SDRAM, and of a store there.
+# Block RAMs of the way back where there is one direction; of each direction, of each 512 entries and each 32 rules of one; of the
+# entries of one that go to the SDRAM, and of a store there.
 BACK_RAMS, DIRECTION_RAMS, ENTRIES_RAMS, RULES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 4, 26, 3, 10, 5, 2
 BLOCK_WAITING = 512  # Frames and background frames that wait for service in a direction with a store in block RAM.
 JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
