@@ -34,6 +34,7 @@ class BoardLimits(Protocol):
     with_pcie: bool  # Whether it plugs into a PCIe slot.
     sdram_bytes: int  # SDRAM that a probe can use; 0: none.
     sdram_banks: int  # Banks of its SDRAM, of 2 MiB each, that an emulator can use.
+    eye_clk_freqs: tuple[float, float] | None  # Of its SDRAM whose read phase is found, and where none is; None: it can't.
     spare_bytes: int  # Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
     spare_records: int  # Of each port by default beside firmware in block RAM, which gets what they leave of `RECORDS`.
 
@@ -212,6 +213,7 @@ class NetworkConfig:
     longest : octets of the longest frame without FCS, 1536 or 9018.
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
+    with_eye : the SDRAM has the fastest clock of the board, and its read phase is found at start.
     """
 
     directions: int = 2
@@ -220,6 +222,7 @@ class NetworkConfig:
     entries: int = 1024
     longest: int = 1536
     trace_entries: int | None = None
+    with_eye: bool = False
 
     @property
     def trace_depth(self) -> int:
@@ -247,6 +250,8 @@ class NetworkConfig:
             raise ValueError(f"store {self.store!r} is unknown: choose one of {', '.join(STORES)}")
         if self.store == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for frames in the network: use store=block")
+        if self.with_eye and (self.store != "sdram" or board.eye_clk_freqs is None):
+            raise ValueError(f"{board.name} has no SDRAM here whose read phase could be found: leave with_eye out (no --eye)")
         if self.longest not in LONGEST:
             raise ValueError(f"longest {self.longest} is not supported: use {LONGEST[0]}, or {LONGEST[1]} for jumbo frames")
         for name, value, least, most in (
@@ -346,6 +351,11 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def stores_in_sdram(self) -> bool:
         """Whether frames in the emulated network wait in the SDRAM; else in block RAM."""
         return self.emulates and self.store == "sdram"
+
+    @property
+    def has_eye(self) -> bool:
+        """Whether the read phase of the SDRAM is found at start."""
+        return self.stores_in_sdram and self.with_eye
 
     @property
     def shares_sdram(self) -> bool:

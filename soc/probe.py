@@ -36,6 +36,9 @@ from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.formats.probe import EyeState
+from liteprobe.cores.memory.eye import EyeRegisters, ReadEye
+from liteprobe.cores.memory.interleaved import BusCrossing, InterleavedController, PortCrossing
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
 from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
@@ -106,23 +109,56 @@ def add_sdram(soc, name, origin):
     A probe whose ports share it has it run in a clock of its own where the board has one.
     """
     config, board = soc.probe_config, soc.board
-    has_clock     = config.shares_sdram and board.memory_clk_freq is not None
+    has_clock = config.shares_sdram and board.memory_clk_freq is not None
+    if config.has_eye:
+        return add_eye_sdram(soc, name, origin)
     phy, clk_freq = board.sdram(has_clock)
     soc.sdram_phy = phy
-    sdram = SdramController(phy, clk_freq,
-        with_bursts      = config.monitors or config.shares_sdram,
-        with_late_answer = board.with_late_sdram and not has_clock,
-        banks            = sdram_banks(config, board))
+    if interleaves(soc):
+        sdram = InterleavedController(phy, clk_freq, sdram_banks(config, board))
+    else:
+        sdram = SdramController(phy, clk_freq,
+            with_bursts      = config.monitors or config.shares_sdram,
+            with_late_answer = board.with_late_sdram and not has_clock,
+            banks            = sdram_banks(config, board))
     soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
     memory    = sdram
-    if has_clock:
+    if interleaves(soc):
+        soc.memory_crossing = memory = BusCrossing(sdram, sdram.started)
+    elif has_clock:
         soc.memory_crossing = memory = MemoryCrossing(sdram)
-    if config.shares_sdram:
+    if config.shares_sdram and not interleaves(soc):
         soc.burst_ports = BurstPorts(memory.burst)
-    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*sdram.banks, mode="rwx"))
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
+
+def add_sdram_region(soc, name, origin, memory, banks):
+    """Give ``soc`` a memory as a region of the bus; return whether it is ready."""
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*banks, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
     soc.sdram_ready  = memory.ready
     return memory.ready
+
+def add_eye_sdram(soc, name, origin):
+    """Do as `add_sdram`, with a clock whose read phase is found at start: registers ``sdram_eye``."""
+    board, clocks = soc.board, soc.crg
+    soc.sdram_phy, step_ps = phy, _ = board.eye_sdram()
+    fast, slow = board.eye_clk_freqs
+    sdram = InterleavedController(phy, fast, sdram_banks(soc.probe_config, board), slow)
+    eye   = ReadEye(sdram, round(1e12/fast/step_ps))
+    soc.sdram     = ClockDomainsRenamer("memory")(sdram)
+    soc.eye       = ClockDomainsRenamer("memory")(eye)
+    soc.sdram_eye = EyeRegisters(eye, step_ps, (fast, slow))
+    soc.comb += [
+        phy.queue.skip.eq(eye.skip),
+        *copied(clocks, eye, "slow", "phase_step", "phase_advance"),
+    ]
+    # It keeps everybody away now and then, and is ready all the same.
+    soc.memory_crossing = memory = BusCrossing(sdram, eye.state != EyeState.SEARCHING)
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
+
+def interleaves(soc):
+    """Return whether each user of the SDRAM of ``soc`` has a port to it, in its clock: two full lines ask for that."""
+    return soc.probe_config.stores_in_sdram and soc.board.memory_clk_freq is not None
 
 def behind_start(soc, host):
     """Return the bus of a host, whose accesses wait there until the SDRAM of ``soc`` is started.
@@ -136,15 +172,19 @@ def behind_start(soc, host):
     ]
     return bus
 
-def burst_port(soc, writes=True):
+def burst_port(soc, writes=True, reads=True):
     """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM.
 
-    ``writes``: it is not only for reading.
+    ``writes``, ``reads``: it is for that.
     """
     if not hasattr(soc, "sdram"):
         # BAR0 reaches main RAM, and what is in its place.
         origin = soc.mem_map["main_ram"] if soc.probe_config.link == "pcie" else SDRAM_ORIGIN
         add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", origin)
+    if interleaves(soc):
+        crossing = PortCrossing(soc.sdram.add_port(writes), writes, reads)
+        soc.submodules += crossing
+        return crossing.burst
     # Else there is one user, and the controller's own port is enough.
     return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
 
@@ -295,7 +335,7 @@ def frame_store(soc, number):
     if not config.stores_in_sdram:
         return BlockStore(config.store_words, BUFFER_WORDS)
     place = sdram_places(config, soc.board)[f"emulate{number}"]
-    return SdramStore(burst_port(soc), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
+    return SdramStore(burst_port(soc, reads=False), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
 
 def add_trace(soc, number):
     """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""

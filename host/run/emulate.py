@@ -23,11 +23,13 @@ from liteprobe.cores.formats.emulate import (
     Feature,
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
+from liteprobe.cores.formats.probe import EyeState
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.ring import clear_filter, write_filter
+from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.packets.filter.expression import Rule, fit_rules
@@ -608,6 +610,11 @@ class Emulation(PortRun):
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
+        eye = memory_eye(probe.registers)
+        if network and eye and eye.state == EyeState.FAILED:
+            raise ProbeError(
+                f"the SDRAM of {probe.url}, where frames wait, isn't read right ({eye.text}): try another board"
+            )
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
         if network:
@@ -628,6 +635,10 @@ class Emulation(PortRun):
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
+        if eye and eye.state == EyeState.SLOW:
+            self.notes.append(
+                f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late"
+            )
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
