@@ -227,12 +227,8 @@ class _Maker:
 
     def _kept(self, state: Direction, one: TrafficClass) -> TrafficClass:
         assert one.jitter
-        rates = [
-            state.rate_bps,
-            one.expected_bps,
-            one.bucket and one.bucket.rate_bps,
-            state.trace and state.trace.rate_bps,
-        ]
+        rates = [state.rate_bps, one.expected_bps]
+        rates += [part.rate_bps for part in (one.bucket, state.trace) if part]
         rate, around = min([(exact(rate), one.around) for rate in rates if rate is not None] + [LINE])
         gap = float(8 * (LONGEST_USUAL + around) * 10**9 / rate)
         least = self._limits.least_delay / self._ticks_per_ns
@@ -355,7 +351,7 @@ class _Maker:
             "reorder": share_word(one.reorder.share) if one.reorder else 0,
             "reorder_ticks": self._ticks(one.reorder.extent_ns) if one.reorder else 0,
             "delay": delay,
-            "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
+            "delay_repeat": share_word(one.jitter.correlation or 0) if one.jitter else 0,
             "overhead": one.around & 511,
             **_halves("frame_seed", frames),
             **_halves("background_seed", background),
