@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOT_COUNTS, Part
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
 
 RECORDS = 1024  # That each port holds by default.
 
@@ -192,8 +192,9 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
-# Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
-RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
+# Block RAMs of an emulator, of each direction, of each 512 entries of one, of those that go to the SDRAM, and of a store there.
+RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 22, 25, 3, 5, 2
+BLOCK_WAITING = 512  # Frames and background frames that wait for service in a direction with a store in block RAM.
 JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
@@ -209,7 +210,9 @@ class NetworkConfig:
     ----------
     directions : 1 (from port 0 to port 1) or 2.
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
-    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
+    store_words : of the store of each direction, a power of two.
+    entries : of a store in block RAM, a power of two: frames of a direction in the network. In the SDRAM one waits for each
+        ENTRY_SPACE words of the store.
     longest : octets of the longest frame without FCS, 1536 or 9018.
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
@@ -232,11 +235,22 @@ class NetworkConfig:
         return USUAL_TRACE if self.store == "sdram" and self.store_words <= USUAL_STORE_WORDS else 0
 
     @property
+    def most_entries(self) -> int:
+        """Frames of a direction that can wait or be under way, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else self.entries
+
+    @property
+    def most_waiting(self) -> int:
+        """Frames and background frames of a direction that can wait for service, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else BLOCK_WAITING
+
+    @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
         words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
-        direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
+        lists = SPILLED_RAMS if self.store == "sdram" else ENTRIES_RAMS * max(1, self.entries // 512)
+        direction = DIRECTION_RAMS + lists + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
         return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
 

@@ -24,12 +24,13 @@ from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.direction import DirectionSizes, EmulatedDirection, Origin
 from liteprobe.cores.emulate.forward import ForwardSource
+from liteprobe.cores.emulate.layouts import ENTRY_WORDS
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.formats import (
     BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STATUS_PERIOD_S, STREAM_WORDS,
     STREAMS, TICKS_PER_SECOND, Part,
 )
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
@@ -88,6 +89,8 @@ def sdram_places(config, board):
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
+        # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
+        wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
         if config.trace_depth:
             wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
@@ -296,8 +299,8 @@ def direction_limits(config):
     """Return the sizes of each direction of a probe."""
     longest = config.longest
     return DirectionSizes(
-        waiting       = 512,
-        entries       = config.entries,
+        waiting       = config.most_waiting,
+        entries       = config.most_entries,
         longest       = longest,
         # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
@@ -314,7 +317,11 @@ def add_direction(soc, number):
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
     trace    = add_trace(soc, number) if config.trace_depth else None
-    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
+    memory   = None
+    if config.stores_in_sdram:
+        place  = sdram_places(config, soc.board)[f"waiting{number}"]
+        memory = burst_port(soc), place.origin//4, config.store_words
+    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace, memory)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
     origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)

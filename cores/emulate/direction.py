@@ -23,11 +23,13 @@ from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
     TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
+from liteprobe.cores.emulate.memories import SpillStore
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS, Feature
 
+POOL  = 512 # Entries of each of two lists in block RAM, where the others are in a memory.
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
 COUNTS = {
@@ -41,7 +43,7 @@ class DirectionSizes(NamedTuple):
 
     Attributes
     ----------
-    waiting, entries : as of `DirectionControl`
+    waiting, entries : frames and background frames that can wait for service; frames that can wait or be under way
     longest : as of `ForwardPath`
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
@@ -67,12 +69,15 @@ class DirectionControl(LiteXModule):
     ----------
     waiting, entries : int
         Frames and background frames that can wait for service; frames that can wait for service or their departure; powers of two.
+        With a memory for more, those of them that are in block RAM.
     arrival_ticks : int
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
         As ``lead`` of `DelayLanes`.
     with_trace : bool
         As of `QueueEngine`.
+    memory : (BurstPort, int, int) or None
+        For more of them, as ``port``, ``address`` and ``words`` of `SpillStore`.
 
     Attributes
     ----------
@@ -93,7 +98,7 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -112,8 +117,8 @@ class DirectionControl(LiteXModule):
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
-        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
-        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
+        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
+        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
@@ -157,6 +162,14 @@ class DirectionControl(LiteXModule):
             self.late.connect(counts.late),
             lanes.source.connect(self.departures),
         ]
+        if memory is not None:
+            self.spill = spill = anew(SpillStore(*memory))
+            self.comb += [
+                spill.start.eq(self.start),
+                engine.rings.connect(spill.rings, omit={"ready"}),
+            ]
+            for lists, over, back, wants in zip((engine.waiting, lanes.lists), spill.overs, spill.backs, spill.wants):
+                self.comb += [lists.over.connect(over), back.connect(lists.back), wants.eq(lists.wants)]
 
 # Origin -------------------------------------------------------------------------------------------
 
@@ -211,6 +224,8 @@ class EmulatedDirection(LiteXModule):
     limits : DirectionSizes
     trace : TraceReader or None
         Of opportunities, where links can have them.
+    memory : as of `DirectionControl`
+        With one, POOL of what waits and of what is under way are in block RAM.
 
     Attributes
     ----------
@@ -221,15 +236,16 @@ class EmulatedDirection(LiteXModule):
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
     """
-    def __init__(self, receive, transmit, store, limits, trace=None):
+    def __init__(self, receive, transmit, store, limits, trace=None, memory=None):
         self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
 
         # # #
 
         self.store     = store
-        self.emulation = emulation = DirectionControl(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None)
+        waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
+        self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
+            with_trace=trace is not None, memory=memory)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()

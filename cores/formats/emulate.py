@@ -24,6 +24,9 @@ WAIT_MAX: Final = 1 << 30  # Ticks: no interval and no service is longer than 8.
 DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
 DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
+#: Words of a store in the SDRAM for each frame that waits or is under way: it takes so many at least.
+ENTRY_SPACE: Final = 16
+
 # Settings: a memory of 32-bit words a direction, in two banks. ------------------------------------------
 
 SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words after the last class.

@@ -503,7 +503,7 @@ def rules_of(network: Network) -> list[Rule]:
     return found
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 17, 512)  # Of a direction of the preset.
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
 IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
 #: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
 BOARDS: dict[str, tuple[Limits, ...]] = {

@@ -440,6 +440,38 @@ def test_what_waits_has_a_limit_of_its_own() -> None:
     )
 
 
+#: An i9, both ways: an entry for each 16 words of 2 MiB.
+I9 = Limits(store_words=1 << 19, entries=1 << 15, longest=1536, least_delay=6404, waiting=1 << 15)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"queue": Queue(1000)},  # netem's `rate 100mbit limit 1000`.
+        {"queue": Queue(812)},  # 100 ms of full frames.
+        {"delay_ns": 1e8},
+        {"queue": Queue(30_000, octets=1_900_000)},  # Of 60 octets.
+    ],
+)
+def test_an_i9_holds_what_its_store_does(options: dict[str, Any]) -> None:
+    assert there(TrafficClass(**options), I9, 10**8).notes == ()
+
+
+def test_an_i9_holds_eight_queues_of_128_frames() -> None:
+    matches = ["udp", "tcp", "icmp", "arp", "ip6", "vlan 7", "ip", None]
+    words_of(Network(Direction(10**8, classes=[TrafficClass(f"c{m}", m, queue=Queue(128)) for m in matches])), (I9, I9))
+
+
+def test_what_an_i9_refuses_is_a_frame_more_than_what_it_takes() -> None:
+    def asked(frames: int) -> Network:
+        return Network(Direction(10**8, classes=[TrafficClass(queue=Queue(frames))]))
+
+    words_of(asked(1361), (I9, I9))
+    assert refusal(asked(1362), I9).endswith(
+        "give class 'rest' a queue of 1361 frames at most, or with 'expected' 81833kbit at most"
+    )
+
+
 def test_what_is_said_to_be_the_most_is_the_most() -> None:
     """The limit of the message is taken, a little more isn't."""
     words_of(only(delay_ns=228_000), (SMALL, SMALL))
