@@ -305,7 +305,8 @@ def _delay(one: TrafficClass) -> str:
         found = f"{delay} and a table of {len(one.jitter.table_ns):,}"
     else:
         found = f"{delay} ± {time_text(one.jitter.spread_ns)} ({one.jitter.kind})"
-    return found + (f", correlation {share_text(one.jitter.correlation)}" if one.jitter.correlation else "")
+    share = one.jitter.correlation
+    return found + (f", correlation {'keep' if share is None else share_text(share)}" if share != 0 else "")
 
 
 #: Sections in the order of docs/emulator.md.
