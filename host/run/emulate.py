@@ -20,6 +20,8 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     NO_LIMIT,
+    RULES,
+    RULES_MOST,
     UNMATCHED_CLASS,
     ClassCounter,
     ClassGauge,
@@ -33,12 +35,10 @@ from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
-from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.packets.filter.expression import Rule, fit_rules
-from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.rules import ClassRules, class_rules
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.described import MARK, TEXT_WORD, Described, described, description_of
@@ -52,6 +52,7 @@ from liteprobe.host.traffic.network.document import (
 from liteprobe.host.traffic.network.network import (
     CHANGES_MAX,
     DIRECTIONS,
+    FORWARDED,
     REST,
     Change,
     Direction,
@@ -71,7 +72,7 @@ from liteprobe.host.traffic.network.words import (
 
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
-EVENTS = ("damaged", "overflows", "management")
+EVENTS = ("damaged", "overflows", "management", "reserved")
 BANK_BIT, TO_COME = 1, 2  # Of ``bank``: which holds, whether a switch is to come.
 SWITCH, CANCEL = 1, 2  # Of ``switch``.
 SPARE_TICKS = 2500  # From the writing of a switch to its tick, beside what the link takes.
@@ -202,6 +203,7 @@ class DirectionLook:
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
     overflows: int  # Frames for which there was no space at the input.
     management: int  # For the probe itself.
+    reserved: int  # That no bridge forwards (IEEE 802.1D), PAUSE among them: dropped.
     classes: tuple[ClassLook, ...]
 
 
@@ -438,6 +440,11 @@ def notes_of(look: EmulationLook) -> list[str]:
             for why, count in events.items()
             if count
         ]
+        if direction.reserved:
+            notes.append(
+                f"{direction.reserved:,} frames of '{direction.way}' were not let through, as by any bridge (IEEE 802.1D): "
+                "PAUSE, LACP, STP, LLDP or the like; 'reserved: forwarded' lets them through"
+            )
     return notes
 
 
@@ -511,6 +518,19 @@ class EmulatorDirection:
         """Octets of the longest frame."""
         self._longest = self._longest or self._read("longest")["longest"]
         return self._longest
+
+    @property
+    def rules(self) -> int:
+        """Rules that name its classes, so many."""
+        return self._read("rules")["rules"]
+
+    def load_rules(self, rules: ClassRules, forwards_reserved: bool) -> None:
+        """Write what names its classes, and whether frames that no bridge forwards are taken."""
+        self._registers.write(self._prefix + "rule_words", 0)
+        for first, words in rules.blocks(self.rules):
+            self._registers.write_memory(self._prefix + "rules", first, words)
+        self._registers.write(self._prefix + "rule_words", rules.looks)
+        self._registers.write(self._prefix + "forward_reserved", int(forwards_reserved))
 
     def load(self, words: DirectionWords) -> None:
         """Write what holds at the start, into bank 0, and what both banks share."""
@@ -602,25 +622,7 @@ def directions_of(registers: Registers) -> list[EmulatorDirection]:
     return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
 
 
-def rules_of(network: Network) -> list[Rule]:
-    """Return the rules that name the classes of both directions, in the order in which they are asked.
-
-    A direction's frames come in at the port of its number; a class of the same number and match on both is one rule.
-    """
-    found: list[Rule] = []
-    for number in range(UNMATCHED_CLASS):
-        for port, name in enumerate(DIRECTIONS):
-            one = getattr(network, name).numbered.get(number)
-            if one is None or one.expression is None:
-                continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
-                found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
-            else:
-                found.append(Rule(one.expression, number, 1 << port))
-    return found
-
-
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 17, 512)  # Of a direction of the preset.
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
 IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
 #: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
 BOARDS: dict[str, tuple[Limits, ...]] = {
@@ -653,7 +655,7 @@ def check_network(network: Network, board: str = "emulator") -> list[str]:
     Raises UsageError when that probe couldn't do it.
     """
     limits = limits_of(board)
-    filter_of(network)
+    rules_of(network, [RULES] * PORTS)
     _check_directions(network, len(limits), board)
     words = words_of(network, limits)
     switch_ticks(network)
@@ -678,13 +680,20 @@ def _check_directions(network: Network, count: int, probe: str) -> None:
         )
 
 
-def filter_of(network: Network) -> Filter | None:
-    """Return the filter that names its classes; None: it has none to name.
+def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
+    """Return the rules that name the classes of each direction, of which there are ``most``.
 
-    Raises UsageError when the probe's tables can't hold it.
+    Raises UsageError where there are too many: says how many each class needs; or where a header doesn't have what a class asks.
     """
-    rules = rules_of(network)
-    return fit_rules(rules) if rules else None
+    found = []
+    for name, count in zip(DIRECTIONS, most, strict=False):
+        numbered = getattr(network, name).numbered
+        asked = {place: (one.name, one.expression) for place, one in numbered.items() if one.expression is not None}
+        try:
+            found.append(class_rules(asked, count))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return found
 
 
 @dataclass(frozen=True)
@@ -750,7 +759,7 @@ class Emulation(PortRun):
         increment = probe.timebase.increment
         if network:
             _check_directions(network, count, probe.url)
-        self._filter = filter_of(network) if network else None
+        self._rules = rules_of(network, [port.rules for port in ports]) if network else []
         self._increment = increment
         makers = makers_of(network, limits, increment) if network else ()
         ticks = switch_ticks(network, increment) if network else []
@@ -768,7 +777,7 @@ class Emulation(PortRun):
             assert network
             one.maker, one.words = maker, maker.made()
             first, *later = network.states(one.way)
-            one.held = held_by([first, *later])
+            one.held = class_held_by([first, *later])
             one.live = LiveDirection.of(first)
             planned = zip(ticks, later, one.words.banks[1:], strict=True)
             one.ahead.extend(
@@ -831,13 +840,11 @@ class Emulation(PortRun):
             check_link(*end)
 
     def load(self) -> None:
-        """Write the filter and the settings of both directions."""
-        if self._filter:
-            write_filter(self._probe.registers, self._filter)
-        else:
-            clear_filter(self._probe.registers)
-        for one in self._directions:
+        """Write the rules and the settings of both directions."""
+        assert self.network
+        for one, rules in zip(self._directions, self._rules, strict=True):
             assert one.words
+            one.port.load_rules(rules, self.network.reserved == FORWARDED)
             one.port.load(one.words)
             first = _Planned(0, one.live, LiveWords(one.words.banks[0], (), {}, ()))
             one.port.write_bank(0, self._described(one, first, 0))
@@ -1183,7 +1190,7 @@ class Emulation(PortRun):
                 lives.append(lives[-1].changed(change_of(change, "a change that is to come")[one.way]))
             directions = [live.direction for live in lives]
             check_states([states[0], *directions], one.way)
-            held = held_by(directions)
+            held = class_held_by(directions)
             if held and one.held and held != one.held:
                 raise UsageError(
                     f"class '{held}' of '{one.way}' can't hold frames back: '{one.held}' has since the network began, and one "
@@ -1291,7 +1298,7 @@ def check_detached(changes: int) -> None:
         )
 
 
-def held_by(states: Sequence[Direction]) -> str:
+def class_held_by(states: Sequence[Direction]) -> str:
     """Return the name of the class that holds frames back in one of the states of a direction; "": none does."""
     return next(
         (one.name for state in states for one in state.numbered.values() if one.reorder and exact(one.reorder.share)),

@@ -97,7 +97,7 @@ LIVE_CHANGE = Section("change while it runs", {way: CHANGE.keys[way] for way in 
 NETWORK = Section(
     "network",
     {
-        **{name: keys_of(Network)[name] for name in ("name", "about", "seed")},
+        **{name: keys_of(Network)[name] for name in ("name", "about", "seed", "reserved")},
         "both": Key(DIRECTION, "Keys of both directions, unless they give their own."),
         "there": Key(DIRECTION, "From port 0 to port 1."),
         "back": Key(DIRECTION, "From port 1 to port 0."),
@@ -238,7 +238,7 @@ def set_by_words(ways: Mapping[str, LiveDirection], word: str) -> dict[str, Live
         of, keys = _named(one, path.split("."))
         plain = {keys[0]: _within(CLASS.write(values_of(of or one.numbered[UNMATCHED_CLASS])), keys, value)}
         if of and keys[0] == "rate":
-            before = BUCKET.write(of.bucket) if of.bucket else {"burst": LONGEST_USUAL + of.overhead}
+            before = BUCKET.write(of.bucket) if of.bucket else {"burst": LONGEST_USUAL + of.around}
             plain = {"bucket": "none" if value == "none" else {**before, "rate": value}}
         change = {way: {"classes": {of.name: plain}} if of else plain}
         found[way] = ways[way].changed(change_of(change, f"'{word}'")[way])
@@ -446,7 +446,8 @@ def _delay(one: TrafficClass) -> str:
         found = f"{delay} and a table of {len(one.jitter.table_ns):,}"
     else:
         found = f"{delay} ± {time_text(one.jitter.spread_ns)} ({one.jitter.kind})"
-    return found + (f", correlation {share_text(one.jitter.correlation)}" if one.jitter.correlation else "")
+    share = one.jitter.correlation
+    return found + (f", correlation {'keep' if share is None else share_text(share)}" if share != 0 else "")
 
 
 #: Sections in the order of docs/emulator.md.

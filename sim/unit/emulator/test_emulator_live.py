@@ -48,10 +48,13 @@ def setting(random: Random) -> str:
         f"delay={time}", f"loss={share}", f"loss={{p: {share}, r: 50%}}", f"queue={random.randint(1, 60)}",
         f"queue.octets={random.randint(1600, 60000)}", f"weight={random.randint(1, 5)}", f"duplicate={share}", f"corrupt={share}",
         f"rate={random.choice(['50Mbit', '300Mbit', 'none'])}", f"discard={random.choice(['true', 'false'])}",
-        f"overhead={random.randint(0, 255)}", f"loss_late={random.choice(['true', 'false'])}", "jitter={spread: 10us}", "jitter=none",
+        f"overhead={random.randint(0, 255)}", f"loss_late={random.choice(['true', 'false'])}",
+        "jitter={spread: 10us}", "jitter=none",
         f"loss_pattern={''.join(random.choice('0001') for _ in range(random.randint(1, 90)))}", f"loss_list={numbers}",
-        "loss_pattern=none", f"background={{kind: {burst}}}", "background=none", f"background.stopped={random.choice(['true', 'false'])}",
-        f"queue={{frames: 40, red: {{least: 3, most: 30, share: {share}, weight: 4}}}}", f"mended={random.choice(['true', 'false'])}",
+        "loss_pattern=none", f"background={{kind: {burst}}}", "background=none",
+        f"background.stopped={random.choice(['true', 'false'])}",
+        f"queue={{frames: 40, red: {{least: 3, most: 30, share: {share}, weight: 4}}}}",
+        f"mended={random.choice(['true', 'false'])}",
         f"background={{kind: pattern, entries: [{{after: {time}, length: 900}}, {{after: 30us, length: 60}}]}}",
         "jitter={spread: 1ms}", "delay=8s", "reorder.share=2%",
     ]
@@ -129,7 +132,7 @@ def fields(words: list[int], patterns: dict[int, int]) -> list[dict[str, Any]]:
     return [*found, link]
 
 def different(done: LiveRun, folder: Path) -> int:
-    """Return how many classes are not as in a network that begins so; queues whose length isn't given are as the store has space."""
+    """Return how many classes are not as in a network that begins so; queues whose length isn't given are as the store has."""
     model, link = fake_emulator(folder, EmulatorProbe(least_delay=ARRIVAL_TICKS + LEAD_TICKS + MARGIN + STEP_TICKS))
     with Probe(link) as probe, probe.emulate(done.network):
         wanted = fields(holding(model), tables(model))
