@@ -144,10 +144,12 @@ def test_a_leap_second_moves_utc_and_not_the_clock(running: Running) -> None:
     receiver = running.receiver
     receiver.has_pulses, receiver.has_sentences = True, False
     running.wait(4)
-    running.shell(f"clock leap {TAI_UTC}")  # Forgets the second, which is another from here on.
+    end = timegm((2027, 1, 1, 0, 0, 0))
+    # Forgets the second, which is another from here on, and announces the leap second.
+    running.shell(f"clock leap {TAI_UTC} {end} {TAI_UTC + 1}")
     receiver.has_sentences = True
     receiver.leap = receiver.number + 14
-    receiver.utc_of_first = timegm((2027, 1, 1, 0, 0, 0)) - receiver.leap
+    receiver.utc_of_first = end - receiver.leap
     running.wait(10)
     assert told(running) == (LOCKED, NONE)
     assert (running.status().tai_utc_s, running.edge()[0]) == (TAI_UTC, running.tai())
