@@ -91,7 +91,7 @@ CHANGE = Section(
 NETWORK = Section(
     "network",
     {
-        **{name: keys_of(Network)[name] for name in ("name", "about", "seed")},
+        **{name: keys_of(Network)[name] for name in ("name", "about", "seed", "reserved")},
         "both": Key(DIRECTION, "Keys of both directions, unless they give their own."),
         "there": Key(DIRECTION, "From port 0 to port 1."),
         "back": Key(DIRECTION, "From port 1 to port 0."),

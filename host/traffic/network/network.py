@@ -88,7 +88,8 @@ FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURS
 NONE, LEAST, USUAL, KEEP = NoneWord("none"), NoneWord("least"), NoneWord("usual"), NoneWord("keep")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
-MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", parse, lambda one: one.text)
+EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
+MATCH = Text("a filter expression, in tcpdump's words", r".*\S.*", parse, lambda one: one.text)
 
 # Delays ------------------------------------------------------------------------------------------------
 
@@ -818,6 +819,12 @@ class Network:
     changes: Sequence[Change] = ()
     seed: int = key("seed", SEED, "Of all draws: the same seed gives the same frames the same fates.", 1)
     name: str = key("name", NAME, "For people.", "network", "that of the file")
+    reserved: str = key(
+        "reserved",
+        OneOf((EATEN, FORWARDED)),
+        "Frames that no bridge forwards: PAUSE, LACP, STP, LLDP and the like.",
+        EATEN,
+    )
     about: str = keys({"about": Key(NAME, "For people: what it is, where its figures come from.")}, "")
 
     def __post_init__(self) -> None:
