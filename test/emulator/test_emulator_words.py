@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What people write for tc and for emulators: each is right, or refused with a limit that is true when it is typed back."""
+"""Words that people write for tc and for emulators: each is right, or refused with a limit that is true when it is typed back."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -176,7 +176,7 @@ def typed_back(network: Network, refused: str) -> list[Network]:
     found = []
     for field, pattern in OFFERS.items():
         if given := re.search(pattern, offers):
-            ways = {
+            ways: dict[str, Any] = {
                 way: replace(one, classes=[
                     _limited(each, field, Fraction(given[1])) if not name or each.name == name[1] else each
                     for each in one.numbered.values()
