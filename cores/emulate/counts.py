@@ -143,9 +143,11 @@ class DirectionCounts(LiteXModule):
         """Return what a message of the queue changes."""
         message = self.counted
         is_out  = message.outcome != Outcome.SENT
+        leaves  = message.arrives == message.background
         drop    = Signal(max=COUNTER_WORDS)
         of_outcome = ClassCounter.DISCARDED - Outcome.DISCARDED + message.outcome
-        self.comb += drop.eq(Mux(message.background, ClassCounter.BACKGROUND_DROPPED, of_outcome))
+        self.comb += drop.eq(Mux(message.background, ClassCounter.BACKGROUND_DROPPED,
+            Mux(message.marked, ClassCounter.MARKED, of_outcome)))
         of_frame = [
             Count(ClassCounter.ARRIVED,        CountChange.ADD, 1),
             Count(ClassCounter.ARRIVED_OCTETS, CountChange.ADD, message.length),
@@ -158,13 +160,13 @@ class DirectionCounts(LiteXModule):
             Count(ClassGauge.QUEUE_MOST,       CountChange.MOST, message.frames),
         ]
         of_all = [
-            Count(drop,                        CountChange.ADD, 1, is_out),
+            Count(drop,                        CountChange.ADD, 1, is_out | message.marked),
             Count(ClassGauge.QUEUE_FRAMES,     CountChange.SET, message.frames),
             Count(ClassGauge.QUEUE_OCTETS,     CountChange.SET, message.octets),
         ]
         # What leaves the queue, or is a background frame, has fewer words.
         before = len(of_frame)
-        self.comb += self.first.eq(Mux(message.arrives, 0, Mux(message.background, before, before + len(of_background))))
+        self.comb += self.first.eq(Mux(leaves, before + len(of_background), Mux(message.arrives, 0, before)))
         return of_frame + of_background + of_all
 
     def counts_of_sent(self):

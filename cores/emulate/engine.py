@@ -1,7 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Admits frames to queues (tail drop and RED) and serves them on one link: a state machine that works off events in time order.
+"""Admits frames to queues (tail drop and RED) and serves them on one link (CoDel drops or marks them there).
+
+A state machine that works off events in time order.
 
 An event is a frame or background frame that comes, service of a class, an opportunity of a trace, or a switch of the settings.
 """
@@ -14,14 +16,15 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS, RING_BITS,
-    TICKS_BITS, WAITING_MOST, background_layout, counted_layout, damage_layout, impairment_layout, ring_layout, served_layout,
-    verdict_layout, words_of,
+    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, PLACE_BITS,
+    POSITION_BITS, RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, impairment_layout, kept_layout,
+    ring_layout, served_layout, verdict_layout, words_of,
 )
-from liteprobe.cores.emulate.memories import EntryLists, lut_ports
+from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
-    CLASS_FIELDS, CLASSES, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
+    CLASS_FIELDS, CLASSES, CODEL_BACKLOG, CODEL_COUNT_MAX, CODEL_ROOTS, ENTRY_SPACE, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE,
+    TIME_BITS, ClassFlag, Outcome, Service,
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -29,13 +32,25 @@ MEAN_BITS  = 16 # Of the mean queue, after the point.
 TAKEN_BITS = LENGTH_BITS + 1 # Of the octets that a frame takes of the link.
 BURST_BITS = 45
 
-entry_layout = damage_layout + [ # Of a frame or background frame that waits.
+entry_layout = kept_layout + [ # Of a frame or background frame that waits.
     ("length",  LENGTH_BITS),
     ("background",   1),
     ("lost",    1), # Behind the queue.
     ("held",    1),
     ("delay",   DELAY_BITS),
     ("arrival", DUE_BITS),
+    ("ect",     1),
+]
+
+COUNT_BITS = CODEL_COUNT_MAX.bit_length()
+
+codel_layout = [ # What CoDel keeps of a class: ticks, modulo; numbers of drops or marks.
+    ("above",     TICKS_BITS), # When it is too late to go below the target,
+    ("is_above",  1),          # where it isn't there.
+    ("following", TICKS_BITS), # The next drop,
+    ("drops",     1),          # where it drops.
+    ("count",     COUNT_BITS),
+    ("last",      COUNT_BITS), # As it began to drop.
 ]
 
 queue_layout = [ # What is known of the queue of a class.
@@ -50,6 +65,11 @@ class FreeSpace(LiteXModule):
     """Counts the words that are promised to frames of each lane, and those that are free again.
 
     After a reset its counts must be cleared, lane by lane.
+
+    Parameters
+    ----------
+    least : int
+        A frame of fewer words counts as one of so many; a power of two.
 
     Attributes
     ----------
@@ -67,7 +87,7 @@ class FreeSpace(LiteXModule):
         Words of a lane are free again; not in the cycle after another ``freed``, nor with ``clear``.
     """
 
-    def __init__(self):
+    def __init__(self, least=1):
         self.lane        = Signal(LANE_BITS)
         self.words       = Signal(POSITION_BITS)
         self.position    = Signal(POSITION_BITS)
@@ -90,7 +110,11 @@ class FreeSpace(LiteXModule):
         counts   = Signal()
         size     = Signal(POSITION_BITS)
         change   = Signal(POSITION_BITS)
+        def counted(words):
+            return Mux(words[log2_int(least):] == 0, least, words) if least > 1 else words
+        counts_as = Signal(POSITION_BITS)
         self.comb += [
+            counts_as.eq(counted(self.words)),
             put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
             put_write.adr.eq(self.lane),
@@ -101,18 +125,18 @@ class FreeSpace(LiteXModule):
             free_write.adr.eq(free.adr),
             free_write.we.eq(self.take | self.clear | counts),
             size.eq(1 << self.bits),
-            change.eq(Mux(counts, words, ~self.words)),
+            change.eq(Mux(counts, words, ~counts_as)),
             free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
             If(self.freed,
                 is_freed.eq(1),
                 lane.eq(self.freed_lane),
-                words.eq(self.freed_words),
+                words.eq(counted(self.freed_words)),
             ).Elif(counts,
                 is_freed.eq(0),
             ),
-            If(~counts, self.fits.eq(self.words <= free.dat_r)),
+            If(~counts, self.fits.eq(counts_as <= free.dat_r)),
         ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -131,6 +155,9 @@ class QueueEngine(LiteXModule):
         Frames and background frames that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
+    spills : bool
+        More of them wait in the memory: ``waiting`` is a `SpilledLists`, whose ends are to be connected. A class has an entry for
+        each ENTRY_SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
     with_trace : bool
         A link can be served by a trace; else its setting is ignored.
 
@@ -156,13 +183,14 @@ class QueueEngine(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `FreeSpace`.
 
-    What comes takes 8 cycles, with RED 12, and what is served 11, where counters and lanes don't stall it. Where something
-    waits, the search for what is served takes one cycle more, with token buckets up to 9.
+    What comes takes 8 cycles, with RED 12, and what is served 11, with CoDel 16, 21 where it is marked, and 7 to 13 more for each
+    drop, where counters and lanes don't stall it. Where something waits, the search for what is served takes one cycle more, with
+    token buckets up to 9.
 
     Source: docs/design/emulator.md, "Queue".
     """
 
-    def __init__(self, settings, switch, entries, departures, with_trace=True):
+    def __init__(self, settings, switch, entries, departures, with_trace=True, spills=False):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(impairment_layout)
         self.background_valid   = Signal()
@@ -175,7 +203,7 @@ class QueueEngine(LiteXModule):
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.space         = space = FreeSpace()
+        self.space         = space = FreeSpace(ENTRY_SPACE if spills else 1)
         self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
@@ -186,7 +214,8 @@ class QueueEngine(LiteXModule):
         self.data     = settings.values["engine"]
         self.address  = settings.words["engine"]
         self.number   = Signal(CLASS_BITS)           # Of the class at hand.
-        self.waiting  = EntryLists(entry_layout, entries, CLASSES)
+        self.spills   = spills
+        self.waiting  = (SpilledLists if spills else EntryLists)(entry_layout, entries, CLASSES)
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
@@ -212,6 +241,7 @@ class QueueEngine(LiteXModule):
         self.add_schedule()
         self.add_admission()
         self.add_service()
+        self.add_codel()
 
     def read(self, name):
         """Return the statement that reads the word of a field of the class at hand."""
@@ -232,7 +262,8 @@ class QueueEngine(LiteXModule):
     # Start ----------------------------------------------------------------------------------------
 
     def add_queues(self):
-        """Keep what is known of the queues."""
+        """Keep what is known of the queues, and how many may wait in each."""
+        self.seeds  = Signal()
         self.queue  = Record(queue_layout) # Of the class at hand; and what it becomes.
         self.after  = Record(queue_layout)
         self.writes = Signal()
@@ -244,13 +275,42 @@ class QueueEngine(LiteXModule):
             write.dat_w.eq(self.after.raw_bits()),
             write.we.eq(self.writes),
         ]
+        self.has_place = Signal(reset_less=True) # For one more that waits.
+        if self.spills:
+            write, places = lut_ports(self, "places", PLACE_BITS, CLASSES)
+            self.comb += [
+                write.adr.eq(self.number),
+                write.dat_w.eq((1 << self.space.bits)[log2_int(ENTRY_SPACE):]),
+                write.we.eq(self.seeds & self.writes),
+                places.adr.eq(self.number),
+            ]
+            self.sync += self.has_place.eq(self.queue.frames < places.dat_r)
+        else:
+            self.comb += self.has_place.eq(self.entries_left != 0)
+        self.codel       = Record(codel_layout) # Likewise.
+        self.codel_after = Record(codel_layout)
+        self.codel_writes = Signal()
+        self.has_codel   = Signal() # Of the class that is served,
+        self.marks_ect   = Signal() # which may be marked.
+        self.marks       = Signal() # It is,
+        self.gone        = Signal() # or was dropped at its turn.
+        self.is_first    = Signal() # Nothing was, at this turn;
+        self.again       = Signal() # something was, and not for the first time.
+        self.marks_in    = Signal() # What comes is marked.
+        write, read = lut_ports(self, "codel", len(self.codel.raw_bits()), CLASSES)
+        self.comb += [
+            read.adr.eq(self.number),
+            self.codel.raw_bits().eq(read.dat_r),
+            write.adr.eq(self.number),
+            write.dat_w.eq(self.codel_after.raw_bits()),
+            write.we.eq(self.codel_writes),
+        ]
 
     def add_seeds(self):
         """Learn the rings of the lanes; empty them and the queues; then what the link does."""
         fsm, rings, space = self.fsm, self.rings, self.space
         lane = Signal.like(rings.lane)
         base = Signal.like(rings.base)
-        self.seeds   = Signal()
         is_last = Signal()
         self.comb += [
             is_last.eq(lane == LANES - 1),
@@ -276,6 +336,7 @@ class QueueEngine(LiteXModule):
             rings.valid.eq(1),
             space.clear.eq(1),
             self.writes.eq(~is_last),
+            self.codel_writes.eq(~is_last),
             NextValue(lane, lane + 1),
             NextValue(self.number, self.number + 1),
             NextState("SEED"),
@@ -523,7 +584,7 @@ class QueueEngine(LiteXModule):
     def add_limits(self, length, sum_octets, is_gone, is_full, is_early, mean):
         """Hold the queue against its limits, and work its mean out."""
         fsm, queue = self.fsm, self.queue
-        flags  = Signal(8, reset_less=True)
+        self.flags = flags = Signal(8, reset_less=True)
         weight = Signal(4, reset_less=True)
         fsm.act("ARRIVE", self.read("flags"), NextState("FLAGS"))
         fsm.act("FLAGS",
@@ -548,6 +609,7 @@ class QueueEngine(LiteXModule):
             self.read("red_least"),
             NextValue(is_full, is_full | (sum_octets > self.of("limit_octets"))),
             NextValue(is_early, 0),
+            NextValue(self.marks_in, 0),
             NextValue(mean, queue.mean),
             NextState("ADMIT"),
             If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone, NextState("MEAN")),
@@ -568,12 +630,19 @@ class QueueEngine(LiteXModule):
         fsm     = self.fsm
         above   = Signal(33, reset_less=True)
         is_most = Signal(reset_less=True)
-        product = Signal(len(mean) + 32, reset_less=True)
+        # The multiplier is for CoDel, too: the upper half of what it takes is a word of the settings.
+        self.shares  = Signal(len(mean), reset_less=True)
+        self.product = product = Signal(len(mean) + 32, reset_less=True)
+        self.sync   += product.eq(self.shares*self.data)
         chance  = Signal(len(mean) + 32 - MEAN_BITS)
         draw    = Signal(32)
+        is_hit  = Signal()
+        marks   = Signal()
         self.comb += [
             chance.eq(product[MEAN_BITS:]),
             draw.eq(Mux(self.is_background, self.background.red, self.arrivals.red)),
+            is_hit.eq(~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32])),
+            marks.eq(((self.flags & int(ClassFlag.ECN)) != 0) & ~self.is_background & self.arrivals.ect),
         ]
         frames   = mean[MEAN_BITS:]
         gap_most = Signal(17)
@@ -582,12 +651,14 @@ class QueueEngine(LiteXModule):
             self.read("red_slope"),
             NextValue(above[:MEAN_BITS], mean[:MEAN_BITS]),
             NextValue(above[MEAN_BITS:], frames - self.of("red_least")),
+            NextValue(self.shares, Cat(mean[:MEAN_BITS], frames - self.of("red_least"))),
             NextValue(is_most, ~gap_most[-1]),
             NextState("SLOPE"),
         )
-        fsm.act("SLOPE", NextValue(product, above[:len(mean)]*self.data), NextState("DRAW"))
+        fsm.act("SLOPE", NextState("DRAW"))
         fsm.act("DRAW",
-            NextValue(is_early, is_most | (~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32]))),
+            NextValue(is_early, is_most | (is_hit & ~marks)),
+            NextValue(self.marks_in, is_hit & marks),
             NextState("ADMIT"),
         )
 
@@ -595,7 +666,8 @@ class QueueEngine(LiteXModule):
         """Return what becomes of what comes; say of it what must be known when it is served."""
         arrivals, entry, space = self.arrivals, self.waiting.entry, self.space
         self.comb += [
-            *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "held", "delay")],
+            *[getattr(entry, name).eq(getattr(arrivals, name)) for name in (*DAMAGE_FIELDS, "ip", "ect", "held", "delay")],
+            entry.marked.eq(self.marks_in),
             entry.length.eq(length),
             entry.background.eq(self.is_background),
             entry.lost.eq(arrivals.lost),
@@ -604,7 +676,7 @@ class QueueEngine(LiteXModule):
         outcome     = Signal(3)
         has_space = Signal()
         self.comb += [
-            has_space.eq((self.entries_left != 0) & (~is_sent | (space.fits & (self.departures_left != 0)))),
+            has_space.eq(self.has_place & (~is_sent | (space.fits & ((self.departures_left != 0) | self.spills)))),
             outcome.eq(Outcome.SENT),
             If(~has_space, outcome.eq(Outcome.NO_STORE)),
             If(is_full, outcome.eq(Outcome.FULL)),
@@ -649,7 +721,7 @@ class QueueEngine(LiteXModule):
             verdicts.valid.eq(~self.is_background & ~was_decided),
             is_counted.eq(was_counted | counted.ready),
             is_decided.eq(self.is_background | was_decided | verdicts.ready),
-            is_taken.eq(is_counted & is_decided),
+            is_taken.eq(is_counted & is_decided & (self.waiting.accepts | ~is_in)),
             NextValue(was_counted, is_counted & ~is_taken),
             NextValue(was_decided, is_decided & ~is_taken),
             If(is_taken,
@@ -669,14 +741,14 @@ class QueueEngine(LiteXModule):
     def add_service(self):
         """Serve the head of the queue ``number``, at the time ``time``.
 
-        States: SERVE -> HEAD -> OCTETS_OF -> TOKENS -> BURST -> BUCKET -> LEAVE -> DEPART (or TRANSIT) -> PICK.
+        States: SERVE -> HEAD (-> CODEL) -> OCTETS_OF -> TOKENS -> BURST -> BUCKET -> LEAVE -> DEPART (or TRANSIT) -> PICK.
         """
         fsm, waiting, queue, after = self.fsm, self.waiting, self.queue, self.after
         counted, served = self.counted, self.served
         frame    = Record(waiting.entry.layout, reset_less=True) # That is served,
         of_frame = Signal.like(self.number)                      # of this class.
         octets   = Signal(TAKEN_BITS, reset_less=True)           # That it takes of the link.
-        overhead = Signal(8, reset_less=True)
+        overhead = Signal((9, True), reset_less=True)
         factor   = Signal(32, reset_less=True)
         product  = Signal(TAKEN_BITS + 32, reset_less=True)
         tokens   = Signal(TAKEN_BITS + 32, reset_less=True)
@@ -686,13 +758,28 @@ class QueueEngine(LiteXModule):
         ends     = Signal(TIME_BITS, reset_less=True)
         missing  = Signal(TAKEN_BITS) # Octets that a frame in transit lacks,
         self.transits = Signal()      # where one is.
+        self.ends, self.served_frame, self.served_class = ends, frame, of_frame
         self.sync += product.eq(octets*factor)
-        fsm.act("SERVE", self.read("overhead"), NextState("HEAD"))
+        fsm.act("SERVE",
+            self.read("overhead"),
+            If(waiting.lacks, waiting.idle.eq(1)).Else(NextState("HEAD")),
+        )
+        # Nothing is done with the lists then, nor soon after. The lanes may wait for what comes back behind this.
+        for state in ("PICK", "COMPARE", "SCAN", "DECIDE"):
+            fsm.act(state, waiting.idle.eq(1))
+        fsm.act("DEPART", waiting.idle.eq(served.valid & ~served.ready))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),
             NextValue(burst[32:], self.of("token_burst_high")),
+            NextValue(self.has_codel, self.of("codel")),
+            NextValue(self.marks_ect, self.of("codel_ecn")),
+            NextValue(self.marks, 0),
+            NextValue(self.gone, 0),
+            NextValue(self.again, 0),
+            NextValue(self.is_first, 1),
             NextState("OCTETS_OF"),
+            If(self.of("codel"), NextState("CODEL")),
         )
         fsm.act("OCTETS_OF",
             self.read_link("octet"),
@@ -750,26 +837,40 @@ class QueueEngine(LiteXModule):
             counted.valid.eq(1),
             counted.number.eq(of_frame),
             counted.outcome.eq(Mux(frame.lost & ~frame.background, Outcome.LOST, Outcome.SENT)),
+            counted.marked.eq((frame.marked | self.marks) & ~frame.lost),
+            If(self.gone,
+                counted.outcome.eq(Outcome.EARLY),
+                counted.marked.eq(0),
+                counted.arrives.eq(frame.background), # Both of them.
+                counted.background.eq(frame.background),
+            ),
             If(counted.ready,
-                self.limits.eq(is_limited),
-                self.frees.eq(~is_limited),
                 self.writes.eq(1),
-                *self.by_trace([
-                    NextValue(self.transits, 1),
-                    NextValue(missing, octets),
-                    NextState("TRANSIT"),
-                ], [
-                    NextValue(self.base, ends),
+                If(self.gone,
                     NextState("DEPART"),
-                ]),
+                ).Else(
+                    self.limits.eq(is_limited),
+                    self.frees.eq(~is_limited),
+                    self.codel_writes.eq(~self.has_codel),
+                    *self.by_trace([
+                        NextValue(self.transits, 1),
+                        NextValue(missing, octets),
+                        NextState("TRANSIT"),
+                    ], [
+                        NextValue(self.base, ends),
+                        NextState("DEPART"),
+                    ]),
+                ),
             ),
         )
 
         # It goes to its lane; a background frame, and what is lost, goes nowhere.
         # -------------------------------------------------------------
         self.comb += [
-            *[getattr(served, name).eq(getattr(frame, name)) for name in (*DAMAGE_FIELDS, "length", "arrival")],
-            served.due.eq(ends[FINE_BITS:FINE_BITS + DUE_BITS] + frame.delay),
+            *[getattr(served, name).eq(getattr(frame, name)) for name in (*KEPT_FIELDS, "length", "arrival")],
+            served.marked.eq(frame.marked | self.marks),
+            served.gone.eq(self.gone),
+            served.due.eq(ends[FINE_BITS:FINE_BITS + DUE_BITS] + Mux(self.gone, 0, frame.delay)),
             served.lane.eq(Mux(frame.held, REORDER_LANE, of_frame)),
             served.number.eq(of_frame),
         ]
@@ -777,8 +878,15 @@ class QueueEngine(LiteXModule):
             served.valid.eq(~frame.background & ~frame.lost),
             If(served.ready | ~served.valid,
                 *self.by_trace([NextState("TRANSIT")], [NextState("PICK")]),
+                # Something is left behind what is dropped.
+                If(self.gone,
+                    NextValue(self.gone, 0),
+                    NextState("CODEL"),
+                    If(waiting.lacks, NextState("REFILL")),
+                ),
             ),
         )
+        fsm.act("REFILL", waiting.idle.eq(waiting.lacks), If(~waiting.lacks, NextState("CODEL")))
         if self.with_trace:
             self.add_trace(ends, missing)
 
@@ -813,4 +921,134 @@ class QueueEngine(LiteXModule):
                 NextValue(self.scans_opportunity, 1),
                 NextState("SCAN"),
             ),
+        )
+
+    # CoDel ----------------------------------------------------------------------------------------
+
+    def add_codel(self):
+        """Let CoDel look at the head of the queue: serve it, mark it, or drop it and look at the next.
+
+        States: CODEL -> WAITED -> OVER -> JUDGE -> (ROOT -> TABLE -> PRODUCT -> STEP -> STEPPED ->) PASS -> OCTETS_OF, or
+        DROP -> LEAVE -> DEPART -> CODEL.
+
+        Source: RFC 8289, 5; Linux, include/net/codel_impl.h (marks). docs/design/emulator.md, "CoDel".
+        """
+        fsm, queue, state, after, head = self.fsm, self.queue, self.codel, self.codel_after, self.waiting.head
+        now = self.time[FINE_BITS:]
+        waited    = Signal(TICKS_BITS, reset_less=True)
+        behind    = Signal(OCTETS_BITS, reset_less=True) # Octets, behind the head.
+        since     = Signal(TICKS_BITS, reset_less=True)  # It has been too late to go below the target.
+        overdue   = Signal(TICKS_BITS, reset_less=True)  # The next drop is, by so much.
+        is_below  = Signal(reset_less=True)
+        is_over   = Signal(reset_less=True) # The head may be dropped.
+        more      = Signal(COUNT_BITS, reset_less=True)  # Drops, the last time that it dropped;
+        idle      = Signal(TICKS_BITS)                   # since then, less 16 intervals.
+        is_recent = Signal(reset_less=True)
+        interval  = self.of("codel_interval")
+        fsm.act("CODEL",
+            self.read("codel_target"),
+            NextValue(waited, now - head.arrival),
+            NextValue(behind, queue.octets - head.length),
+            NextValue(since, now - state.above),
+            NextValue(overdue, now - state.following),
+            NextValue(more, state.count - state.last),
+            NextState("WAITED"),
+        )
+        fsm.act("WAITED",
+            self.read("codel_interval"),
+            NextValue(is_below, (waited < self.of("codel_target")) | (behind <= CODEL_BACKLOG)),
+            NextState("OVER"),
+        )
+        self.comb += idle.eq(overdue - Cat(Constant(0, 4), interval))
+        fsm.act("OVER",
+            self.read("codel_interval"),
+            NextValue(is_over, ~is_below & state.is_above & ~since[-1]),
+            NextValue(is_recent, idle[-1]),
+            after.eq(state),
+            after.is_above.eq(~is_below),
+            If(~state.is_above, after.above.eq(now + interval)),
+            self.codel_writes.eq(1),
+            NextState("JUDGE"),
+        )
+        self.add_judge(is_over, overdue, more, is_recent)
+
+    def add_judge(self, is_over, overdue, more, is_recent):
+        """Begin to drop or mark, go on or end with it."""
+        fsm, state, after, head = self.fsm, self.codel, self.codel_after, self.waiting.head
+        now = self.time[FINE_BITS:]
+        count    = Signal(COUNT_BITS, reset_less=True)
+        basis    = Signal(TICKS_BITS, reset_less=True) # The next drop is a step later.
+        rejudges = Signal(reset_less=True)
+        can_mark = Signal()
+        start    = Signal(COUNT_BITS)
+        up       = Signal(COUNT_BITS)
+        def step(number, of, again=0):
+            return [NextValue(count, number), NextValue(basis, of), NextValue(rejudges, again), NextState("ROOT")]
+        self.comb += [
+            can_mark.eq(self.marks_ect & head.ect & ~head.background),
+            start.eq(Mux(is_recent & (more > 1), more, 1)),
+            up.eq(state.count + (state.count != CODEL_COUNT_MAX)),
+        ]
+        fsm.act("JUDGE",
+            self.read("codel_interval"),
+            after.eq(state),
+            self.codel_writes.eq(1),
+            NextState("PASS"),
+            If(state.drops & ~is_over,
+                after.drops.eq(0),
+            ).Elif(state.drops & self.again,
+                NextValue(self.again, 0),
+                NextValue(self.is_first, 1),
+                *step(state.count, state.following, 1),
+            ).Elif(state.drops & self.is_first & ~overdue[-1],
+                after.count.eq(up),
+                NextValue(self.marks, can_mark),
+                NextValue(self.again, 1),
+                If(can_mark, *step(up, state.following)).Else(NextState("DROP")),
+            ).Elif(~state.drops & is_over & self.is_first,
+                after.drops.eq(1),
+                after.count.eq(start),
+                after.last.eq(start),
+                NextValue(self.marks, can_mark),
+                *step(start, now),
+            ),
+        )
+        self.add_steps(count, basis, rejudges, overdue)
+
+    def add_steps(self, count, basis, rejudges, overdue):
+        """Work out when the next drop is: interval / sqrt(count) after ``basis``."""
+        fsm, state, after = self.fsm, self.codel, self.codel_after
+        roots = Memory(max(CODEL_ROOTS).bit_length(), len(CODEL_ROOTS), init=CODEL_ROOTS, name="roots")
+        root  = roots.get_port()
+        self.specials += roots, root
+        shift  = Signal(3)
+        shifts = COUNT_BITS // 2 - 3
+        later  = Signal(TICKS_BITS, reset_less=True)
+        self.comb += [
+            *[If(count[6 + 2*n:] != 0, shift.eq(n)) for n in range(1, shifts)],
+            Case(shift, {n: root.adr.eq(count[2*n:]) for n in range(shifts)}),
+        ]
+        fsm.act("ROOT",    self.read("codel_interval"), NextState("TABLE"))
+        fsm.act("TABLE",   self.read("codel_interval"), NextValue(self.shares, root.dat_r), NextState("PRODUCT"))
+        fsm.act("PRODUCT", NextState("STEP"))
+        fsm.act("STEP",
+            Case(shift, {n: NextValue(later, self.product[16 + n:]) for n in range(shifts)}),
+            NextState("STEPPED"),
+        )
+        fsm.act("STEPPED",
+            after.eq(state),
+            after.following.eq(basis + later),
+            self.codel_writes.eq(1),
+            If(rejudges, NextState("OVERDUE")).Elif(self.marks, NextState("PASS")).Else(NextState("DROP")),
+        )
+        fsm.act("OVERDUE", NextValue(overdue, self.time[FINE_BITS:] - state.following), NextState("JUDGE"))
+        fsm.act("PASS", self.read("token_octet"), NextState("OCTETS_OF"))
+        fsm.act("DROP",
+            NextValue(self.served_frame.raw_bits(), self.waiting.head.raw_bits()),
+            NextValue(self.served_class, self.number),
+            NextValue(self.ends, self.time),
+            NextValue(self.gone, 1),
+            NextValue(self.is_first, 0),
+            self.waiting.drop.eq(1),
+            NextState("LEAVE"),
         )

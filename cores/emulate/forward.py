@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    BIT_BITS, CLASS_BITS, DUE_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, late_layout,
+    BIT_BITS, CLASS_BITS, DUE_BITS, IP_BITS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, late_layout,
     words_of,
 )
 from liteprobe.cores.emulate.store import WORDS_BITS, request_layout
@@ -30,6 +30,9 @@ frame_layout = [ # That is read.
     ("corrupt", 1),
     ("mended",  1),
     ("bit",     BIT_BITS),
+    ("marked",  1),
+    ("ip",      IP_BITS),
+    ("gone",    1), # Nothing of it was read.
     ("again",   1), # The same frame comes once more.
 ]
 
@@ -120,6 +123,7 @@ class ForwardSource(LiteXModule):
         end    = Signal(POSITION_BITS)
         short  = Signal(POSITION_BITS)
         is_in  = Signal() # The store has it.
+        reads  = Signal() # Or passes it by, where it was dropped.
         self.comb += [
             words.eq(words_of(departures.length)),
             end.eq(departures.position + words),
@@ -129,9 +133,10 @@ class ForwardSource(LiteXModule):
             *copied(read, departures, "lane", "position"),
             read.words.eq(words),
             *[getattr(frames.sink, name).eq(getattr(departures, name)) for name, _ in frame_layout if name != "again"],
-            frames.sink.again.eq(departures.twice & ~again),
-            read.valid.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
-            frames.sink.valid.eq(read.valid & read.ready),
+            frames.sink.again.eq(departures.twice & ~again & ~departures.gone),
+            reads.eq(departures.valid & is_in & frames.sink.ready & self.is_active),
+            read.valid.eq(reads & ~departures.gone),
+            frames.sink.valid.eq(reads & (read.ready | departures.gone)),
             frames.reset.eq(~self.is_active),
             departures.ready.eq((frames.sink.valid & ~frames.sink.again) | ~self.is_active),
         ]
@@ -177,8 +182,10 @@ class ForwardSource(LiteXModule):
                 NextValue(self.had_to, self.had_to),
                 NextValue(frame.raw_bits(), frames.source.payload.raw_bits()),
                 NextState("ARRIVE"),
+                If(frames.source.gone, NextState("FREE")),
             ),
         )
+        fsm.act("FREE", self.freed.eq(1), NextState("TAKE"))
         fsm.act("ARRIVE",
             If(self.stop,
                 NextState("END"),
@@ -206,20 +213,52 @@ class ForwardSource(LiteXModule):
         )
 
     def add_octets(self):
-        """Give the words of the frame that is shown, one bit of it inverted where it is corrupt."""
+        """Give the words of the frame that is shown, with CE where it is marked, one bit inverted where it is corrupt."""
         fetch, data, frame = self.fetch, self.read_data, self.frame
-        word  = Signal(WORDS_BITS)
-        is_at = Signal()
-        shows = self.fsm.ongoing("SHOW")
+        word   = Signal(WORDS_BITS)
+        is_at  = Signal()
+        marked = Signal(32)
+        shows  = self.fsm.ongoing("SHOW")
+        self.add_mark(word, marked)
         self.comb += [
             is_at.eq(frame.corrupt & (word == frame.bit[5:])),
-            fetch.data.eq(data.data ^ Mux(is_at, 1 << frame.bit[:5], 0)),
+            fetch.data.eq(marked ^ Mux(is_at, 1 << frame.bit[:5], 0)),
             fetch.valid.eq(data.valid & shows),
             data.ready.eq((fetch.ready & shows) | ~self.is_active),
         ]
         self.sync += [
             If(fetch.valid & fetch.ready, word.eq(word + 1)),
             If(~shows, word.eq(0)),
+        ]
+
+    def add_mark(self, word, marked):
+        """Set the codepoint, in the last octet of the word in which the IP header begins; three words later its checksum.
+
+        Source: RFC 3168, 5 and 23.2; RFC 1624, 3: of ~HC' = ~HC + ~m + m' what m' is more than m goes on ~HC.
+        """
+        data, frame = self.read_data.data, self.frame
+        is_ipv6 = frame.ip[-1]
+        is_tos  = Signal(reset_less=True) # The word at hand is that: known a cycle before.
+        is_sum  = Signal(reset_less=True)
+        more   = Signal(2, reset_less=True)
+        sum_   = Signal(17)
+        mended = Signal(16)
+        at     = Signal(WORDS_BITS)
+        goes   = self.fetch.valid & self.fetch.ready
+        self.comb += [
+            at.eq(Mux(self.fsm.ongoing("SHOW"), word + goes, 0)),
+            sum_.eq(Cat(~data[8:16], ~data[:8]) + more),
+            mended.eq(~(sum_[:16] + sum_[16])),
+            marked.eq(data),
+            If(is_tos,
+                If(is_ipv6, marked[28:30].eq(3)).Else(marked[24:26].eq(3)),
+            ),
+            If(is_sum, marked[:16].eq(Cat(mended[8:], mended[:8]))),
+        ]
+        self.sync += [
+            is_tos.eq(frame.marked & (at == frame.ip[:-1] + 3)),
+            is_sum.eq(frame.marked & ~is_ipv6 & (at == frame.ip[:-1] + 6)),
+            If(is_tos & goes, more.eq(3 - data[24:26])),
         ]
 
     def add_late(self):

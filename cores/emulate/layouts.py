@@ -14,9 +14,12 @@ RING_BITS     = 5  # Of the number of bits of an address in a ring.
 POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: full and empty differ.
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
-WAITING_MOST  = 1024 # Frames and background frames that wait, at most,
+IP_BITS       = 5 # Where the IP header of a frame is: words that tags and labels take before it; the highest bit: IPv6.
+WAITING_MOST  = 65535 # Frames and background frames of a class that wait, at most: as a limit says it,
 FRAMES_BITS   = WAITING_MOST.bit_length() # so many bits of their number,
-OCTETS_BITS   = FRAMES_BITS - 1 + LENGTH_BITS # and of their octets.
+OCTETS_BITS   = FRAMES_BITS + LENGTH_BITS # and of their octets.
+ENTRY_WORDS   = 4  # Of a frame that waits or is under way, in the SDRAM.
+PLACE_BITS    = 17 # Of such entries of a class or a lane since the start, modulo: full and empty differ.
 
 def words_of(length):
     """Return how many words hold ``length`` octets."""
@@ -26,6 +29,8 @@ arrival_layout = [ # A good frame came in.
     ("time",   TICKS_BITS), # Tick of its SFD.
     ("length", LENGTH_BITS),
     ("number", CLASS_BITS), # Of its class.
+    ("ect",    1), # Its ECN codepoint isn't 0: it can be marked.
+    ("ip",     IP_BITS),
 ]
 
 damage_layout = [ # What is done to it.
@@ -36,6 +41,13 @@ damage_layout = [ # What is done to it.
 ]
 
 DAMAGE_FIELDS = tuple(name for name, _ in damage_layout)
+
+kept_layout = damage_layout + [ # What is known of it until it leaves.
+    ("marked", 1), # Its ECN codepoint becomes CE.
+    ("ip",     IP_BITS),
+]
+
+KEPT_FIELDS = tuple(name for name, _ in kept_layout)
 
 impairment_layout = arrival_layout + damage_layout + [ # What it draws.
     ("discarded", 1),
@@ -59,16 +71,18 @@ verdict_layout = [ # Of each frame that came in, in the order of arrivals.
     ("position", POSITION_BITS), # from here on.
 ]
 
-served_layout = damage_layout + [ # A frame has been served.
+served_layout = kept_layout + [ # A frame has been served, or was dropped when its turn came.
     ("due",     DUE_BITS), # If no frame of its lane is due later.
     ("arrival", DUE_BITS), # Tick, modulo.
+    ("gone",    1), # It was dropped: it only gives its octets back.
     ("lane",    LANE_BITS),
     ("number",  CLASS_BITS), # Of its class.
     ("length",  LENGTH_BITS),
 ]
 
-departure_layout = damage_layout + [ # A frame leaves, in the order in which they are due.
+departure_layout = kept_layout + [ # A frame leaves, in the order in which they are due.
     ("due",      DUE_BITS), # Tick of its SFD, modulo.
+    ("gone",     1), # It was dropped.
     ("lane",     LANE_BITS),
     ("number",   CLASS_BITS),
     ("length",   LENGTH_BITS),
@@ -85,11 +99,12 @@ counted_layout = [ # Something happened in a queue.
     ("number",  CLASS_BITS),
     ("length",  LENGTH_BITS),
     ("arrives", 1), # A frame, or
-    ("background",   1), # a background frame; neither: something left the queue.
-    ("outcome",    3), # formats.emulate.Outcome of what came, or LOST for a frame that is lost after the queue.
+    ("background",   1), # a background frame; neither: something left the queue; both: a background frame was dropped there.
+    ("outcome",    3), # formats.emulate.Outcome of what came, or LOST or EARLY for a frame that left the queue so.
     ("twice",   1),
     ("corrupt", 1),
     ("held",    1),
+    ("marked",  1), # It left the queue with CE.
     ("frames",  FRAMES_BITS), # That wait now,
     ("octets",  OCTETS_BITS), # and their octets.
 ]

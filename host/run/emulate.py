@@ -4,12 +4,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, TypeVar
 
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
     COUNTER_WORDS,
@@ -17,30 +17,33 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     NO_LIMIT,
+    RULES,
+    RULES_MOST,
     UNMATCHED_CLASS,
     ClassCounter,
     ClassGauge,
+    Feature,
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
+from liteprobe.cores.formats.probe import EyeState
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
-from liteprobe.host.capture.ring import clear_filter, write_filter
+from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.packets.filter.expression import Rule, fit_rules
-from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.rules import ClassRules, class_rules
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.document import network_document
-from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
-from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.network import DIRECTIONS, FORWARDED, REST, Direction, Network
+from liteprobe.host.traffic.network.store import Limits, size_text
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
-EVENTS = ("damaged", "overflows", "management")
+EVENTS = ("damaged", "overflows", "management", "reserved")
 BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
 PORTS = len(DIRECTIONS)
 LOOK_S = 1.0
@@ -57,7 +60,7 @@ READS: tuple[tuple[int, ...], ...] = (
     (ClassCounter.LATE, ClassCounter.WAITED, *range(HISTOGRAM_WORD, COUNTER_WORDS)),
     (
         *range(ClassCounter.DISCARDED, ClassCounter.NO_STORE + 1),
-        ClassCounter.BACKGROUND_DROPPED,
+        *(ClassCounter.BACKGROUND_DROPPED, ClassCounter.MARKED),
         *(ClassCounter.SENT, ClassCounter.SENT_OCTETS, ClassCounter.SENT),
     ),
     (
@@ -88,7 +91,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED.
+    early: int  # By RED or CoDel.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
@@ -97,6 +100,7 @@ class ClassCounts:
     background_dropped: int  # Of these.
     late: int  # Left after their tick, because the probe wasn't ready.
     waited: int  # Left after their tick, because the line was busy.
+    marked: int  # By ECN, of those that are sent.
 
     @property
     def dropped(self) -> int:
@@ -155,6 +159,7 @@ class DirectionLook:
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
     overflows: int  # Frames for which there was no space at the input.
     management: int  # For the probe itself.
+    reserved: int  # That no bridge forwards (IEEE 802.1D), PAUSE among them: dropped.
     classes: tuple[ClassLook, ...]
 
 
@@ -217,8 +222,9 @@ CLASSES = Columns(
     _count("discarded", "discarded", "Discarded"),
     _count("lost", "lost", "Lost"),
     _count("full", "full", "Queue full"),
-    _count("early", "early", "RED"),
+    _count("early", "early", "Early"),
     _count("no_store", "no store", "No store"),
+    _count("marked", "marked", "Marked", False),
     _count("duplicated", "", "Twice"),
     _count("corrupted", "", "Corrupt"),
     _count("held_back", "", "Held back"),
@@ -356,6 +362,11 @@ def notes_of(look: EmulationLook) -> list[str]:
             for why, count in events.items()
             if count
         ]
+        if direction.reserved:
+            notes.append(
+                f"{direction.reserved:,} frames of '{direction.way}' were not let through, as by any bridge (IEEE 802.1D): "
+                "PAUSE, LACP, STP, LLDP or the like; 'reserved: forwarded' lets them through"
+            )
     return notes
 
 
@@ -398,17 +409,34 @@ class EmulatorDirection:
     @property
     def limits(self) -> Limits:
         """Limits of what it holds."""
-        names = ("store_words", "entries", "longest", "least_delay", "waiting")
-        values = self._read(*(name for name in names if self._prefix + name in self._registers.names))
+        values = self._read(*self._built("store_words", "entries", "longest", "least_delay", "waiting"))
         trace = self._prefix + "trace"
         has_trace = trace in self._registers.memory_names
-        return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0)
+        features = Feature(self._read(*self._built("features")).get("features", 0))
+        return Limits(**values, trace_words=self._registers.memory(trace).words if has_trace else 0, features=features)
+
+    def _built(self, *names: str) -> list[str]:
+        """Return those of the registers that the probe has: not all gateware knows all of them."""
+        return [name for name in names if self._prefix + name in self._registers.names]
 
     @property
     def longest(self) -> int:
         """Octets of the longest frame."""
         self._longest = self._longest or self._read("longest")["longest"]
         return self._longest
+
+    @property
+    def rules(self) -> int:
+        """Rules that name its classes, so many."""
+        return self._read("rules")["rules"]
+
+    def load_rules(self, rules: ClassRules, forwards_reserved: bool) -> None:
+        """Write what names its classes, and whether frames that no bridge forwards are taken."""
+        self._registers.write(self._prefix + "rule_words", 0)
+        for first, words in rules.blocks(self.rules):
+            self._registers.write_memory(self._prefix + "rules", first, words)
+        self._registers.write(self._prefix + "rule_words", rules.looks)
+        self._registers.write(self._prefix + "forward_reserved", int(forwards_reserved))
 
     def load(self, words: DirectionWords) -> None:
         """Write what holds at the start, into bank 0, and what both banks share."""
@@ -471,48 +499,83 @@ class EmulatorDirection:
         self._registers.write_memory(self._prefix + "settings", first, list(words))
 
 
-def rules_of(network: Network) -> list[Rule]:
-    """Return the rules that name the classes of both directions, in the order in which they are asked.
+def directions_of(registers: Registers) -> list[EmulatorDirection]:
+    """Return the directions of a probe; raises UsageError where it has none."""
+    return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
 
-    A direction's frames come in at the port of its number; a class of the same number and match on both is one rule.
+
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
+IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
+#: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
+BOARDS: dict[str, tuple[Limits, ...]] = {
+    "emulator": (USUAL, USUAL),
+    "colorlight_i9": (USUAL, USUAL),
+    **dict.fromkeys(
+        (
+            *("colorlight_5a_75b", "colorlight_5a_75b_v7_0", "colorlight_5a_75b_v8_2"),
+            *("colorlight_5a_75e", "colorlight_5a_75e_v6_0", "colorlight_5a_75e_v8_0", "colorlight_i5"),
+        ),
+        (USUAL,),
+    ),
+    "versa_ecp5": (IN_BLOCK,),
+}
+
+
+def limits_of(board: str) -> tuple[Limits, ...]:
+    """Return the limits of the directions of a probe as it is built for a board.
+
+    Raises UsageError when no emulator is built for it.
     """
-    found: list[Rule] = []
-    for number in range(UNMATCHED_CLASS):
-        for port, name in enumerate(DIRECTIONS):
-            one = getattr(network, name).numbered.get(number)
-            if one is None or one.expression is None:
-                continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
-                found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
-            else:
-                found.append(Rule(one.expression, number, 1 << port))
-    return found
+    if board not in BOARDS:
+        raise UsageError(f"no emulator is built for board '{board}': {nearest(board, tuple(BOARDS))}")
+    return BOARDS[board]
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 32, 512)  # Of a direction of the preset, but for the memory of a trace.
-
-
-def check_network(network: Network) -> str:
-    """Check all that a host checks before it writes to a probe, and return as of what probe: one as its preset is built.
+def check_network(network: Network, board: str = "emulator") -> list[str]:
+    """Check all that a host checks before it writes to a probe, and return what must be known, then as of what probe.
 
     Raises UsageError when that probe couldn't do it.
     """
-    filter_of(network)
-    words_of(network, [USUAL] * PORTS)
+    limits = limits_of(board)
+    rules_of(network, [RULES] * PORTS)
+    _check_directions(network, len(limits), board)
+    words = words_of(network, limits)
     switch_ticks(network)
+    return [*dict.fromkeys(note for one in words for note in one.notes), f"Checked as of {board}: {held_by(limits)}"]
+
+
+def held_by(limits: Sequence[Limits]) -> str:
+    """Return what the directions of a probe hold, in words."""
+    one = limits[0]
+    trace = f"traces of {one.trace_words // 2:,} opportunities" if one.trace_words else "no traces"
     return (
-        f"Checked as of a probe with {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, up to {USUAL.longest} "
-        f"octets each, delays from {USUAL.least_delay * 8 / 1000:g} us on."
+        f"{len(limits)} direction{'s' * (len(limits) > 1)}, each of {size_text(one.store_words)} and {one.entries:,} frames, "
+        f"{one.most_waiting:,} of which wait, up to {one.longest:,} octets each; delays from "
+        f"{one.least_delay * TICK_NS / 1000:g} us to 8.589 s; {trace}."
     )
 
 
-def filter_of(network: Network) -> Filter | None:
-    """Return the filter that names its classes; None: it has none to name.
+def _check_directions(network: Network, count: int, probe: str) -> None:
+    if count < PORTS and any(one != Direction() for one in network.states("back")):
+        raise UsageError(
+            f"{probe} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
+        )
 
-    Raises UsageError when the probe's tables can't hold it.
+
+def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
+    """Return the rules that name the classes of each direction, of which there are ``most``.
+
+    Raises UsageError where there are too many: says how many each class needs; or where a header doesn't have what a class asks.
     """
-    rules = rules_of(network)
-    return fit_rules(rules) if rules else None
+    found = []
+    for name, count in zip(DIRECTIONS, most, strict=False):
+        numbered = getattr(network, name).numbered
+        asked = {place: (one.name, one.expression) for place, one in numbered.items() if one.expression is not None}
+        try:
+            found.append(class_rules(asked, count))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return found
 
 
 @dataclass
@@ -550,18 +613,21 @@ class Emulation(PortRun):
 
     def __init__(self, probe: RunDevice, network: Network | None = None) -> None:
         self._probe, self.network = probe, network
-        count = max(1, EmulatorDirection.count(probe.registers))
-        ports = [EmulatorDirection(probe.registers, number) for number in range(count)]
+        ports = directions_of(probe.registers)
+        count = len(ports)
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
+        eye = memory_eye(probe.registers)
+        if network and eye and eye.state == EyeState.FAILED:
+            raise ProbeError(
+                f"the SDRAM of {probe.url}, where frames wait, isn't read right ({eye.text}): try another board"
+            )
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
-        if network and count < PORTS and any(one != Direction() for one in network.states("back")):
-            raise UsageError(
-                f"{probe.url} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
-            )
-        self._filter = filter_of(network) if network else None
+        if network:
+            _check_directions(network, count, probe.url)
+        self._rules = rules_of(network, [port.rules for port in ports]) if network else []
         words = words_of(network, limits, increment) if network else (None,) * count
         self._switches = switch_ticks(network, increment) if network else []
         self._directions = [
@@ -577,6 +643,10 @@ class Emulation(PortRun):
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
+        if eye and eye.state == EyeState.SLOW:
+            self.notes.append(
+                f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late"
+            )
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
@@ -623,13 +693,11 @@ class Emulation(PortRun):
             check_link(*end)
 
     def load(self) -> None:
-        """Write the filter and the settings of both directions."""
-        if self._filter:
-            write_filter(self._probe.registers, self._filter)
-        else:
-            clear_filter(self._probe.registers)
-        for one in self._directions:
+        """Write the rules and the settings of both directions."""
+        assert self.network
+        for one, rules in zip(self._directions, self._rules, strict=True):
             assert one.words
+            one.port.load_rules(rules, self.network.reserved == FORWARDED)
             one.port.load(one.words)
             one.port.arm()
 

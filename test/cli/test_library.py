@@ -182,6 +182,7 @@ PURE: dict[str, dict[str, Any]] = {
     "traffic.network.network.Bernoulli.__init__": {"share": 0.5},
     "traffic.network.network.Bucket.__init__": {"rate_bps": 1e6, "burst": 5000},
     "traffic.network.network.Change.__init__": {"at_ns": 1000, "there": Direction()},
+    "traffic.network.network.Codel.__init__": {"target_ns": 5000, "interval_ns": 9000, "has_ecn": True},
     "traffic.network.network.Direction.__init__": {"rate_bps": 1e7, "classes": (TrafficClass(),)},
     "traffic.network.network.GilbertElliott.__init__": {"p": 0.1, "r": 0.5, "h": 0.5, "k": 0.9},
     "traffic.network.network.Jitter.__init__": {"kind": "normal", "spread_ns": 1000, "correlation": 0.1},

@@ -18,8 +18,10 @@ from litex.gen import *
 
 from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
-    BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag, ClassGauge, Outcome,
+    BANK_WORDS, CLASSES, CODEL_INTERVAL_MAX, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag,
+    ClassGauge, Outcome,
 )
+from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.models.emulator.direction import Direction
@@ -28,6 +30,7 @@ from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 WAITING, ENTRIES          = 1024, 4096 # Frames and background frames that wait; frames that wait or are under way.
 ARRIVAL_TICKS, LEAD_TICKS = 2048, 1024
+STORE_WORDS               = 1 << 21
 COUNTS                    = 1 << 16    # Bit of ``adr``: the counts, not the settings.
 
 # Engine Bench -------------------------------------------------------------------------------------
@@ -38,11 +41,20 @@ class EngineBench(PinnedBench):
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready`` and payload of its streams; ``start``, ``now``, ``freed``,
     ``freed_lane``, ``freed_words``, ``switch_at``, ``switch_ask``, ``switch_pending``; one bus ``adr``, ``stb``, ``we``, ``dat_w``,
     ``ack``, ``dat_r``; ``is_idle``: a pulse each time that the engine finds that it has nothing to do yet;
-    ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``.
+    ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``; ``memory_<field>``: of a `BurstPort`.
+
+    Parameters
+    ----------
+    pool : entries of queues and of lanes that are in block RAM, the others in the memory; 0: all are, and there are enough.
     """
-    def __init__(self):
+    def __init__(self, pool=0):
         PinnedBench.__init__(self)
-        self.core   = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
+        port        = BurstPort()
+        memory      = (port, 0, STORE_WORDS) if pool else None
+        self.core   = core = DirectionControl(pool or WAITING, pool or ENTRIES, ARRIVAL_TICKS, LEAD_TICKS, memory=memory)
+        self.add_source("memory", port.request)
+        self.add_outputs(port, ["write_data"], "memory_")
+        self.add_inputs(port, ["takes", "gives", "read_data"], "memory_")
         self.add_inputs(core, ["start", "now", "freed", "freed_lane", "freed_words"])
         self.add_input("switch_at", core.switch.tick)
         self.add_input("switch_ask", core.switch.ask)
@@ -66,7 +78,7 @@ BENCH = CompiledBench(EngineBench, Path(__file__).with_name("engine.cpp"))
 ALL = 2**32 - 1
 TICK = 1 << 16
 MARGIN = 1000             # Ticks, of what the engine takes.
-RING_BITS = 21
+RING_BITS = 17
 LIST, BACKGROUND = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
 MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
@@ -79,11 +91,15 @@ class Plan:
     Attributes
     ----------
     switches : list of (tick, words of a bank)
-    arrivals : list of (tick, length, class)
+    arrivals : list of (tick, length, class); `ecn_of` says of each whether it can be marked.
     end : tick up to which it is run.
     step_ticks, lag_ticks, stall_256, rate_256 : int
         Ticks that time goes on at once, at most; and that a frame comes after its SFD. How often of 256 cycles nobody takes what
         the emulation says. Ticks of 256 cycles; 0: as fast as the emulation can.
+    memory_cycles, memory_256 : int
+        Until a burst begins, at most; and how often of 256 cycles its next word is late.
+    again : int
+        Cycles after which all begins anew; 0: never. Without switches.
     """
     settings: Settings
     switches: list[tuple[int, list[int]]]
@@ -93,6 +109,9 @@ class Plan:
     lag_ticks: int
     stall_256: int
     rate_256: int = 0
+    memory_cycles: int = 200
+    memory_256: int = 64
+    again: int = 0
 
 class Planner:
     """Draws a plan: ``scale`` stretches all times, ``grid`` makes ties."""
@@ -100,6 +119,8 @@ class Planner:
     def __init__(self, seed: int, count: int) -> None:
         self.random = random = Random(seed)
         self.count = count
+        self.codels = Random(f"CoDel {seed}")
+        self.has_codel = self.codels.random() < 0.5
         self.scale = random.choice([1, 1, 1, 1, 1, 1, 1, 10_000])
         self.grid = random.choice([0, 0, 128, 1536])
         self.has_trace = random.random() < 0.25
@@ -131,13 +152,14 @@ class Planner:
     def bank(self) -> list[int]:
         """Return the words of a bank."""
         random = self.random
-        classes = {number: self.one_class() for number in range(CLASSES)}
+        classes = {number: self.one_class() | {"store_start": number << RING_BITS} for number in range(CLASSES)}
         classes[self.reorders]["reorder"] = self.seldom()
         octet = random.choice([0, TICK, TICK, TICK * 3 // 4, TICK * 5 // 4, TICK // 3, random.randint(1, 4 * TICK), 10 * TICK])
         octet = min(octet * (1 if self.grid else self.scale // 100 or 1), ALL)
         if random.random() < 0.02:
             octet = ALL
         link = {"octet": octet, "service": random.randint(0, 1), "trace": self.has_trace, "store_bits": RING_BITS}
+        link["store_start"] = CLASSES << RING_BITS
         return bank_words(classes, link)
 
     def one_class(self) -> dict[str, int]:
@@ -156,7 +178,7 @@ class Planner:
             "delay_repeat":   self.share(),
             "limit_frames":   random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
             "limit_octets":   random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
-            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
+            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(-50, 255)]) & 511,
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
             "store_bits":     RING_BITS,
         }
@@ -172,7 +194,25 @@ class Planner:
                 more = part()
                 flags |= more.pop("flags", 0)
                 found |= more
+        if self.has_codel and self.codels.random() < 0.8:
+            if flags & ClassFlag.RED:
+                flags |= self.codels.choice([0, ClassFlag.ECN])
+            else:
+                found |= self.codel()
         return {**found, "flags": flags}
+
+    def codel(self) -> dict[str, int]:
+        """Return fields of CoDel."""
+        random = self.codels
+        target = random.choice([0, 1, 100, 500, 2000, random.randint(0, 20_000)]) * self.scale
+        interval = random.choice([0, 1, 100, 1000, 3000, 10_000, random.randint(0, 100_000)]) * self.scale
+        room = {"limit_frames": 50 if self.is_jumbo else 100, "limit_octets": ALL} if random.random() < 0.8 else {}
+        return room | {
+            "codel":          1,
+            "codel_ecn":      random.randint(0, 1),
+            "codel_target":   min(target, CODEL_INTERVAL_MAX),
+            "codel_interval": min(interval, CODEL_INTERVAL_MAX),
+        }
 
     def loss(self) -> dict[str, int]:
         """Return fields of loss, by chance or by pattern."""
@@ -308,7 +348,7 @@ SHOWN = 3 # Findings of a kind.
 VERDICT_DTYPE = np.dtype([("position", "<u4"), ("keep", "u1"), ("lane", "u1"), ("outcome", "u1"), ("number", "u1")])
 DEPARTURE_DTYPE = np.dtype(
     [("now", "<u8"), ("due", "<u4"), ("position", "<u4"), ("bit", "<u4"), ("length", "<u2")]
-    + [(name, "u1") for name in ("lane", "number", "twice", "corrupt", "mended", "padding")] + [("padding_end", "<u4")])
+    + [(name, "u1") for name in ("lane", "number", "twice", "corrupt", "mended", "marked")] + [("ip", "<u4")])
 Records = NDArray[np.void]
 
 @dataclass(frozen=True)
@@ -338,9 +378,14 @@ class Compared:
     found: list[str]
     cycles: int
 
+def ecn_of(tick: int) -> int:
+    """Return what is known of ECN of the frame that comes at a tick: bit 0, whether it can be marked; above, where its IP is."""
+    return (tick * 0x9E3779B1 & ALL) >> 26
+
 def script_of(plan: Plan) -> bytes:
     """Return what the bench is to do."""
-    parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS)
+    parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS,
+        plan.memory_cycles, plan.memory_256, plan.again)
     items = [(SET, n, value) for n, value in enumerate(parameters)]
     memory = [*plan.settings.words, *[0] * BANK_WORDS, *plan.settings.delay_table(), *plan.settings.pattern_memory()]
     assert len(plan.settings.words) == BANK_WORDS and len(plan.settings.delay_table()) == DELAY_ENTRIES
@@ -351,13 +396,13 @@ def script_of(plan: Plan) -> bytes:
         bank = 1 - bank
         items.append((SWITCH, 0, tick))
         items += [(WRITE, BANK_WORDS * bank + place, word) for place, word in enumerate(words[:CLASSES * 32 + 32])]
-    items += [(FRAME, length | klass << 16, tick) for tick, length, klass in plan.arrivals]
+    items += [(FRAME, length | klass << 16 | ecn_of(tick) << 20, tick) for tick, length, klass in plan.arrivals]
     items.append((END, 0, plan.end))
     return b"".join(ITEM.pack(*item) for item in items)
 
-def run(plan: Plan) -> EngineRun:
-    """Run a plan; RuntimeError where the emulation breaks a rule."""
-    done = BENCH.run({"script": script_of(plan)})
+def run(plan: Plan, pool: int = 0) -> EngineRun:
+    """Run a plan, with ``pool`` of an `EngineBench`; RuntimeError where the emulation breaks a rule."""
+    done = BENCH.run({"script": script_of(plan)}, pool=pool)
     return EngineRun(done.array("verdicts", VERDICT_DTYPE), done.array("departures", DEPARTURE_DTYPE),
         done.array("counts", np.uint32), done.numbers[0])
 
@@ -367,15 +412,15 @@ def reference(plan: Plan) -> tuple[Direction, list[int]]:
     for tick, words in plan.switches:
         one.switch(tick, words)
     for arrival in plan.arrivals:
-        one.arrive(*arrival)
+        one.arrive(*arrival, is_ect=bool(ecn_of(arrival[0]) & 1))
     left = one.advance(plan.end - ARRIVAL_TICKS, ARRIVAL_TICKS + LEAD_TICKS + 1)
     return one, [number for place, (_, number) in enumerate(left) if place == 0 or left[place - 1][1] != number]
 
 # Comparison -------------------------------------------------------------------------------------------
 
-def compare(plan: Plan) -> Compared:
+def compare(plan: Plan, pool: int = 0) -> Compared:
     """Run a plan both ways."""
-    done = run(plan)
+    done = run(plan, pool)
     one, left = reference(plan)
     off, found = 0, []
     for kind in (verdicts_off(done, one), departures_off(done, one, left), counts_off(done, one)):
@@ -395,8 +440,7 @@ def verdicts_off(done: EngineRun, one: Direction) -> Iterator[str]:
         yield f"{len(done.verdicts)} verdicts on {len(one.frames)} frames"
     position = [0] * 9
     for frame, verdict in zip(one.frames, done.verdicts.tolist(), strict=False):
-        waits = frame.is_kept or frame.outcome is None or (frame.outcome is Outcome.LOST and frame.is_late)
-        outcome = Outcome.SENT if waits else frame.outcome
+        outcome = Outcome.SENT if frame.did_wait or frame.outcome is None else frame.outcome
         expected = [int(frame.is_kept), outcome, frame.klass]
         came = [verdict[1], verdict[3], verdict[4]]
         if frame.is_kept:
@@ -416,12 +460,12 @@ def departures_off(done: EngineRun, one: Direction, left: list[int]) -> Iterator
         if frame.is_kept:
             place[frame.number] = position[frame.lane] % POSITIONS
             position[frame.lane] += words_of(frame)
-    names = ("due", "lane", "number", "length", "position", "twice", "corrupt")
+    names = ("due", "lane", "number", "length", "position", "twice", "corrupt", "marked", "ip")
     for number, departure in zip(left, done.departures, strict=False):
         frame = one.frames[number]
         assert frame.due is not None # It was left.
         expected = [frame.due % 2**32, frame.lane, frame.klass, frame.length, place[number],
-            int(frame.is_twice), int(frame.is_corrupt)]
+            int(frame.is_twice), int(frame.is_corrupt), int(frame.is_marked), ecn_of(frame.time) >> 1]
         came = [int(departure[name]) for name in names]
         if frame.is_corrupt:
             expected += [int(frame.is_mended), frame.bit]

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from liteprobe.cores.formats import MIN_LENGTH, slot_octets
 from liteprobe.cores.formats.emulate import (
     CLASSES,
+    CODEL_BACKLOG,
+    CODEL_COUNT_MAX,
     COUNTER_WORDS,
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
@@ -26,6 +28,7 @@ from liteprobe.cores.formats.emulate import (
     ClassCounter,
     ClassGauge,
     Outcome,
+    codel_step,
 )
 from liteprobe.sim.models.emulator.settings import Bank, ClassSettings, Settings
 from liteprobe.sim.models.traffic.streams import exponential
@@ -51,8 +54,13 @@ class Leave(NamedTuple):
     last: int
 
 
+def is_reserved(octets: bytes) -> bool:
+    """Return whether no bridge forwards a frame: to 01-80-C2-00-00-0X (IEEE 802.1D-2004, 7.12.6), or MAC control."""
+    return octets[:6].hex()[:11] == "0180c200000" or octets[12:14] == b"\x88\x08"
+
+
 def is_good(frame: Arrival, longest: int) -> bool:
-    """Return whether a frame is sent at all."""
+    """Return whether nothing is wrong with a frame."""
     return not frame.is_bad and MIN_LENGTH <= len(frame.octets) <= longest
 
 
@@ -61,7 +69,7 @@ def leaving(frames: Iterable[Arrival], longest: int) -> list[Leave]:
     left: list[Leave] = []
     first = last = 0
     for frame in frames:
-        if is_good(frame, longest):
+        if is_good(frame, longest) and not is_reserved(frame.octets):
             end = frame.tick + len(frame.octets) + FCS_OCTETS
             first, last = max(end + LEAST_TICKS, first), max(end + MOST_TICKS, last)
             left.append(Leave(frame.octets, first, last))
@@ -83,8 +91,8 @@ FINE = 16
 class Frame:
     """A frame: when it came (tick of its SFD), its length without FCS, its class; what it drew; what became of it.
 
-    ``is_kept``: it waits, or did, and is to be sent. ``due`` is None until it is known, and of a frame that isn't sent;
-    ``leaves``: tick of its SFD at the port, of its first copy's.
+    ``did_wait``: it waits, or did; ``is_kept``: it was to be sent then. ``is_ect``: it can be marked, ``is_marked``: it was.
+    ``due`` is None until it is known, and of a frame that isn't sent; ``leaves``: tick of its SFD at the port, of its first copy's.
     """
 
     number: int
@@ -100,6 +108,9 @@ class Frame:
     is_corrupt: bool = False
     is_mended: bool = False
     bit: int = 0
+    is_ect: bool = False
+    is_marked: bool = False
+    did_wait: bool = False
     outcome: Outcome | None = None
     is_kept: bool = False
     due: int | None = None
@@ -248,6 +259,7 @@ ARRIVED, ARRIVED_OCTETS, SENT, SENT_OCTETS, DUPLICATED, CORRUPTED, HELD_BACK, BA
         *("HELD_BACK", "BACKGROUND", "BACKGROUND_DROPPED", "WAITED"),
     )
 )
+MARKED = int(ClassCounter.MARKED)
 QUEUE_FRAMES, QUEUE_OCTETS, QUEUE_MOST, DELAY_LEAST, DELAY_MOST = (
     int(ClassGauge[name]) for name in ("QUEUE_FRAMES", "QUEUE_OCTETS", "QUEUE_MOST", "DELAY_LEAST", "DELAY_MOST")
 )
@@ -311,8 +323,27 @@ AROUND = 24
 NEVER, ALWAYS = 2**100, -(2**100)
 MOST_SHARE = 2**32 - 1
 
-Waiting = tuple[int, Frame | None]
-"""Length of what waits, and the frame; None for a background frame."""
+Waiting = tuple[int, Frame | None, int]
+"""Length of what waits, the frame (None for a background frame), and the tick at which it came."""
+
+
+def is_from(time: int, other: int) -> bool:
+    """Return whether a tick isn't before another, both modulo 2^32."""
+    return (time - other) % 2**32 < 2**31
+
+
+@dataclass(slots=True)
+class CodelState:
+    """Keeps what CoDel remembers of a class: ticks modulo 2^32, and numbers of drops or marks.
+
+    ``above``: when it is too late for the wait to go below the target, None where it is.
+    """
+
+    above: int | None = None
+    following: int = 0
+    is_dropping: bool = False
+    count: int = 0
+    last: int = 0
 
 
 class Direction:
@@ -344,6 +375,7 @@ class Direction:
         self.queues: list[deque[Waiting]] = [deque() for _ in range(CLASSES)]
         self.octets = [0] * CLASSES
         self.means = [0] * CLASSES
+        self.codel = [CodelState() for _ in range(CLASSES)]
         self.earliest: list[int] = [ALWAYS] * CLASSES  # Of each class: when its bucket lets it be served.
         self.has_tokens = False  # Any of them, ever.
         self.waiting = 0  # A bit for each class.
@@ -365,11 +397,14 @@ class Direction:
 
     # From outside.
 
-    def arrive(self, tick: int, length: int, klass: int) -> int:
-        """Take a frame whose SFD comes at ``tick``, later than all before it; return its number, from 0."""
+    def arrive(self, tick: int, length: int, klass: int, is_ect: bool = False) -> int:
+        """Take a frame whose SFD comes at ``tick``, later than all before it; return its number, from 0.
+
+        ``is_ect``: its ECN codepoint isn't 0, so that it can be marked.
+        """
         if tick < self.known or (self.arrivals and tick <= self.arrivals[-1].time):
             raise ValueError(f"a frame at tick {tick} comes too late: give frames in order, before the time goes on")
-        frame = Frame(len(self.frames), tick, length, klass)
+        frame = Frame(len(self.frames), tick, length, klass, is_ect=is_ect)
         self.frames.append(frame)
         self.arrivals.append(frame)
         return frame.number
@@ -467,7 +502,7 @@ class Direction:
         klass = self.background_class
         background, own = self.background[klass], self.bank.classes[klass]
         self.counts.of_class[klass][BACKGROUND] += 1
-        outcome = self.refusal(klass, own, background.length, background.red)
+        outcome = self.refusal(klass, own, background.length, background.red)[0]
         if outcome is None:
             self.wait(klass, background.length, None)
         else:
@@ -481,13 +516,15 @@ class Direction:
         own = self.bank.classes[klass]
         self.counts.arrived(klass, frame.length)
         self.draws[klass].draw(frame, own)
+        is_marked = False
         if own.discards:
             outcome: Outcome | None = Outcome.DISCARDED
         elif frame.is_lost and not frame.is_late:
             outcome = Outcome.LOST
         else:
-            outcome = self.refusal(klass, own, frame.length, frame.red)
+            outcome, is_marked = self.refusal(klass, own, frame.length, frame.red, frame.is_ect)
         if outcome is None:
+            frame.is_marked, frame.did_wait = is_marked, True
             self.wait(klass, frame.length, frame)
             frame.is_kept = not frame.is_lost
             if frame.is_kept:
@@ -498,24 +535,31 @@ class Direction:
 
     # Queue.
 
-    def refusal(self, klass: int, own: ClassSettings, length: int, red: int) -> Outcome | None:
-        """Return why a queue doesn't take what comes; None if it does."""
+    def refusal(
+        self, klass: int, own: ClassSettings, length: int, red: int, is_ect: bool = False
+    ) -> tuple[Outcome | None, bool]:
+        """Return why a queue doesn't take what comes, None if it does, and whether it is marked."""
         frames = len(self.queues[klass])
+        is_marked = False
         if own.has_red:
             mean = self.means[klass]
             mean += (frames << 16) - mean >> own.red_weight
             self.means[klass] = mean
             above = mean - (own.red_least << 16)
-            if mean >= own.red_most << 16 or (above >= 0 and red < min(above * own.red_slope >> 16, MOST_SHARE)):
-                return Outcome.EARLY
+            if mean >= own.red_most << 16:
+                return Outcome.EARLY, False
+            is_hit = above >= 0 and red < min(above * own.red_slope >> 16, MOST_SHARE)
+            is_marked = is_hit and own.has_ecn and is_ect
+            if is_hit and not is_marked:
+                return Outcome.EARLY, False
         if frames + 1 > own.limit_frames or self.octets[klass] + length > own.limit_octets:
-            return Outcome.FULL
-        return None
+            return Outcome.FULL, False
+        return None, is_marked
 
     def wait(self, klass: int, length: int, frame: Frame | None) -> None:
         """Let a frame or a background frame wait for service."""
         queue = self.queues[klass]
-        queue.append((length, frame))
+        queue.append((length, frame, self.last_event >> FINE))
         self.octets[klass] += length
         self.waiting |= 1 << klass
         self.counts.queued(klass, len(queue), self.octets[klass])
@@ -529,6 +573,60 @@ class Direction:
             self.waiting &= ~(1 << klass)
         self.counts.queued(klass, len(queue), self.octets[klass])
         return found
+
+    def leave_codel(self, klass: int, own: ClassSettings, now: int) -> Waiting:
+        """Return what CoDel lets be served; all that it drops before waits no more, and leaves something behind."""
+        state = self.codel[klass]
+        is_over = self.is_over(klass, own, now)
+        if state.is_dropping:
+            state.is_dropping = is_over
+            while state.is_dropping and is_from(now, state.following):
+                state.count = min(state.count + 1, CODEL_COUNT_MAX)
+                is_marked = self.mark(klass, own)
+                if not is_marked:
+                    self.drop_head(klass)
+                    state.is_dropping = self.is_over(klass, own, now)
+                if state.is_dropping:
+                    state.following += codel_step(own.codel_interval, state.count)
+                if is_marked:
+                    break
+        elif is_over:
+            more = state.count - state.last
+            is_again = more > 1 and not is_from(now - state.following, 16 * own.codel_interval)
+            state.count = state.last = more if is_again else 1
+            state.following = now + codel_step(own.codel_interval, state.count)
+            state.is_dropping = True
+            if not self.mark(klass, own):
+                self.drop_head(klass)
+                self.is_over(klass, own, now)
+        return self.leave_queue(klass)
+
+    def is_over(self, klass: int, own: ClassSettings, now: int) -> bool:
+        """Return whether what waits longest has waited too long, and so did all for an interval."""
+        state, queue = self.codel[klass], self.queues[klass]
+        length, _, came = queue[0]
+        if (now - came) % 2**32 < own.codel_target or self.octets[klass] - length <= CODEL_BACKLOG:
+            state.above = None
+            return False
+        if state.above is None:
+            state.above = now + own.codel_interval
+            return False
+        return is_from(now, state.above)
+
+    def mark(self, klass: int, own: ClassSettings) -> bool:
+        """Mark what waits longest, where it can be; return whether it was."""
+        frame = self.queues[klass][0][1]
+        if frame is None or not frame.is_ect or not own.has_codel_ecn:
+            return False
+        frame.is_marked = True
+        return True
+
+    def drop_head(self, klass: int) -> None:
+        """Drop what waits longest."""
+        frame = self.leave_queue(klass)[1]
+        if frame is not None:
+            frame.outcome = Outcome.EARLY
+        self.counts.dropped(klass, Outcome.EARLY, is_background=frame is None)
 
     # Service.
 
@@ -569,7 +667,12 @@ class Direction:
         """Choose what is served; return it, and the octets of its service."""
         klass = self.choose(able)
         own = self.bank.classes[klass]
-        served, earliest = self.leave_queue(klass), self.earliest[klass]
+        if own.has_codel:
+            served = self.leave_codel(klass, own, time >> FINE)
+        else:
+            served, self.codel[klass] = self.leave_queue(klass), CodelState()
+        frame, earliest = served[1], self.earliest[klass]
+        self.counts.of_class[klass][MARKED] += frame is not None and frame.is_marked and not frame.is_lost
         octets = served[0] + own.overhead
         self.earliest[klass] = ALWAYS
         if own.token_octet:

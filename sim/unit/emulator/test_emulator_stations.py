@@ -88,6 +88,17 @@ def test_what_is_lost_is_sent_again() -> None:
         assert (progress.files, progress.octets, progress.wrong) == (FILES, OCTETS, 0)
     assert lossy.tick > clean.tick
 
+def test_codel_keeps_the_wait_of_tcp_near_its_target() -> None:
+    """A window of 44 segments on a path that holds 20 makes a queue of 26 ms that stands; CoDel's target is 5 ms."""
+    means = []
+    for own in ({}, {"codel": 1, "codel_target": 625_000, "codel_interval": 12_500_000}):
+        one = through([3_000_000], limit_frames=128, **own)
+        assert one.run(20 * cern.TICKS_S)
+        frames = [frame for path in one.paths.values() for frame in path.direction.frames if frame.length > 1000]
+        waits = [frame.due - frame.time - way(frame.length) + PREAMBLE + frame.length + 4 for frame in frames if frame.due]
+        means.append(sum(waits) / len(waits) / 125_000)
+    assert means[0] > 20 and 3 < means[1] < 8
+
 def test_a_network_without_delay_is_refused() -> None:
     with pytest.raises(ValueError, match=f"give class {CLASS} a delay"):
         through(delay=0)

@@ -8,6 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 from migen import *
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import IP, UDP, IPOption_NOP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1Q, Ether
 
 from litex.gen import *
 
@@ -54,8 +58,27 @@ def frames_of(rand, count):
             corrupt=rand.random() < 0.3, mended=rand.randrange(2), bit=rand.choice([0, 8*length - 1, rand.randrange(8*length)]),
             octets=rand.randbytes(length), words=-(-length//4), position=ends[lane] % (1 << 22), number=number % 8)
         ends[lane] += frame.words*frame.keep
+        frame.marked, frame.ip, frame.wanted, frame.gone = 0, rand.randrange(32), frame.octets, rand.random() < 0.15
+        if not frame.gone and rand.random() < 0.6:
+            mark(rand, frame)
         made.append(frame)
     return made
+
+def mark(rand, frame):
+    """Make the frame one of IP that is marked, behind tags and labels; say what it must become, with what scapy makes of it."""
+    is_ipv6, tags, labels = rand.random() < 0.5, rand.randrange(5), rand.randrange(5)
+    below = [Dot1Q(vlan=7) for _ in range(tags)] + [MPLS(label=n, s=n == labels - 1) for n in range(labels)]
+    def packet(ecn):
+        tos = frame.number << 5 | ecn
+        body = IPv6(tc=tos)/UDP() if is_ipv6 else IP(tos=tos, id=frame.length, options=[IPOption_NOP()]*(frame.lane % 3))/UDP()
+        whole = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+        for one in below:
+            whole = whole/one
+        return bytes(whole/body/frame.octets)
+    before, after = packet(rand.choice([1, 2, 3])), packet(3)
+    if frame.keep and len(frame.octets) >= 14 + 4*(tags + labels) + 40:
+        frame.octets, frame.wanted = before[:frame.length], after[:frame.length]
+        frame.marked, frame.ip = 1, (tags + labels) | is_ipv6 << 4
 
 def words_of(octets):
     octets += bytes(-len(octets) % 4)
@@ -124,13 +147,13 @@ class Run:
             while not hasattr(frame, "decided"):
                 yield
             yield from self.pauses()
-            names = ("lane", "length", "position", "twice", "corrupt", "mended", "bit", "number")
+            names = ("lane", "length", "position", "twice", "corrupt", "mended", "bit", "number", "marked", "ip", "gone")
             fields = {name: getattr(frame, name) for name in names}
             yield from self.give(self.dut.forward.departures, due=0, **fields)
 
     def send(self):
         forward = self.dut.forward
-        for frame in [one for one in self.kept for _ in range(1 + one.twice)]:
+        for frame in [one for one in self.kept if not one.gone for _ in range(1 + one.twice)]:
             yield from wait_until(forward.source.valid)
             assert (yield forward.source.length) == frame.length
             assert (yield forward.spoils) == (frame.corrupt and not frame.mended)
@@ -142,7 +165,7 @@ class Run:
                 if (yield forward.fetch.valid):
                     got.append((yield forward.fetch.data))
                 yield forward.fetch.ready.eq(0)
-            wanted = bytearray(frame.octets)
+            wanted = bytearray(frame.wanted)
             if frame.corrupt:
                 wanted[frame.bit//8] ^= 1 << frame.bit % 8
             assert got == words_of(bytes(wanted))
@@ -168,4 +191,5 @@ def test_each_frame_leaves_as_it_came_but_for_the_bit_that_is_wrong(kind, seed, 
     run = Run(kind, seed, count)
     assert any(frame.position + frame.words > 1 << BITS[frame.lane] for frame in run.kept) # A ring was gone round.
     assert max(frame.length for frame in run.kept) == JUMBO
-    assert {frame.twice for frame in run.kept} == {frame.corrupt for frame in run.kept} == {False, True}
+    for name in ("twice", "corrupt", "marked", "gone"):
+        assert {getattr(frame, name) for frame in run.kept} == {False, True}
