@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOT_COUNTS, Part
-from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, RULES, RULES_MOST, TRACE_ENTRY_WORDS
 
 RECORDS = 1024  # That each port holds by default.
 
@@ -69,7 +69,7 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
+EMULATOR = Area(2441, 11946)  # What both directions share, or the way back; measured with a filter in the place of rules.
 DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
 TRACE = Area(586, 2269)  # Of each direction whose link can have a bandwidth trace.
@@ -192,8 +192,9 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
-# Block RAMs of an emulator, of each direction, of each 512 entries of one, of those that go to the SDRAM, and of a store there.
-RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 22, 25, 3, 5, 2
+# Block RAMs of the way back where there is one direction; of each direction, of each 512 entries and each 32 rules of one; of the
+# entries of one that go to the SDRAM, and of a store there.
+BACK_RAMS, DIRECTION_RAMS, ENTRIES_RAMS, RULES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 4, 26, 3, 10, 5, 2
 BLOCK_WAITING = 512  # Frames and background frames that wait for service in a direction with a store in block RAM.
 JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
 STORE_RAM_WORDS = 512  # In a block RAM.
@@ -216,6 +217,7 @@ class NetworkConfig:
     longest : octets of the longest frame without FCS, 1536 or 9018.
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
+    rules : that name the classes of each direction: 32, 64 or 128.
     with_eye : the SDRAM has the fastest clock of the board, and its read phase is found at start.
     """
 
@@ -225,6 +227,7 @@ class NetworkConfig:
     entries: int = 1024
     longest: int = 1536
     trace_entries: int | None = None
+    rules: int = RULES
     with_eye: bool = False
 
     @property
@@ -250,9 +253,10 @@ class NetworkConfig:
         words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
         lists = SPILLED_RAMS if self.store == "sdram" else ENTRIES_RAMS * max(1, self.entries // 512)
-        direction = DIRECTION_RAMS + lists + in_store
+        direction = DIRECTION_RAMS + lists + RULES_RAMS * self.rules // RULES + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
-        return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
+        back = BACK_RAMS * (self.directions == 1)
+        return back + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
 
     def check_network(self, board: BoardLimits, ports: int) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this network between so many ports."""
@@ -271,6 +275,7 @@ class NetworkConfig:
         for name, value, least, most in (
             ("store_words", self.store_words, LEAST_STORE_WORDS, LARGEST_STORE_WORDS[self.store]),
             ("entries", self.entries, LEAST_ENTRIES, LARGEST_ENTRIES),
+            ("rules", self.rules, RULES, RULES_MOST),
         ):
             if not least <= value <= most or value & (value - 1):
                 raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
@@ -317,7 +322,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     Parameters
     ----------
     preset, with_... : which parts, as of `PartsConfig`.
-    directions, store, store_words, entries, longest : of an emulated network, as of `NetworkConfig`.
+    directions, store, store_words, entries, longest, rules : of an emulated network, as of `NetworkConfig`.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).

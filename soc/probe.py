@@ -270,11 +270,8 @@ def staging_octets(limits):
     return 1 << (2*limits.longest).bit_length()
 
 def add_emulator(soc):
-    """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
-    config     = soc.probe_config
-    soc.filter = FilterTables(config.directions)
-    soc.filter.add_csr()
-    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    """Give each direction its network: registers ``direction<n>``."""
+    config = soc.probe_config
     soc.arrive_ports = [add_arrive(soc, number) for number in range(config.directions)]
     for number in range(config.directions):
         add_direction(soc, number)
@@ -284,7 +281,7 @@ def add_arrive(soc, number):
     config = soc.probe_config
     phy    = soc.phys[number]
     limits = direction_limits(config)
-    path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
+    path   = ForwardPath(soc.timebase, limits.rules,
         config.mac_address if soc.carries_management(number) else None,
         longest        = limits.longest,
         staging_octets = staging_octets(limits),
@@ -302,7 +299,8 @@ def direction_limits(config):
         waiting       = config.most_waiting,
         entries       = config.most_entries,
         longest       = longest,
-        # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
+        rules         = config.rules,
+        # The frame, as many octets as its parser and the rules take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
         lead_ticks    = 4096 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
@@ -332,9 +330,13 @@ def add_direction(soc, number):
         origin.strobe.eq(soc.gate.strobe[out]),
         port.origin.eq(origin.origin),
     ]
+    if config.directions == 1:
+        soc.comb += soc.port0_tx.forwards_reserved.eq(port.forward_reserved)
     emulation = port.emulation
     soc.add_memory(f"direction{number}_settings", emulation.settings_bus, emulation.settings.words_count)
     soc.add_memory(f"direction{number}_counts", emulation.counts_bus, emulation.counts.words)
+    rules = soc.arrive_ports[number].matcher.memory
+    soc.add_memory(f"direction{number}_rules", rules.bus, rules.words)
 
 def frame_store(soc, number):
     """Return where the octets of a direction wait."""

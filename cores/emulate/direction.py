@@ -36,6 +36,7 @@ COUNTS = {
     "damaged":    "Frames with a wrong FCS, runts, giants and frames longer than longest: dropped. Wraps.",
     "overflows":  "Good frames that found no place where they come in. Wraps.",
     "management": "Frames for the probe itself, which don't go through the network. Wraps.",
+    "reserved":   "Frames that no bridge forwards (IEEE 802.1D), PAUSE among them: dropped. Wraps.",
 }
 
 class DirectionSizes(NamedTuple):
@@ -44,7 +45,7 @@ class DirectionSizes(NamedTuple):
     Attributes
     ----------
     waiting, entries : frames and background frames that can wait for service; frames that can wait or be under way
-    longest : as of `ForwardPath`
+    longest, rules : as of `ForwardPath`
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
     engine_ticks : what the engine takes at most, for what it does in its load's limit
@@ -53,6 +54,7 @@ class DirectionSizes(NamedTuple):
     waiting:       int
     entries:       int
     longest:       int
+    rules:         int
     arrival_ticks: int
     lead_ticks:    int
     engine_ticks:  int
@@ -238,10 +240,14 @@ class EmulatedDirection(LiteXModule):
         As of `Origin`.
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
+    rule_words, forward_reserved : Signal(32), Signal(), in
+        As ``looks`` of `RuleMatcher`, and ``forwards_reserved`` of `ForwardPath`.
     """
     def __init__(self, receive, transmit, store, limits, trace=None, memory=None):
         self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
+        self.rule_words       = Signal(32)
+        self.forward_reserved = Signal()
 
         # # #
 
@@ -264,6 +270,8 @@ class EmulatedDirection(LiteXModule):
             runs.eq((transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
             emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:NOW_BITS])),
             receive.runs.eq(runs & is_begun),
+            receive.matcher.looks.eq(self.rule_words),
+            receive.forwards_reserved.eq(self.forward_reserved),
             receive.origin.eq(self.origin),
             receive.source.connect(emulation.arrivals),
             receive.descriptor.connect(mover.descriptor),
@@ -294,7 +302,8 @@ class EmulatedDirection(LiteXModule):
         self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
         settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks + limits.move_ticks
         self.counts      = {name: Signal(32, name=f"{name}_count") for name in COUNTS}
-        for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own)):
+        for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own),
+            ("reserved", receive.reserved)):
             self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))
         self.constants = {
             "least_delay": (settled, "Ticks: no frame may be delayed by less."),
@@ -302,6 +311,7 @@ class EmulatedDirection(LiteXModule):
             "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
+            "rules":       (limits.rules, "Rules that name classes."),
             "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
         }
 
@@ -320,6 +330,13 @@ class EmulatedDirection(LiteXModule):
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
+        self._rule_words = CSRStorage(32, name="rule_words", description="Words of a header that rules look at; before arm.")
+        self._forward_reserved = CSRStorage(1, name="forward_reserved",
+            description="Frames that no bridge forwards (IEEE 802.1D) go through the network, too; before arm.")
+        self.comb += [
+            self.rule_words.eq(self._rule_words.storage),
+            self.forward_reserved.eq(self._forward_reserved.storage),
+        ]
         self._origin    = CSRStatus(NOW_BITS, name="origin",
             description="Tick of the probe's clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)
