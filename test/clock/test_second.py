@@ -732,7 +732,10 @@ def test_second_is_right_or_a_fault_says_so(size: Size) -> Iterator[Figure]:
     count, batch, wrong, excluded, looks, known = size.of(60, 3000, 100_000), 500, 0, 0, 0, 0
     once_wrong = (14395, 17852)  # Second receivers, stale sentences: wrong in silence, before faults stayed.
     for first in range(0, count, batch):
-        seeds = [*range(first, min(first + batch, count)), *(once_wrong if first == 0 and count < max(once_wrong) else ())]
+        seeds = [
+            *range(first, min(first + batch, count)),
+            *(once_wrong if first == 0 and count < max(once_wrong) else ()),
+        ]
         cases = [second_streams.faulty(seed) for seed in seeds]
         for case, found in zip(cases, second_streams.run(case.stream for case in cases), strict=True):
             silent_looks = second_streams.silent_wrong(case.stream, found)
@@ -745,8 +748,12 @@ def test_second_is_right_or_a_fault_says_so(size: Size) -> Iterator[Figure]:
             looks += len(found)
             known += int(found["is_known"].sum())
     note(f"# {count} streams, {looks} looks, a second known in {known / looks:.0%}")
-    note(f"# excluded: {excluded} looks before the receiver has named its first right second after its pulse, among them")
-    note("#   those at pulses taken at their falling edge, after their sentences: PPS_INVERTED tells these of the pulse's width")
+    note(
+        f"# excluded: {excluded} looks before the receiver has named its first right second after its pulse, among them"
+    )
+    note(
+        "#   those at pulses taken at their falling edge, after their sentences: PPS_INVERTED tells these of the pulse's width"
+    )
     yield Figure("second_wrong_without_a_fault", wrong, f"streams of {count}", 0)
     kinds = second_streams.healthy_kinds(size.of(30, 100, 300))
     span_s = size.of(60, 3600)
