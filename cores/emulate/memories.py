@@ -274,9 +274,8 @@ spill_layout = [
     ("list", LANE_BITS),
     ("bits", 32*ENTRY_WORDS),
 ]
-QUEUE_WORDS = 512 # Of entries on their way to the memory; of those on their way from there.
-RUNS        = 16  # Of entries that follow one another in a list, on their way to the memory.
-FETCHES     = 8   # Bursts on their way from there, at most.
+QUEUE_WORDS = GROUP*ENTRY_WORDS # Of entries on their way to the memory; of those on their way from there.
+RUNS        = 8   # Of entries that follow one another in a list, on their way to the memory.
 
 class SpillStore(LiteXModule):
     """Keeps entries of two `SpilledLists` in a memory: of the queues, then of the lanes; each list in a ring of its own.
@@ -317,7 +316,7 @@ class SpillStore(LiteXModule):
         self.at       = Signal(LANE_BITS + 1) # List at hand: of which kind, then its number.
         self.fetching = [Signal(LANES, name=f"{name}_fetching") for name in ("queue", "lane")] # Some of it comes.
         self.count    = Signal(max=GROUP + 1) # Of entries of a burst.
-        self.fetches  = stream.SyncFIFO([("at", len(self.at)), ("count", len(self.count))], FETCHES, buffered=False)
+        self.fetches  = stream.SyncFIFO([("at", len(self.at)), ("count", len(self.count))], 2, buffered=False)
         self.add_over()
         self.add_back()
         self.add_bursts()
@@ -325,7 +324,7 @@ class SpillStore(LiteXModule):
     def add_over(self):
         """Queue the words of entries, and note how many in a row are of one list."""
         layout = [("at", len(self.at)), ("count", max(1, GROUP.bit_length()))]
-        self.queue = queue = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=True)
+        self.queue = queue = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=False)
         self.runs  = runs  = stream.SyncFIFO(layout, RUNS, buffered=False)
         self.run   = run   = Record(layout) # That is written.
         kind      = Signal() # Whose turn it is.
@@ -380,7 +379,7 @@ class SpillStore(LiteXModule):
     def add_back(self):
         """Put words together again, and give entries to their lists."""
         fetches = self.fetches.source
-        self.words = words = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=True)
+        self.words = words = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=False)
         bits  = Signal(32*ENTRY_WORDS, reset_less=True)
         have  = Signal(max=ENTRY_WORDS + 1)
         given = Signal.like(self.count)
@@ -473,6 +472,9 @@ class SpillStore(LiteXModule):
             *[If(((wants & ~fetching) >> look)[0], is_wanted.eq(1), wanted.eq(Cat(look, Constant(kind, 1))))
                 for kind, (wants, fetching) in enumerate(zip(self.wants, self.fetching))],
         )
+        can_read  = Signal()
+        has_space = Signal()
+        self.comb += has_space.eq(self.held == 0)
         self.fsm = fsm = FSM(reset_state="CLEAR")
         fsm.act("CLEAR",
             clears.eq(1),
@@ -480,10 +482,12 @@ class SpillStore(LiteXModule):
             If(at == 2**len(at) - 1, NextState("CHOOSE")),
         )
         fsm.act("CHOOSE",
-            writes.eq((run.count != 0) & ~(wrote & is_wanted)),
+            # Never does it wait for what was read before: who is to take that may wait for a write.
+            can_read.eq(is_wanted & has_space & self.fetches.sink.ready & ~self.is_stale),
+            writes.eq((run.count != 0) & ~(wrote & can_read)),
             NextValue(wrote, writes),
             NextValue(at, Mux(writes, run.at, wanted)),
-            If(writes | is_wanted, NextState("LOOK")),
+            If(writes | can_read, NextState("LOOK")),
         )
         # It stands as long as the state machine is at the burst.
         writes_now = Signal()
@@ -510,10 +514,8 @@ class SpillStore(LiteXModule):
                 NextState("ASK"),
             ),
         )
-        has_space = Signal()
-        self.sync += has_space.eq(self.held < QUEUE_WORDS - GROUP*ENTRY_WORDS)
         fsm.act("ASK",
-            port.request.valid.eq(writes | (has_space & self.fetches.sink.ready & ~self.is_stale)),
+            port.request.valid.eq(1),
             If(port.request.valid & port.request.ready,
                 If(writes,
                     NextState("GIVE"),
