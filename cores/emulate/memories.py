@@ -274,8 +274,9 @@ spill_layout = [
     ("list", LANE_BITS),
     ("bits", 32*ENTRY_WORDS),
 ]
-QUEUE_WORDS = GROUP*ENTRY_WORDS # Of entries on their way to the memory; of those on their way from there.
-RUNS        = 8   # Of entries that follow one another in a list, on their way to the memory.
+QUEUE_WORDS = 512 # Of entries on their way to the memory; of those on their way from there.
+RUNS        = 16  # Of entries that follow one another in a list, on their way to the memory.
+FETCHES     = 8   # Bursts on their way from there, at most.
 
 class SpillStore(LiteXModule):
     """Keeps entries of two `SpilledLists` in a memory: of the queues, then of the lanes; each list in a ring of its own.
@@ -316,7 +317,7 @@ class SpillStore(LiteXModule):
         self.at       = Signal(LANE_BITS + 1) # List at hand: of which kind, then its number.
         self.fetching = [Signal(LANES, name=f"{name}_fetching") for name in ("queue", "lane")] # Some of it comes.
         self.count    = Signal(max=GROUP + 1) # Of entries of a burst.
-        self.fetches  = stream.SyncFIFO([("at", len(self.at)), ("count", len(self.count))], 2, buffered=False)
+        self.fetches  = stream.SyncFIFO([("at", len(self.at)), ("count", len(self.count))], FETCHES, buffered=False)
         self.add_over()
         self.add_back()
         self.add_bursts()
@@ -324,7 +325,7 @@ class SpillStore(LiteXModule):
     def add_over(self):
         """Queue the words of entries, and note how many in a row are of one list."""
         layout = [("at", len(self.at)), ("count", max(1, GROUP.bit_length()))]
-        self.queue = queue = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=False)
+        self.queue = queue = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=True)
         self.runs  = runs  = stream.SyncFIFO(layout, RUNS, buffered=False)
         self.run   = run   = Record(layout) # That is written.
         kind      = Signal() # Whose turn it is.
@@ -379,7 +380,7 @@ class SpillStore(LiteXModule):
     def add_back(self):
         """Put words together again, and give entries to their lists."""
         fetches = self.fetches.source
-        self.words = words = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=False)
+        self.words = words = stream.SyncFIFO([("data", 32)], QUEUE_WORDS, buffered=True)
         bits  = Signal(32*ENTRY_WORDS, reset_less=True)
         have  = Signal(max=ENTRY_WORDS + 1)
         given = Signal.like(self.count)
@@ -474,7 +475,7 @@ class SpillStore(LiteXModule):
         )
         can_read  = Signal()
         has_space = Signal()
-        self.comb += has_space.eq(self.held == 0)
+        self.comb += has_space.eq(self.held < QUEUE_WORDS - GROUP*ENTRY_WORDS)
         self.fsm = fsm = FSM(reset_state="CLEAR")
         fsm.act("CLEAR",
             clears.eq(1),
