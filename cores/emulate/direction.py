@@ -283,7 +283,7 @@ class EmulatedDirection(LiteXModule):
             "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
-            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
+            "features":    (int(~Feature.NONE), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):

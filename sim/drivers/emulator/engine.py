@@ -19,7 +19,7 @@ from litex.gen import *
 from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS, CLASSES, CODEL_INTERVAL_MAX, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag,
-    ClassGauge, Outcome,
+    ClassGauge, PIE_WAIT_MAX, Outcome,
 )
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
@@ -179,7 +179,9 @@ class Planner:
             if flags & ClassFlag.RED:
                 flags |= self.codels.choice([0, ClassFlag.ECN])
             else:
-                found |= self.codel()
+                more = self.codel()
+                flags |= more.pop("flags", 0)
+                found |= more
         return {**found, "flags": flags}
 
     def codel(self) -> dict[str, int]:
@@ -187,6 +189,17 @@ class Planner:
         random = self.codels
         target = random.choice([0, 1, 100, 500, 2000, random.randint(0, 20_000)]) * self.scale
         interval = random.choice([0, 1, 100, 1000, 3000, 10_000, random.randint(0, 100_000)]) * self.scale
+        if random.random() < 0.4:
+            update = random.choice([1, 100, 300, 500, 2000, random.randint(1, 20_000)]) * self.scale
+            return {
+                "limit_frames": 50 if self.is_jumbo else 100,
+                "limit_octets": ALL,
+                "flags":      ClassFlag.PIE | random.choice([0, ClassFlag.ECN]),
+                "pie":        1,
+                "pie_target": min(target, PIE_WAIT_MAX),
+                "pie_update": min(update, CODEL_INTERVAL_MAX),
+                "pie_burst":  random.choice([0, 0, 1, 10]),
+            }
         room = {"limit_frames": 50 if self.is_jumbo else 100, "limit_octets": ALL} if random.random() < 0.8 else {}
         return room | {
             "codel":          1,
