@@ -71,6 +71,7 @@ SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration 
 EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
 DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
+TRACE = Area(586, 2269)  # Of each direction whose link can have a bandwidth trace.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
@@ -79,16 +80,18 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
 def area(
-    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, more: tuple[int, bool, bool]
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
+    more: tuple[int, bool, int, bool],
 ) -> Area:
     """Return what a probe of these parts takes.
 
     Parameters
     ----------
     slots : of the meter of each port that has one.
-    more : directions of an emulated network, whether its frames wait in the SDRAM; whether frames that are monitored are hashed.
+    more : directions of an emulated network, whether its frames wait in the SDRAM, directions that can have a trace; whether
+        frames that are monitored are hashed.
     """
-    directions, in_sdram, with_hash = more
+    directions, in_sdram, traces, with_hash = more
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -113,6 +116,7 @@ def area(
         (Part.EMULATE in parts, EMULATOR),
         (in_sdram, SDRAM_STORE),
         *[(True, DIRECTION)] * directions,
+        *[(True, TRACE)] * traces,
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     if Part.MONITOR in parts and not with_hash:
@@ -193,6 +197,7 @@ JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jum
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
 LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
+USUAL_STORE_WORDS, USUAL_TRACE = 1 << 19, 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,20 +210,28 @@ class NetworkConfig:
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
     store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
     longest : octets of the longest frame without FCS, 1536 or 9018.
-    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none.
+    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
+        None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
     """
 
     directions: int = 2
     store: str = "sdram"
-    store_words: int = 1 << 19
+    store_words: int = USUAL_STORE_WORDS
     entries: int = 1024
     longest: int = 1536
-    trace_entries: int = 0
+    trace_entries: int | None = None
+
+    @property
+    def trace_depth(self) -> int:
+        """Opportunities of a bandwidth trace that each direction holds."""
+        if self.trace_entries is not None:
+            return self.trace_entries
+        return USUAL_TRACE if self.store == "sdram" and self.store_words <= USUAL_STORE_WORDS else 0
 
     @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
-        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_entries
+        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
         direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
@@ -243,8 +256,8 @@ class NetworkConfig:
             if not least <= value <= most or value & (value - 1):
                 raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
         most = LARGEST_TRACE[self.store]
-        if self.trace_entries and (not 0 < self.trace_entries <= most or self.trace_entries & (self.trace_entries - 1)):
-            raise ValueError(f"trace_entries {self.trace_entries} is not 0 or a power of two up to {most}: use {most}")
+        if (entries := self.trace_depth) and (not 0 < entries <= most or entries & (entries - 1)):
+            raise ValueError(f"trace_entries {entries} is not 0 or a power of two up to {most}: use {most}")
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")
@@ -400,7 +413,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def area(self) -> Area:
         """Area that this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
-        more = (self.directions * self.emulates, self.stores_in_sdram, self.with_hash)
+        directions = self.directions * self.emulates
+        more = (directions, self.stores_in_sdram, directions * bool(self.trace_depth), self.with_hash)
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:

@@ -85,8 +85,8 @@ def sdram_places(config, board):
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
-        if config.trace_entries:
-            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
+        if config.trace_depth:
+            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
         places[name] = SdramPlace(at, size)
@@ -273,7 +273,7 @@ def add_direction(soc, number):
     out      = 1 - number
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
-    trace    = add_trace(soc, number) if config.trace_entries else None
+    trace    = add_trace(soc, number) if config.trace_depth else None
     port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
@@ -301,12 +301,12 @@ def add_trace(soc, number):
     """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""
     config, name = soc.probe_config, f"direction{number}_trace"
     if not config.stores_in_sdram:
-        trace = BlockTrace(config.trace_entries)
+        trace = BlockTrace(config.trace_depth)
         soc.add_memory(name, trace.bus, trace.words)
         return trace
     port  = burst_port(soc, writes=False)
     place = add_place(soc, name, f"trace{number}")
-    return SdramTrace(port, place.origin//4, config.trace_entries)
+    return SdramTrace(port, place.origin//4, config.trace_depth)
 
 # Replay -------------------------------------------------------------------------------------------
 

@@ -748,7 +748,7 @@ class QueueEngine(LiteXModule):
         frame    = Record(waiting.entry.layout, reset_less=True) # That is served,
         of_frame = Signal.like(self.number)                      # of this class.
         octets   = Signal(TAKEN_BITS, reset_less=True)           # That it takes of the link.
-        overhead = Signal(8, reset_less=True)
+        overhead = Signal((9, True), reset_less=True)
         factor   = Signal(32, reset_less=True)
         product  = Signal(TAKEN_BITS + 32, reset_less=True)
         tokens   = Signal(TAKEN_BITS + 32, reset_less=True)

@@ -96,10 +96,10 @@ CLASS_FIELDS: Final = {
     "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
     "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
     "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
-    "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
-    "codel":              WordField(17, 24, 1),  # CoDel drops frames where they would be served,
-    "codel_ecn":          WordField(17, 25, 1),  # or marks them, where they can be.
-    "pie":                WordField(17, 26, 1),  # PIE sees how long frames wait.
+    "overhead":           WordField(17, 16, 9),  # Signed: octets that each frame takes of link and bucket beside its length.
+    "codel":              WordField(17, 25, 1),  # CoDel drops frames where they would be served,
+    "codel_ecn":          WordField(17, 26, 1),  # or marks them, where they can be.
+    "pie":                WordField(17, 27, 1),  # PIE sees how long frames wait.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
     "background_ticks":     WordField(19),        # The interval, ticks,

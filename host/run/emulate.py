@@ -9,7 +9,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, TypeVar
 
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
     COUNTER_WORDS,
@@ -24,7 +24,7 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.ring import clear_filter, write_filter
@@ -36,7 +36,7 @@ from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice,
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.document import network_document
 from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
-from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.store import Limits, size_text
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
 DELAYS_WORD = 2 * BANK_WORDS
@@ -478,6 +478,11 @@ class EmulatorDirection:
         self._registers.write_memory(self._prefix + "settings", first, list(words))
 
 
+def directions_of(registers: Registers) -> list[EmulatorDirection]:
+    """Return the directions of a probe; raises UsageError where it has none."""
+    return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
+
+
 def rules_of(network: Network) -> list[Rule]:
     """Return the rules that name the classes of both directions, in the order in which they are asked.
 
@@ -496,21 +501,62 @@ def rules_of(network: Network) -> list[Rule]:
     return found
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 32, 512)  # Of a direction of the preset, but for the memory of a trace.
+USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 17, 512)  # Of a direction of the preset.
+IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
+#: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
+BOARDS: dict[str, tuple[Limits, ...]] = {
+    "emulator": (USUAL, USUAL),
+    "colorlight_i9": (USUAL, USUAL),
+    **dict.fromkeys(
+        (
+            *("colorlight_5a_75b", "colorlight_5a_75b_v7_0", "colorlight_5a_75b_v8_2"),
+            *("colorlight_5a_75e", "colorlight_5a_75e_v6_0", "colorlight_5a_75e_v8_0", "colorlight_i5"),
+        ),
+        (USUAL,),
+    ),
+    "versa_ecp5": (IN_BLOCK,),
+}
 
 
-def check_network(network: Network) -> str:
-    """Check all that a host checks before it writes to a probe, and return as of what probe: one as its preset is built.
+def limits_of(board: str) -> tuple[Limits, ...]:
+    """Return the limits of the directions of a probe as it is built for a board.
+
+    Raises UsageError when no emulator is built for it.
+    """
+    if board not in BOARDS:
+        raise UsageError(f"no emulator is built for board '{board}': {nearest(board, tuple(BOARDS))}")
+    return BOARDS[board]
+
+
+def check_network(network: Network, board: str = "emulator") -> list[str]:
+    """Check all that a host checks before it writes to a probe, and return what must be known, then as of what probe.
 
     Raises UsageError when that probe couldn't do it.
     """
+    limits = limits_of(board)
     filter_of(network)
-    words_of(network, [USUAL] * PORTS)
+    _check_directions(network, len(limits), board)
+    words = words_of(network, limits)
     switch_ticks(network)
+    return [*dict.fromkeys(note for one in words for note in one.notes), f"Checked as of {board}: {held_by(limits)}"]
+
+
+def held_by(limits: Sequence[Limits]) -> str:
+    """Return what the directions of a probe hold, in words."""
+    one = limits[0]
+    trace = f"traces of {one.trace_words // 2:,} opportunities" if one.trace_words else "no traces"
     return (
-        f"Checked as of a probe with {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, up to {USUAL.longest} "
-        f"octets each, delays from {USUAL.least_delay * 8 / 1000:g} us on."
+        f"{len(limits)} direction{'s' * (len(limits) > 1)}, each of {size_text(one.store_words)} and {one.entries:,} frames, "
+        f"{one.most_waiting:,} of which wait, up to {one.longest:,} octets each; delays from "
+        f"{one.least_delay * TICK_NS / 1000:g} us to 8.589 s; {trace}."
     )
+
+
+def _check_directions(network: Network, count: int, probe: str) -> None:
+    if count < PORTS and any(one != Direction() for one in network.states("back")):
+        raise UsageError(
+            f"{probe} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
+        )
 
 
 def filter_of(network: Network) -> Filter | None:
@@ -557,17 +603,15 @@ class Emulation(PortRun):
 
     def __init__(self, probe: RunDevice, network: Network | None = None) -> None:
         self._probe, self.network = probe, network
-        count = max(1, EmulatorDirection.count(probe.registers))
-        ports = [EmulatorDirection(probe.registers, number) for number in range(count)]
+        ports = directions_of(probe.registers)
+        count = len(ports)
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
-        if network and count < PORTS and any(one != Direction() for one in network.states("back")):
-            raise UsageError(
-                f"{probe.url} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
-            )
+        if network:
+            _check_directions(network, count, probe.url)
         self._filter = filter_of(network) if network else None
         words = words_of(network, limits, increment) if network else (None,) * count
         self._switches = switch_ticks(network, increment) if network else []

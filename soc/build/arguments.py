@@ -97,7 +97,7 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
     parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
     parser.add_argument("--trace-entries", type=int, default=default.trace_entries,
-        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none")
+        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none (default: 65536 in the SDRAM)")
     parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
     parser.add_argument(
         "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,

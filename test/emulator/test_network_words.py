@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks in the words of a probe: what was encoded is decoded by arithmetic of this file; what the words can't hold."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from random import Random
 from statistics import NormalDist, fmean
 from typing import Any
 
@@ -43,13 +45,14 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
+from liteprobe.host.traffic.network.network import DIRECTIONS
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
 SLOW = NOMINAL - NOMINAL // 10_000  # A clock whose ticks are 100 ppm shorter.
-ONE = 2**32 - 1
+ONE, MS = 2**32 - 1, 10**6
 
 
 def made(one: TrafficClass, limits: Limits = LARGE, increment: int = NOMINAL, **direction: Any) -> DirectionWords:
@@ -263,7 +266,7 @@ def check_class(one: TrafficClass, word: dict[str, int], words: DirectionWords, 
     flags = [one.discard, one.is_lost_late, one.jitter is not None, one.queue.red is not None, one.is_mended]
     assert [bool(word["flags"] >> bit & 1) for bit in range(6)] == [*flags, isinstance(one.pattern, LossList)]
     assert near(word["duplicate"], one.duplicate) and near(word["corrupt"], one.corrupt)
-    assert (word["service_weight"], word["overhead"]) == (one.weight, one.overhead)
+    assert (word["service_weight"], word["overhead"]) == (one.weight, (one.overhead or 0) & 511)
     if one.reorder:
         assert near(word["reorder"], one.reorder.share)
         assert abs(word["reorder_ticks"] - one.reorder.extent_ns * ticks_per_ns) <= Fraction(1, 2)
@@ -313,7 +316,7 @@ def check_background(
         asked = one.interval_ns * ticks_per_ns
     else:
         bps = exact(one.rate_bps) if one.rate_bps is not None else exact(one.share) * rate
-        asked = 8 * (one.length + word["overhead"]) / bps * 10**9 * ticks_per_ns
+        asked = 8 * (one.length + word["overhead"] - (word["overhead"] >> 8 << 9)) / bps * 10**9 * ticks_per_ns
     assert abs(word["background_ticks"] + Fraction(word["background_fraction"], 65536) - asked) <= Fraction(1, 65536)
     if one.kind in ("on-off", "random on-off"):
         assert abs(word["background_pause"] - one.pause_ns * ticks_per_ns) <= Fraction(1, 2)
@@ -341,7 +344,8 @@ def test_what_is_asked_for_is_in_the_words(seed: int) -> None:
             rest = [one for one in state.classes if one.match is None] or [TrafficClass()]
             for number, one in [*enumerate(matched), (7, rest[0])]:
                 word = fields(bank, number)
-                check_class(one, word, words, ticks_per_ns)
+                around = (-10 if state.trace else 24) if one.overhead is None else one.overhead
+                check_class(replace(one, overhead=around), word, words, ticks_per_ns)
                 if one.background:
                     rate_of_link = state.trace.rate_bps if state.trace else rate
                     check_background(one.background, word, words, rate_of_link, ticks_per_ns)
@@ -368,7 +372,7 @@ def test_rings_are_aligned_apart_and_hold_queue_and_delay(seed: int) -> None:
                     continue
                 octets = min(word["limit_frames"] * 1536, word["limit_octets"])
                 under_way = (word["delay"] + (words.delays[-1] if one.jitter else 0)) * min(1, state.rate_bps / 10**9)
-                assert 4 << word["store_bits"] >= octets + 0.98 * under_way * 1514 / (1514 + one.overhead)
+                assert 4 << word["store_bits"] >= octets + 0.98 * under_way * 1514 / (1514 + one.around)
             if any(one.reorder and one.reorder.share for one in state.numbered.values()):
                 assert 1 << link(bank)["store_bits"] == words.division.rings[8].words
 
@@ -397,16 +401,16 @@ SMALL = Limits(store_words=1 << 13, entries=256, longest=1536, least_delay=3000)
     ("network", "words"),
     [
         (only(delay_ns=1000), "has a delay of 1 us, and this probe takes 24.000 us at least"),
-        (only(delay_ns=8e9, reorder=Reorder(0.5, 1e9)), "delays of up to 9.000 s: give less than 8.590 s in all"),
+        (only(delay_ns=8e9, reorder=Reorder(0.5, 1e9)), "delays of up to 9.000 s: give 8.589 s at most in all"),
         (only(delay_ns=1e6), "needs 124.7 KiB for what waits and is under way"),
-        (only(delay_ns=1e6), "a delay of 0.228 ms at most, a lower rate, or say with 'expected'"),
+        (only(delay_ns=1e6), "give class 'rest' a delay of 0.228 ms at most, or with 'expected' 228832kbit at most"),
         (Network(Direction(10**6, classes=[TrafficClass(queue=Queue(100))])), "a queue of 18 frames at most"),
         (only(delay_ns=30_000, reorder=Reorder(1, 1e6)), "frames that are held back need 128"),
         (Network(Direction(15_000)), "a probe can't be slower than 15.259 kb/s"),
         (Network(Direction(trace=BandwidthTrace((1,), (1500,)))), "no memory for bandwidth traces"),
         (only(delay_ns=30_000, background=Background("constant", share=0.5)), "a share of a link without a rate"),
         (only(background=Background("exponential", rate_bps=1000)), "come every 1.2304e+10 ns"),
-        (only(background=Background("constant", interval_ns=1)), "give 8 ns to 34.360 s"),
+        (only(background=Background("constant", interval_ns=1)), "give 8 ns to 34.359 s"),
         (only(background=Background("pattern", entries=((1, 60), (2, 60)))), "would come all at once, for ever"),
         (only(background=Background("on-off", interval_ns=8, burst=1, pause_ns=1)), "would come all at once, for ever"),
         (only(background=Background("random on-off", interval_ns=8, burst=1, pause_ns=1)), "pauses of 8 ns or more"),
@@ -496,6 +500,63 @@ def test_frames_that_find_no_entry_are_announced() -> None:
     )
     one = TrafficClass(queue=Queue(990), delay_ns=1e6)
     found = refusal(Network(Direction(10**9, classes=[one])), few)
-    assert "has up to 1071 frames that wait or are under way, and this probe holds 1002: give queues of 921" in found
-    assert found.endswith("give queues of 921 frames in all, or shorter delays")
-    assert refusal(only(delay_ns=13e6), few).endswith("give shorter delays, or lower rates")
+    assert "has up to 1071 frames that wait or are under way, and this probe holds 1002: give class" in found
+    assert found.endswith(
+        "a delay of 0.149 ms at most, or a queue of 921 frames at most, or with 'expected' 149768kbit at most"
+    )
+    assert "give class 'rest' a delay of 12.504 ms at most, or" in refusal(only(delay_ns=13e6), few)
+
+
+def typed_back(network: Network, refused: str) -> list[Network]:
+    """Return what is asked for with each limit that a refusal names in its place."""
+    offers = refused.rpartition(": give ")[2]
+    name = re.match("class '(.*?)' ", offers)
+    numbers = {
+        "delay_ns": r"a delay of ([0-9.]+) ms", "reorder": r"extent of ([0-9.]+) ms", "queue": r"queue of (\d+) frames",
+        "expected_bps": r"'expected' (\d+)kbit",
+    }  # fmt: skip
+    found = []
+    for field, pattern in numbers.items():
+        given = re.search(pattern, offers)
+        if not given:
+            continue
+        number = Fraction(given[1]) * (1000 if field == "expected_bps" else MS)
+
+        def limited(one: TrafficClass, field: str = field, number: Fraction = number) -> TrafficClass:
+            if (name and one.name != name[1]) or (field == "delay_ns" and one.delay_ns is None):
+                return one
+            if field == "queue":
+                frames = int(number / MS)
+                return replace(one, queue=replace(one.queue, frames=min(one.queue.frames or frames, frames)))
+            if field == "reorder":
+                return (
+                    replace(one, reorder=replace(one.reorder, extent_ns=min(one.reorder.extent_ns, number)))
+                    if one.reorder
+                    else one
+                )
+            return replace(one, **{field: min(getattr(one, field) or number, number)})
+
+        ways = [
+            replace(way, classes=[limited(one) for one in way.numbered.values()])
+            for way in (network.there, network.back)
+        ]
+        found.append(replace(network, there=ways[0], back=ways[1], changes=()))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_limit_of_a_refusal_is_true_when_it_is_typed_back(seed: int) -> None:
+    network = NetworkMaker(seed).network()
+    draw = Random(seed)
+    limits = Limits(
+        1 << draw.randint(14, 19), 1 << draw.randint(6, 11), 1536, LEAST_NS // 8, 1 << 16, draw.choice([0, 64])
+    )
+    for way in DIRECTIONS:
+        asked = Network(**{way: getattr(network, way)})
+        try:
+            words_of(asked, (limits, limits))
+        except UsageError as error:
+            offered = typed_back(asked, str(error))
+            assert offered or "shorter queues and less delay, or fewer classes" in str(error), error
+            for one in offered:
+                words_of(one, (limits, limits))

@@ -51,10 +51,12 @@ SERVICES = ("strict", "weighted")
 REST = "rest"
 FRAMES_MAX = 2**16 - 1
 OCTETS_MAX = 2**32 - 2  # One more is for no limit.
-OVERHEAD_MAX = 255
+OVERHEAD_MIN, OVERHEAD_MAX = -59, 255  # Of octets, so that each frame takes one at least.
 SEED_MAX = 2**64 - 1
 CHANGES_MAX = 10_000
 LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a burst must let pass.
+OPPORTUNITY = 1504  # Octets of a line of a trace, as mm-link has it: an IP packet with 4 octets before it,
+TRACE_OVERHEAD = 4 - 14  # and no Ethernet header.
 NUMBER_MAX = 2**32 - 1
 BURST_MAX = 2**32 - 1
 
@@ -85,7 +87,7 @@ LOAD = Quantity(
     "a share", "per cent of the link, like 80%, above 0%; above 100% too", PER_CENT, Fraction(1000), is_short=True
 )
 FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX), plain="")
-NONE, LEAST = NoneWord("none"), NoneWord("least")
+NONE, LEAST, USUAL = NoneWord("none"), NoneWord("least"), NoneWord("usual")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
 MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", parse, lambda one: one.text)
@@ -414,7 +416,6 @@ BACKGROUND = part(Background, "background")
 
 # Bandwidth traces --------------------------------------------------------------------------------------
 
-OPPORTUNITY = 1500  # Octets that a line stands for.
 MS = 10**6
 STAMP_MAX = 2**40  # 34 years.
 TICKS_MAX = 2**32 - 1
@@ -441,7 +442,7 @@ class BandwidthTrace:
 
     @classmethod
     def from_file(cls, path: Path) -> "BandwidthTrace":
-        """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1500 octets each.
+        """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1504 octets each.
 
         Raises UsageError with its line, where the file isn't one.
         """
@@ -454,6 +455,8 @@ class BandwidthTrace:
         last = 0
         for number, line in enumerate(lines, 1):
             text = line.strip()
+            if not text:
+                continue
             if not text.isascii() or not text.isdigit() or len(text) > 20:
                 raise UsageError(f"{name}:{number}: '{text[:40]}' is not a stamp: give whole milliseconds, one a line")
             stamp = int(text)
@@ -633,7 +636,7 @@ class TrafficClass:
 
     Without a ``delay_ns`` (ns) frames have the least delay that the probe can; what is expected (b/s) is what comes at most, for
     the division of the probe's store. What is lost late (``is_lost_late``) is lost after the queue; an ``overhead`` of 24 is
-    preamble, FCS and gap, 0 counts what a capture shows.
+    preamble, FCS and gap, 0 counts what a capture shows, -10 what Mahimahi does; None: 24, with a trace -10.
     """
 
     name: str = keys({"name": Key(NAME, "For people: in tables and reports.", is_needed=True)}, REST)
@@ -648,8 +651,12 @@ class TrafficClass:
     bucket: Bucket | None = key(
         "bucket", ByShape(NONE, BUCKET), "Token bucket: a rate of the class's own.", None, "none"
     )
-    overhead: int = key(
-        "overhead", Whole(0, OVERHEAD_MAX), "Octets of each frame on the link beside those of a capture.", OVERHEAD
+    overhead: int | None = key(
+        "overhead",
+        WordOr(USUAL, Whole(OVERHEAD_MIN, OVERHEAD_MAX)),
+        "Octets of each frame on the link beside those of a capture.",
+        None,
+        f"usual: {OVERHEAD}; with `trace` {TRACE_OVERHEAD}",
     )
     delay_ns: Number | None = key(
         "delay", WordOr(LEAST, DELAY), "From the end of its time on the link.", None, "the least of the probe"
@@ -694,11 +701,16 @@ class TrafficClass:
         check_fields(self, " of a class")
         if not self.name.strip():
             raise UsageError("a class needs a name: give one")
-        if self.bucket and self.bucket.burst < LONGEST_USUAL + self.overhead:
+        if self.bucket and self.bucket.burst < LONGEST_USUAL + self.around:
             raise UsageError(
                 f"a burst of {self.bucket.burst} octets lets no frame of {LONGEST_USUAL} pass: "
-                f"give {LONGEST_USUAL + self.overhead} or more"
+                f"give {LONGEST_USUAL + self.around} or more"
             )
+
+    @property
+    def around(self) -> int:
+        """Octets of each frame on the link beside its own; of a link with a trace `Direction.numbered` has them."""
+        return OVERHEAD if self.overhead is None else self.overhead
 
     @property
     def expression(self) -> Expression | None:
@@ -752,7 +764,13 @@ class Direction:
         """Its classes by the number that the probe has for them; the last is that of frames that no other matches."""
         found = dict(enumerate(one for one in self.classes if one.match is not None))
         rest = [one for one in self.classes if one.match is None]
-        return found | {UNMATCHED_CLASS: rest[0] if rest else TrafficClass()}
+        found |= {UNMATCHED_CLASS: rest[0] if rest else TrafficClass()}
+        if not self.trace:
+            return found
+        return {
+            number: replace(one, overhead=TRACE_OVERHEAD) if one.overhead is None else one
+            for number, one in found.items()
+        }
 
     @property
     def waits(self) -> bool:

@@ -222,13 +222,15 @@ class _Maker:
         held = self._ticks(one.reorder.extent_ns) if one.reorder else 0
         if longest + held >= DELAY_MAX:
             raise UsageError(
-                f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give less than "
-                f"{self._seconds(DELAY_MAX)} in all, jitter and 'reorder' included"
+                f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give "
+                f"{self._seconds(DELAY_MAX)} at most in all, jitter and 'reorder' included"
             )
-        return Path(state, one, longest, held)
+        jitter = max(self._ticks(one.jitter.quantiles_ns()[-1]), 0) if one.jitter else 0
+        return Path(state, one, longest, held, jitter)
 
     def _seconds(self, ticks: int) -> str:
-        return f"{float(ticks / self._ticks_per_ns) / 1e9:.3f} s"
+        """Return a time that may be typed back: rounded down."""
+        return f"{int(ticks / self._ticks_per_ns) // 10**6 / 1000:.3f} s"
 
     def _fine(self, rate_bps: Number, what: str) -> int:
         """Return the fine time of an octet at a rate."""
@@ -237,7 +239,7 @@ class _Maker:
             least = 8 * 10**9 * self._ticks_per_ns * FINE / WORD_MAX
             raise UsageError(
                 f"{what} of '{self._way}' has {float(rate_bps):g} b/s, and a probe can't be slower than "
-                f"{float(least) / 1000:.3f} kb/s: give that or more"
+                f"{-(-least // 1) / 1000:.3f} kb/s: give that or more"
             )
         return round(octet * FINE)
 
@@ -247,11 +249,15 @@ class _Maker:
             return ()
         words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
-            raise UsageError("this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace'")
-        if len(words) > self._limits.trace_words:
             raise UsageError(
-                f"{trace.name} has {len(words) // 2} opportunities, and this probe holds {self._limits.trace_words // 2}: "
-                "shorten it"
+                "this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace', or build one with "
+                "--trace-entries"
+            )
+        if len(words) > self._limits.trace_words:
+            most = self._limits.trace_words // 2
+            raise UsageError(
+                f"{trace.name} has {len(trace.stamps_ms)} opportunities, and this probe holds {most}: shorten it, to the lines "
+                f"up to {trace.stamps_ms[most - 1]} ms"
             )
         return tuple(words)
 
@@ -264,7 +270,7 @@ class _Maker:
             delay = self._delays[place].get(number, self._limits.least_delay)
             values = self._class_values(one, number, delay)
             values |= self._queue_values(one, division.queue_frames.get(number, 0))
-            values |= self._background_values(one.background, state, one.overhead) if one.background else {}
+            values |= self._background_values(one.background, state, one.around) if one.background else {}
             values |= _ring_values(division.rings.get(number, NOWHERE))
             words += packed_words(CLASS_FIELDS, SETTING_WORDS, values)
         link = {
@@ -298,7 +304,7 @@ class _Maker:
             "reorder_ticks": self._ticks(one.reorder.extent_ns) if one.reorder else 0,
             "delay": delay,
             "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
-            "overhead": one.overhead,
+            "overhead": one.around & 511,
             **_halves("frame_seed", frames),
             **_halves("background_seed", background),
             **_loss_values(one),
@@ -307,9 +313,9 @@ class _Maker:
             values |= {"pattern_start": self._memory.place(one.pattern.words()), "pattern_count": one.pattern.count}
         if one.bucket:
             octet = self._fine(one.bucket.rate_bps, f"the token bucket of class '{one.name}'")
-            burst = (one.bucket.burst - LONGEST_USUAL - one.overhead) * octet
+            burst = (one.bucket.burst - LONGEST_USUAL - one.around) * octet
             if burst > BURST_MAX:
-                most = BURST_MAX // octet + LONGEST_USUAL + one.overhead
+                most = BURST_MAX // octet + LONGEST_USUAL + one.around
                 raise UsageError(
                     f"class '{one.name}' of '{self._way}' has a burst of {one.bucket.burst} octets: give {most} at most at "
                     "this rate"
@@ -373,7 +379,7 @@ class _Maker:
         if not 1 <= ticks <= most:
             raise UsageError(
                 f"background frames of '{self._way}' come every {float(ticks * TICK_NS):g} ns: give {TICK_NS} ns to "
-                f"{float(most * TICK_NS) / 1e9:.3f} s"
+                f"{int(most * TICK_NS) // 10**6 / 1000:.3f} s"
             )
         values["background_ticks"], values["background_fraction"] = divmod(
             min(round(ticks * FINE), WORD_MAX * FINE), FINE

@@ -70,6 +70,7 @@ MARGIN = 1000             # Ticks, of what the engine takes.
 RING_BITS = 21
 LIST, BACKGROUND = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
+SHORTEST = 50             # Octets of a background frame: an overhead may take so many off.
 MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
 SWITCH_TICKS = 8000       # Least time between two switches.
 
@@ -159,7 +160,7 @@ class Planner:
             "delay_repeat":   self.share(),
             "limit_frames":   random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
             "limit_octets":   random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
-            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
+            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(-50, 255)]) & 511,
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
             "store_bits":     RING_BITS,
         }
@@ -251,7 +252,7 @@ class Planner:
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
-            "background_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
+            "background_length":   104 if self.grid else random.choice([SHORTEST, 60, 1514, max(random.randint(0, 2**14 - 1), SHORTEST)]),
             "background_phase":    self.ticks(5000),
             "background_ticks":    min(mean, ALL),
             "background_fraction": 0 if self.grid else random.getrandbits(16),
@@ -273,7 +274,8 @@ class Planner:
         background = []
         for entry in range((PATTERN_WORDS - BACKGROUND) // 2):
             gap = random.choice([0, 200, random.randint(0, 2000)]) if entry % 2 else random.randint(300, 2000)
-            background += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
+            length = random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)
+            background += [gap * self.scale, max(length, SHORTEST)]
         return bits + listed + background
 
     def trace(self) -> list[tuple[int, int]]:

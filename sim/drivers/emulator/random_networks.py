@@ -70,7 +70,7 @@ class NetworkMaker:
         options: dict[str, Any] = {
             "queue": self.queue(),
             "weight": draw.randint(1, 255),
-            "overhead": draw.choice((0, 4, 24, 255)),
+            "overhead": draw.choice((None, -59, -10, 0, 4, 24, 255)),
             "delay_ns": draw.randint(least, least + 10**6) if jitter else self._maybe(draw.randint(least, 10**6)),
             "jitter": self._maybe(jitter),
             "loss": self.loss(),

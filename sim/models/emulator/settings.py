@@ -25,17 +25,8 @@ ALWAYS = 2**32 - 1
 SHARES = ("loss_enter", "loss_leave", "loss_good", "loss_bad", "duplicate", "corrupt", "reorder", "delay_repeat")
 AS_THEY_ARE = (
     *("red_weight", "red_least", "red_most", "red_slope", "reorder_ticks", "delay", "limit_frames", "limit_octets"),
-    *(
-        "codel_target",
-        "codel_interval",
-        "pie_target",
-        "pie_update",
-        "pie_burst",
-        "token_octet",
-        "overhead",
-        "pattern_start",
-        "pattern_count",
-    ),
+    *("codel_target", "codel_interval", "pie_target", "pie_update", "pie_burst"),
+    *("token_octet", "pattern_start", "pattern_count"),
     *("background_length", "background_burst", "background_pause", "background_start", "background_phase"),
 )
 
@@ -118,6 +109,7 @@ class ClassSettings:
             background_fine=background_fine,
             background_mean_32=value["background_ticks"] * 32 + (value["background_fraction"] >> 11) & ALWAYS,
             background_count=value["background_count"] or 1,
+            overhead=value["overhead"] - (value["overhead"] >> 8 << 9),
             frame_seed=value["frame_seed_high"] << 32 | value["frame_seed_low"],
             background_seed=value["background_seed_high"] << 32 | value["background_seed_low"],
             **{name: share(value[name]) for name in SHARES},
