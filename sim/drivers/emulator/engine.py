@@ -252,7 +252,7 @@ class Planner:
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
-            "background_length":   104 if self.grid else random.choice([SHORTEST, 60, 1514, max(random.randint(0, 2**14 - 1), SHORTEST)]),
+            "background_length":   104 if self.grid else max(random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]), SHORTEST),
             "background_phase":    self.ticks(5000),
             "background_ticks":    min(mean, ALL),
             "background_fraction": 0 if self.grid else random.getrandbits(16),
