@@ -4,6 +4,7 @@
 """Gives the ECP5 boards what they share: clocks, two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
 from migen import *
+from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from litex.gen import *
 
@@ -13,9 +14,10 @@ from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
+from liteprobe.boards.io_timing import EYE_CLK_FREQS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
 from liteprobe.cores.formats import PHY_KINDS
+from liteprobe.cores.memory.eye import SampleQueue
 
 # Clocks -------------------------------------------------------------------------------------------
 
@@ -85,6 +87,43 @@ class ProbeClocks(LiteXModule):
         self.cd_sdram   = ClockDomain(reset_less=True)
         pll.create_clkout(self.cd_memory, freq, margin=0)
         self.add_global(self.cd_sdram, freq, phase, pll)
+
+    def add_memory_eye(self, freq, slow_freq):
+        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``memory_read`` with a phase that moves.
+
+        The chip's clock is that of ``memory``; ``memory_read`` is that, too, while ``slow``. Return the picoseconds of a step.
+        """
+        self.memory_pll = pll = self.new_pll()
+        self.slow       = Signal()
+        self.phase_step    = Signal()
+        self.phase_advance = Signal()
+        self.cd_memory      = ClockDomain()
+        self.cd_memory_read = ClockDomain(reset_less=True)
+        self.cd_memory_fast = ClockDomain(reset_less=True)
+        self.cd_memory_moved = ClockDomain(reset_less=True)
+        self.cd_memory_slow = ClockDomain(reset_less=True)
+        pll.expose_dpa()
+        pll.create_clkout(self.cd_memory_fast,  freq, margin=0, with_reset=False, uses_dpa=False)
+        pll.create_clkout(self.cd_memory_moved, freq, margin=0, with_reset=False)
+        pll.create_clkout(self.cd_memory_slow,  slow_freq, margin=0, with_reset=False, uses_dpa=False)
+        self.specials += AsyncResetSynchronizer(self.cd_memory, ~pll.locked)
+        for name, domain in (("fast", self.cd_memory), ("moved", self.cd_memory_read)):
+            self.specials += Instance("DCSC",
+                p_DCSMODE = "POS",
+                i_CLK0    = ClockSignal(f"memory_{name}"),
+                i_CLK1    = ClockSignal("memory_slow"),
+                i_SEL0    = ~self.slow,
+                i_SEL1    = self.slow,
+                i_MODESEL = 0,
+                o_DCSOUT  = domain.clk,
+            )
+        self.comb += [
+            pll.phase_sel.eq(0), # CLKOS: FPGA-TN-02200, dynamic phase adjustment.
+            pll.phase_dir.eq(self.phase_advance),
+            pll.phase_step.eq(self.phase_step),
+            pll.phase_load.eq(1),
+        ]
+        return round(1e12/(8*pll.compute_config()["vco"]))
 
     def add_global(self, domain, freq, phase=0, pll=None):
         """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
@@ -184,6 +223,26 @@ class LateDataPin(LiteXModule):
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
+class SampledPin(LiteXModule):
+    """Drives a data pin as `LateDataPin` does, and reads it by a register of the I/O with the clock ``memory_read``.
+
+    ``raw``, ``word`` : Signal(); its output, and what the controller has of it.
+    """
+    def __init__(self, pin, raw, word):
+        before   = Signal()
+        enabled  = Signal()
+        output   = Signal()
+        disabled = Signal()
+        input    = Signal()
+        self.sync += [before.eq(pin.o), enabled.eq(pin.oe)]
+        self.comb += pin.i.eq(word)
+        self.specials += [
+            DDROutput(i1=before, i2=pin.o, o=output, clk=pin.clk),
+            SDROutput(i=~(pin.oe | enabled), o=disabled, clk=pin.clk),
+            SDRInput(i=input, o=raw, clk=ClockSignal("memory_read")),
+            Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
+        ]
+
 def replace_pins(phy, kind, by):
     """Replace the pins of a kind of LiteDRAM's PHY."""
     specials = phy._fragment.specials # Migen has no other way to a special that was added.
@@ -207,6 +266,25 @@ def sdram_phy(platform, clk_freq, is_late=False):
     else:
         replace_pins(phy, SDRTristate, RegisteredPin)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
+    return phy
+
+EYE_CL = 3 # At more than 100 MHz these chips have no other.
+# From a command to its word: out 2, CL, in and through the queue 2, and 4 that it waits there, between 2 and 6.
+EYE_LATENCY = EYE_CL + 8
+
+def sampled_sdram_phy(platform, clk_freq):
+    """Return LiteDRAM's PHY of the SDRAM of ``platform``, with ``queue``, a `SampleQueue`: a `ReadEye` finds when words are read.
+
+    What goes to the chip changes with the falling edge, and the chip's clock is that of the PHY.
+    """
+    make_fast(platform, "sdram_clock", 0)
+    phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=EYE_CL)
+    phy.submodules.queue = queue = SampleQueue()
+    bits = iter(zip(queue.raw, queue.word))
+    replace_pins(phy, SDROutput, LatePin)
+    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, *next(bits)))
+    phy.settings.read_latency = EYE_LATENCY
+    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sys"))
     return phy
 
 class FlashPins(LiteXModule):
@@ -274,6 +352,7 @@ class Ecp5Board:
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
     memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
     memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
+    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose read phase is found at start; and where none is found.
     with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -300,6 +379,7 @@ class Ecp5Board:
     sdram_clock_phase = SDRAM_CLOCK_PHASE
     memory_clk_freq   = MEMORY_CLK_FREQ
     memory_clock_phase = MEMORY_CLOCK_PHASE
+    eye_clk_freqs   = EYE_CLK_FREQS
     with_late_sdram = False
     phy_times    = {}
 
@@ -370,12 +450,22 @@ class Ecp5Board:
         self.clocks.add_sdram(self.sdram_clock_phase)
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
+    def eye_sdram(self):
+        """Return the PHY of the SDRAM in ``memory``, with its queue of samples, and the picoseconds of a step of its read phase.
+
+        After ``crg()``, whose clocks have ``slow``, ``phase_step`` and ``phase_advance`` then.
+        """
+        step_ps = self.clocks.add_memory_eye(*self.eye_clk_freqs)
+        return ClockDomainsRenamer("memory")(sampled_sdram_phy(self.platform, self.eye_clk_freqs[0])), step_ps
+
     def flash(self):
         """Return the pads of the SPI flash."""
         return FlashPins(self.platform.request("spiflash"))
 
-    def io_margins(self, has_clock=False):
+    def io_margins(self, has_clock=False, has_eye=False):
         """Return the margins of the buses to the PHYs, the flash and the SDRAM, in ``memory`` where ``has_clock``."""
+        if has_eye:
+            return margins(self.parts, self.sys_clk_freq, self.rx_delay, eye_clk_freqs=self.eye_clk_freqs)
         if has_clock and self.memory_clk_freq:
             return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.memory_clock_phase, self.memory_clk_freq)
         return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.sdram_clock_phase)

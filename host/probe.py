@@ -14,6 +14,7 @@ from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
+from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
@@ -200,6 +201,8 @@ class Probe:
             "clock_error": bound_words(self.timebase.trust()[1]),
             "preset": preset_of(self.parts),
         }
+        eye = memory_eye(self.registers)
+        facts |= {"sdram_eye": eye.text} if eye else {}
         facts |= {"flow_hash": self.registers.has_flow_hash} if Part.MONITOR in self.parts else {}
         up = {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
         return facts | up | self.links.facts()

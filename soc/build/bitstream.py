@@ -45,6 +45,7 @@ CLOCK_NETS = [
     (re.compile(r"timebase_clk|(\w+_)?clkout1"), "timebase"),
     (re.compile(r"timebase2x_clk"), "timebase2x"),
     (re.compile(r"memory_clk"), "memory"),
+    (re.compile(r"memory_read_clk"), "memory_read"),
     (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
 ]
 # Of the clocks of a board's PLL nextpnr is asked for so much more than a build is held to: asked for just that, it once ended
@@ -275,13 +276,15 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
         asked["timebase2x"] = 250.0
     if hasattr(soc.crg, "cd_memory"):
         asked["memory"] = target.memory_clk_freq / 1e6
+    if config.has_eye:
+        asked["memory"] = asked["memory_read"] = target.eye_clk_freqs[0] / 1e6
     is_full = config.with_discipline and config.with_cpu
     placer, seed = PLACER, Design.seed
     if is_full:
         placer, seed = target.placer, target.seeds.get(config.preset, seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
-    margins = [margin._asdict() for margin in target.io_margins(config.replays)]
+    margins = [margin._asdict() for margin in target.io_margins(config.replays, config.has_eye)]
     facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
 

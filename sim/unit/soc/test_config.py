@@ -26,6 +26,7 @@ class Board:
     with_pcie: bool = False
     sdram_bytes: int = 0
     sdram_banks: int = 0
+    eye_clk_freqs: tuple[float, float] | None = None
     spare_bytes: int = 0
     spare_records: int = 1024
 
