@@ -21,7 +21,7 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.impairments import ClassGenerators, ImpairmentSampler
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
-    TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
+    LENGTH_BITS, TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
 from liteprobe.cores.emulate.memories import SpillStore
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
@@ -78,6 +78,8 @@ class DirectionControl(LiteXModule):
         As ``lead`` of `DelayLanes`.
     with_trace : bool
         As of `QueueEngine`.
+    longest : int
+        As of `DelayLanes`.
     memory : (BurstPort, int, int) or None
         For more of them, as ``port``, ``address`` and ``words`` of `SpillStore`.
 
@@ -100,7 +102,8 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None,
+        longest=2**LENGTH_BITS - 1):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -120,7 +123,7 @@ class DirectionControl(LiteXModule):
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
         self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
-        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None))
+        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None, longest))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
@@ -251,7 +254,7 @@ class EmulatedDirection(LiteXModule):
         self.store     = store
         waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
         self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None, memory=memory)
+            with_trace=trace is not None, memory=memory, longest=limits.longest)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()

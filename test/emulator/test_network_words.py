@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks in the words of a probe: what was encoded is decoded by arithmetic of this file; what the words can't hold."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -49,7 +48,7 @@ from liteprobe.host.traffic.network import (
 from liteprobe.host.traffic.network.network import DIRECTIONS, in_order
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
-from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
+from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker, typed_back
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
 SLOW = NOMINAL - NOMINAL // 10_000  # A clock whose ticks are 100 ppm shorter.
@@ -556,43 +555,6 @@ def test_what_order_does_to_jitter_is_said_and_a_correlation_keeps_the_distribut
     assert not [note for note in made(one, rate_bps=10**5, increment=NOMINAL).notes if "keep their order" in note]
     late = replace(one, jitter=Jitter("uniform", 4 * 10**9, correlation=None), delay_ns=4 * 10**9)
     assert "can't keep the distribution of its delays" in refusal(Network(Direction(10**9, classes=[late])))
-
-
-def typed_back(network: Network, refused: str) -> list[Network]:
-    """Return what is asked for with each limit that a refusal names in its place."""
-    offers = refused.rpartition(": give ")[2]
-    name = re.match("class '(.*?)' ", offers)
-    numbers = {
-        "delay_ns": r"a delay of ([0-9.]+) ms", "reorder": r"extent of ([0-9.]+) ms", "queue": r"queue of (\d+) frames",
-        "expected_bps": r"'expected' (\d+)kbit",
-    }  # fmt: skip
-    found = []
-    for field, pattern in numbers.items():
-        given = re.search(pattern, offers)
-        if not given:
-            continue
-        number = Fraction(given[1]) * (1000 if field == "expected_bps" else MS)
-
-        def limited(one: TrafficClass, field: str = field, number: Fraction = number) -> TrafficClass:
-            if (name and one.name != name[1]) or (field == "delay_ns" and one.delay_ns is None):
-                return one
-            if field == "queue":
-                frames = int(number / MS)
-                return replace(one, queue=replace(one.queue, frames=min(one.queue.frames or frames, frames)))
-            if field == "reorder":
-                return (
-                    replace(one, reorder=replace(one.reorder, extent_ns=min(one.reorder.extent_ns, number)))
-                    if one.reorder
-                    else one
-                )
-            return replace(one, **{field: min(getattr(one, field) or number, number)})
-
-        ways = [
-            replace(way, classes=[limited(one) for one in way.numbered.values()])
-            for way in (network.there, network.back)
-        ]
-        found.append(replace(network, there=ways[0], back=ways[1], changes=()))
-    return found
 
 
 @pytest.mark.parametrize("seed", range(40))
