@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOT_COUNTS, Part
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, RULES, RULES_MOST, TRACE_ENTRY_WORDS
 
 RECORDS = 1024  # That each port holds by default.
 
@@ -69,7 +69,7 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
+EMULATOR = Area(2441, 11946)  # What both directions share, or the way back; measured with a filter in the place of rules.
 DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
 TRACE = Area(586, 2269)  # Of each direction whose link can have a bandwidth trace.
@@ -192,8 +192,10 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
-# Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
-RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
+# Block RAMs of the way back where there is one direction; of each direction, of each 512 entries and each 32 rules of one; of the
+# entries of one that go to the SDRAM, and of a store there.
+BACK_RAMS, DIRECTION_RAMS, ENTRIES_RAMS, RULES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 4, 26, 3, 10, 5, 2
+BLOCK_WAITING = 512  # Frames and background frames that wait for service in a direction with a store in block RAM.
 JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
@@ -209,10 +211,13 @@ class NetworkConfig:
     ----------
     directions : 1 (from port 0 to port 1) or 2.
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
-    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
+    store_words : of the store of each direction, a power of two.
+    entries : of a store in block RAM, a power of two: frames of a direction in the network. In the SDRAM one waits for each
+        ENTRY_SPACE words of the store.
     longest : octets of the longest frame without FCS, 1536 or 9018.
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
+    rules : that name the classes of each direction: 32, 64 or 128.
     with_eye : the SDRAM has the fastest clock of the board, and its read phase is found at start.
     """
 
@@ -222,6 +227,7 @@ class NetworkConfig:
     entries: int = 1024
     longest: int = 1536
     trace_entries: int | None = None
+    rules: int = RULES
     with_eye: bool = False
 
     @property
@@ -232,13 +238,25 @@ class NetworkConfig:
         return USUAL_TRACE if self.store == "sdram" and self.store_words <= USUAL_STORE_WORDS else 0
 
     @property
+    def most_entries(self) -> int:
+        """Frames of a direction that can wait or be under way, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else self.entries
+
+    @property
+    def most_waiting(self) -> int:
+        """Frames and background frames of a direction that can wait for service, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else BLOCK_WAITING
+
+    @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
         words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
-        direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
+        lists = SPILLED_RAMS if self.store == "sdram" else ENTRIES_RAMS * max(1, self.entries // 512)
+        direction = DIRECTION_RAMS + lists + RULES_RAMS * self.rules // RULES + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
-        return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
+        back = BACK_RAMS * (self.directions == 1)
+        return back + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
 
     def check_network(self, board: BoardLimits, ports: int) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this network between so many ports."""
@@ -257,6 +275,7 @@ class NetworkConfig:
         for name, value, least, most in (
             ("store_words", self.store_words, LEAST_STORE_WORDS, LARGEST_STORE_WORDS[self.store]),
             ("entries", self.entries, LEAST_ENTRIES, LARGEST_ENTRIES),
+            ("rules", self.rules, RULES, RULES_MOST),
         ):
             if not least <= value <= most or value & (value - 1):
                 raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
@@ -303,7 +322,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     Parameters
     ----------
     preset, with_... : which parts, as of `PartsConfig`.
-    directions, store, store_words, entries, longest : of an emulated network, as of `NetworkConfig`.
+    directions, store, store_words, entries, longest, rules : of an emulated network, as of `NetworkConfig`.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).

@@ -24,12 +24,13 @@ from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.direction import DirectionSizes, EmulatedDirection, Origin
 from liteprobe.cores.emulate.forward import ForwardSource
+from liteprobe.cores.emulate.layouts import ENTRY_WORDS
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.formats import (
     BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STATUS_PERIOD_S, STREAM_WORDS,
     STREAMS, TICKS_PER_SECOND, Part,
 )
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
@@ -88,6 +89,8 @@ def sdram_places(config, board):
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
+        # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
+        wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
         if config.trace_depth:
             wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
@@ -267,11 +270,8 @@ def staging_octets(limits):
     return 1 << (2*limits.longest).bit_length()
 
 def add_emulator(soc):
-    """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
-    config     = soc.probe_config
-    soc.filter = FilterTables(config.directions)
-    soc.filter.add_csr()
-    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    """Give each direction its network: registers ``direction<n>``."""
+    config = soc.probe_config
     soc.arrive_ports = [add_arrive(soc, number) for number in range(config.directions)]
     for number in range(config.directions):
         add_direction(soc, number)
@@ -281,7 +281,7 @@ def add_arrive(soc, number):
     config = soc.probe_config
     phy    = soc.phys[number]
     limits = direction_limits(config)
-    path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
+    path   = ForwardPath(soc.timebase, limits.rules,
         config.mac_address if soc.carries_management(number) else None,
         longest        = limits.longest,
         staging_octets = staging_octets(limits),
@@ -296,10 +296,11 @@ def direction_limits(config):
     """Return the sizes of each direction of a probe."""
     longest = config.longest
     return DirectionSizes(
-        waiting       = 512,
-        entries       = config.entries,
+        waiting       = config.most_waiting,
+        entries       = config.most_entries,
         longest       = longest,
-        # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
+        rules         = config.rules,
+        # The frame, as many octets as its parser and the rules take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
         lead_ticks    = 4096 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
@@ -314,7 +315,11 @@ def add_direction(soc, number):
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
     trace    = add_trace(soc, number) if config.trace_depth else None
-    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
+    memory   = None
+    if config.stores_in_sdram:
+        place  = sdram_places(config, soc.board)[f"waiting{number}"]
+        memory = burst_port(soc), place.origin//4, config.store_words
+    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace, memory)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
     origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
@@ -325,9 +330,13 @@ def add_direction(soc, number):
         origin.strobe.eq(soc.gate.strobe[out]),
         port.origin.eq(origin.origin),
     ]
+    if config.directions == 1:
+        soc.comb += soc.port0_tx.forwards_reserved.eq(port.forward_reserved)
     emulation = port.emulation
     soc.add_memory(f"direction{number}_settings", emulation.settings_bus, emulation.settings.words_count)
     soc.add_memory(f"direction{number}_counts", emulation.counts_bus, emulation.counts.words)
+    rules = soc.arrive_ports[number].matcher.memory
+    soc.add_memory(f"direction{number}_rules", rules.bus, rules.words)
 
 def frame_store(soc, number):
     """Return where the octets of a direction wait."""

@@ -16,15 +16,15 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, POSITION_BITS,
-    RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, impairment_layout, kept_layout, ring_layout,
-    served_layout, verdict_layout, words_of,
+    CLASS_BITS, DAMAGE_FIELDS, DELAY_BITS, DUE_BITS, FRAMES_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, OCTETS_BITS, PLACE_BITS,
+    POSITION_BITS, RING_BITS, TICKS_BITS, WAITING_MOST, background_layout, counted_layout, impairment_layout, kept_layout,
+    ring_layout, served_layout, verdict_layout, words_of,
 )
-from liteprobe.cores.emulate.memories import EntryLists, lut_ports
+from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
-    CLASS_FIELDS, CLASSES, CODEL_BACKLOG, CODEL_COUNT_MAX, CODEL_ROOTS, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE, TIME_BITS,
-    ClassFlag, Outcome, Service,
+    CLASS_FIELDS, CLASSES, CODEL_BACKLOG, CODEL_COUNT_MAX, CODEL_ROOTS, ENTRY_SPACE, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE,
+    TIME_BITS, ClassFlag, Outcome, Service,
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -66,6 +66,11 @@ class FreeSpace(LiteXModule):
 
     After a reset its counts must be cleared, lane by lane.
 
+    Parameters
+    ----------
+    least : int
+        A frame of fewer words counts as one of so many; a power of two.
+
     Attributes
     ----------
     lane, words : Signal(4), Signal(POSITION_BITS), in
@@ -82,7 +87,7 @@ class FreeSpace(LiteXModule):
         Words of a lane are free again; not in the cycle after another ``freed``, nor with ``clear``.
     """
 
-    def __init__(self):
+    def __init__(self, least=1):
         self.lane        = Signal(LANE_BITS)
         self.words       = Signal(POSITION_BITS)
         self.position    = Signal(POSITION_BITS)
@@ -105,7 +110,11 @@ class FreeSpace(LiteXModule):
         counts   = Signal()
         size     = Signal(POSITION_BITS)
         change   = Signal(POSITION_BITS)
+        def counted(words):
+            return Mux(words[log2_int(least):] == 0, least, words) if least > 1 else words
+        counts_as = Signal(POSITION_BITS)
         self.comb += [
+            counts_as.eq(counted(self.words)),
             put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
             put_write.adr.eq(self.lane),
@@ -116,18 +125,18 @@ class FreeSpace(LiteXModule):
             free_write.adr.eq(free.adr),
             free_write.we.eq(self.take | self.clear | counts),
             size.eq(1 << self.bits),
-            change.eq(Mux(counts, words, ~self.words)),
+            change.eq(Mux(counts, words, ~counts_as)),
             free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
             If(self.freed,
                 is_freed.eq(1),
                 lane.eq(self.freed_lane),
-                words.eq(self.freed_words),
+                words.eq(counted(self.freed_words)),
             ).Elif(counts,
                 is_freed.eq(0),
             ),
-            If(~counts, self.fits.eq(self.words <= free.dat_r)),
+            If(~counts, self.fits.eq(counts_as <= free.dat_r)),
         ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -146,6 +155,9 @@ class QueueEngine(LiteXModule):
         Frames and background frames that can wait for service; a power of two, at most WAITING_MOST.
     departures : int
         Frames that can wait for service or for their departure.
+    spills : bool
+        More of them wait in the memory: ``waiting`` is a `SpilledLists`, whose ends are to be connected. A class has an entry for
+        each ENTRY_SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
     with_trace : bool
         A link can be served by a trace; else its setting is ignored.
 
@@ -178,7 +190,7 @@ class QueueEngine(LiteXModule):
     Source: docs/design/emulator.md, "Queue".
     """
 
-    def __init__(self, settings, switch, entries, departures, with_trace=True):
+    def __init__(self, settings, switch, entries, departures, with_trace=True, spills=False):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(impairment_layout)
         self.background_valid   = Signal()
@@ -191,7 +203,7 @@ class QueueEngine(LiteXModule):
         self.counted       = stream.Endpoint(counted_layout)
         self.rings         = stream.Endpoint(ring_layout)
         self.left          = Signal()
-        self.space         = space = FreeSpace()
+        self.space         = space = FreeSpace(ENTRY_SPACE if spills else 1)
         self.freed, self.freed_lane, self.freed_words = space.freed, space.freed_lane, space.freed_words
 
         # # #
@@ -202,7 +214,8 @@ class QueueEngine(LiteXModule):
         self.data     = settings.values["engine"]
         self.address  = settings.words["engine"]
         self.number   = Signal(CLASS_BITS)           # Of the class at hand.
-        self.waiting  = EntryLists(entry_layout, entries, CLASSES)
+        self.spills   = spills
+        self.waiting  = (SpilledLists if spills else EntryLists)(entry_layout, entries, CLASSES)
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
@@ -249,7 +262,8 @@ class QueueEngine(LiteXModule):
     # Start ----------------------------------------------------------------------------------------
 
     def add_queues(self):
-        """Keep what is known of the queues."""
+        """Keep what is known of the queues, and how many may wait in each."""
+        self.seeds  = Signal()
         self.queue  = Record(queue_layout) # Of the class at hand; and what it becomes.
         self.after  = Record(queue_layout)
         self.writes = Signal()
@@ -261,6 +275,18 @@ class QueueEngine(LiteXModule):
             write.dat_w.eq(self.after.raw_bits()),
             write.we.eq(self.writes),
         ]
+        self.has_place = Signal(reset_less=True) # For one more that waits.
+        if self.spills:
+            write, places = lut_ports(self, "places", PLACE_BITS, CLASSES)
+            self.comb += [
+                write.adr.eq(self.number),
+                write.dat_w.eq((1 << self.space.bits)[log2_int(ENTRY_SPACE):]),
+                write.we.eq(self.seeds & self.writes),
+                places.adr.eq(self.number),
+            ]
+            self.sync += self.has_place.eq(self.queue.frames < places.dat_r)
+        else:
+            self.comb += self.has_place.eq(self.entries_left != 0)
         self.codel       = Record(codel_layout) # Likewise.
         self.codel_after = Record(codel_layout)
         self.codel_writes = Signal()
@@ -285,7 +311,6 @@ class QueueEngine(LiteXModule):
         fsm, rings, space = self.fsm, self.rings, self.space
         lane = Signal.like(rings.lane)
         base = Signal.like(rings.base)
-        self.seeds   = Signal()
         is_last = Signal()
         self.comb += [
             is_last.eq(lane == LANES - 1),
@@ -651,7 +676,7 @@ class QueueEngine(LiteXModule):
         outcome     = Signal(3)
         has_space = Signal()
         self.comb += [
-            has_space.eq((self.entries_left != 0) & (~is_sent | (space.fits & (self.departures_left != 0)))),
+            has_space.eq(self.has_place & (~is_sent | (space.fits & ((self.departures_left != 0) | self.spills)))),
             outcome.eq(Outcome.SENT),
             If(~has_space, outcome.eq(Outcome.NO_STORE)),
             If(is_full, outcome.eq(Outcome.FULL)),
@@ -696,7 +721,7 @@ class QueueEngine(LiteXModule):
             verdicts.valid.eq(~self.is_background & ~was_decided),
             is_counted.eq(was_counted | counted.ready),
             is_decided.eq(self.is_background | was_decided | verdicts.ready),
-            is_taken.eq(is_counted & is_decided),
+            is_taken.eq(is_counted & is_decided & (self.waiting.accepts | ~is_in)),
             NextValue(was_counted, is_counted & ~is_taken),
             NextValue(was_decided, is_decided & ~is_taken),
             If(is_taken,
@@ -735,7 +760,14 @@ class QueueEngine(LiteXModule):
         self.transits = Signal()      # where one is.
         self.ends, self.served_frame, self.served_class = ends, frame, of_frame
         self.sync += product.eq(octets*factor)
-        fsm.act("SERVE", self.read("overhead"), NextState("HEAD"))
+        fsm.act("SERVE",
+            self.read("overhead"),
+            If(waiting.lacks, waiting.idle.eq(1)).Else(NextState("HEAD")),
+        )
+        # Nothing is done with the lists then, nor soon after. The lanes may wait for what comes back behind this.
+        for state in ("PICK", "COMPARE", "SCAN", "DECIDE"):
+            fsm.act(state, waiting.idle.eq(1))
+        fsm.act("DEPART", waiting.idle.eq(served.valid & ~served.ready))
         fsm.act("HEAD",
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),
@@ -850,9 +882,11 @@ class QueueEngine(LiteXModule):
                 If(self.gone,
                     NextValue(self.gone, 0),
                     NextState("CODEL"),
+                    If(waiting.lacks, NextState("REFILL")),
                 ),
             ),
         )
+        fsm.act("REFILL", waiting.idle.eq(waiting.lacks), If(~waiting.lacks, NextState("CODEL")))
         if self.with_trace:
             self.add_trace(ends, missing)
 

@@ -24,6 +24,9 @@ WAIT_MAX: Final = 1 << 30  # Ticks: no interval and no service is longer than 8.
 DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
 DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
+#: Words of a store in the SDRAM for each frame that waits or is under way: it takes so many at least.
+ENTRY_SPACE: Final = 16
+
 # Settings: a memory of 32-bit words a direction, in two banks. ------------------------------------------
 
 SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words after the last class.
@@ -147,6 +150,33 @@ class Feature(IntFlag):
     CODEL = 1 << 0
     ECN = 1 << 1
 
+
+RESERVED_MACS: Final = 0x0180C2000000  # To this and the next 15 bridges forward nothing (IEEE 802.1D-2004, table 7-10).
+MAC_CONTROL_TYPE: Final = 0x8808  # PAUSE and the like, whatever the address (IEEE 802.3, clause 31).
+
+# Rules: of which class a frame is. -----------------------------------------------------------------------
+
+# A memory of 32-bit words a direction; in each word bit r is rule r of a block of 32, and block b begins at word
+# RULE_BLOCK_WORDS*b. All rules are compared with the header of a frame at once, half an octet after the other.
+RULES: Final = 32  # In a block.
+RULES_MOST: Final = 128
+RULE_BLOCK_WORDS: Final = 1 << 13
+# Word 128*w + 16*h + v: rules that half h of word w of the header may be v for. Half 0 has bits 3..0, half 7 bits 31..28.
+RULE_HALVES: Final = 8
+# Bounds of ranges, from RULE_BOUNDS + 32*(8 + 8*field + 4*is_upper + half), the lowest half of a field first: 16 words that say for
+# which values the bound holds whatever lower halves are; then 16 for which it holds if it does for the halves below.
+RULE_BOUNDS: Final = 1 << 12
+RULE_RANGES: Final = ("source_port", "destination_port", "length")
+# Of block 0 alone, word RULE_VERDICTS + t: of N rules four bits for each of the N/16 from rule N/16*t on, the first one lowest: its
+# class, and whether what it holds for is not of that class, whatever later rules of the class say.
+RULE_VERDICTS: Final = RULE_BOUNDS + (1 << 10)
+RULE_TURNS: Final = 16
+RULE_DENIES_BIT: Final = 3
+# Words of the header that are not as in the unified header.
+RULE_FLAGS_WORD: Final = 3  # ``flags`` up to PROBE in the low half, no more.
+RULE_LAYERS_WORD: Final = 4  # Octet 3: tags in bits 3..0, labels in bits 7..4.
+RULE_KINDS_WORD: Final = 5  # Octet 1: layer 3 in bits 1..0; bit 2: it has ports (of TCP, UDP, SCTP).
+# Register ``rule_words``: bit w: word w of the header is compared; bits 0 to 2: each of RULE_RANGES is. 0: no rule holds.
 
 # Random numbers: xorshift64, a state a class and purpose. ------------------------------------------------
 

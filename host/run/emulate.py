@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     NO_LIMIT,
+    RULES,
+    RULES_MOST,
     UNMATCHED_CLASS,
     ClassCounter,
     ClassGauge,
@@ -28,22 +30,20 @@ from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
-from liteprobe.host.capture.ring import clear_filter, write_filter
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.packets.filter.expression import Rule, fit_rules
-from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.rules import ClassRules, class_rules
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.document import network_document
-from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
+from liteprobe.host.traffic.network.network import DIRECTIONS, FORWARDED, REST, Direction, Network
 from liteprobe.host.traffic.network.store import Limits, size_text
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
-EVENTS = ("damaged", "overflows", "management")
+EVENTS = ("damaged", "overflows", "management", "reserved")
 BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
 PORTS = len(DIRECTIONS)
 LOOK_S = 1.0
@@ -159,6 +159,7 @@ class DirectionLook:
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
     overflows: int  # Frames for which there was no space at the input.
     management: int  # For the probe itself.
+    reserved: int  # That no bridge forwards (IEEE 802.1D), PAUSE among them: dropped.
     classes: tuple[ClassLook, ...]
 
 
@@ -361,6 +362,11 @@ def notes_of(look: EmulationLook) -> list[str]:
             for why, count in events.items()
             if count
         ]
+        if direction.reserved:
+            notes.append(
+                f"{direction.reserved:,} frames of '{direction.way}' were not let through, as by any bridge (IEEE 802.1D): "
+                "PAUSE, LACP, STP, LLDP or the like; 'reserved: forwarded' lets them through"
+            )
     return notes
 
 
@@ -418,6 +424,19 @@ class EmulatorDirection:
         """Octets of the longest frame."""
         self._longest = self._longest or self._read("longest")["longest"]
         return self._longest
+
+    @property
+    def rules(self) -> int:
+        """Rules that name its classes, so many."""
+        return self._read("rules")["rules"]
+
+    def load_rules(self, rules: ClassRules, forwards_reserved: bool) -> None:
+        """Write what names its classes, and whether frames that no bridge forwards are taken."""
+        self._registers.write(self._prefix + "rule_words", 0)
+        for first, words in rules.blocks(self.rules):
+            self._registers.write_memory(self._prefix + "rules", first, words)
+        self._registers.write(self._prefix + "rule_words", rules.looks)
+        self._registers.write(self._prefix + "forward_reserved", int(forwards_reserved))
 
     def load(self, words: DirectionWords) -> None:
         """Write what holds at the start, into bank 0, and what both banks share."""
@@ -485,25 +504,7 @@ def directions_of(registers: Registers) -> list[EmulatorDirection]:
     return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
 
 
-def rules_of(network: Network) -> list[Rule]:
-    """Return the rules that name the classes of both directions, in the order in which they are asked.
-
-    A direction's frames come in at the port of its number; a class of the same number and match on both is one rule.
-    """
-    found: list[Rule] = []
-    for number in range(UNMATCHED_CLASS):
-        for port, name in enumerate(DIRECTIONS):
-            one = getattr(network, name).numbered.get(number)
-            if one is None or one.expression is None:
-                continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
-                found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
-            else:
-                found.append(Rule(one.expression, number, 1 << port))
-    return found
-
-
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 17, 512)  # Of a direction of the preset.
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
 IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
 #: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
 BOARDS: dict[str, tuple[Limits, ...]] = {
@@ -536,11 +537,12 @@ def check_network(network: Network, board: str = "emulator") -> list[str]:
     Raises UsageError when that probe couldn't do it.
     """
     limits = limits_of(board)
-    filter_of(network)
+    rules_of(network, [RULES] * PORTS)
     _check_directions(network, len(limits), board)
     words = words_of(network, limits)
     switch_ticks(network)
-    return [*dict.fromkeys(note for one in words for note in one.notes), f"Checked as of {board}: {held_by(limits)}"]
+    notes = dict.fromkeys(_read_as_inner(network) + [note for one in words for note in one.notes])
+    return [*notes, f"Checked as of {board}: {held_by(limits)}"]
 
 
 def held_by(limits: Sequence[Limits]) -> str:
@@ -561,13 +563,35 @@ def _check_directions(network: Network, count: int, probe: str) -> None:
         )
 
 
-def filter_of(network: Network) -> Filter | None:
-    """Return the filter that names its classes; None: it has none to name.
+def _read_as_inner(network: Network) -> list[str]:
+    """Return a note for each expression whose ``vlan`` or ``mpls`` behind ``or`` is not what its words seem to say."""
+    found = []
+    for name in DIRECTIONS:
+        for one in getattr(network, name).classes:
+            differences = one.expression.differences() if one.expression else ()
+            found += [
+                f"'{one.match_text}' of '{name}': as in tcpdump, what stands behind 'or' means an inner tag or label: give "
+                "each a class of its own"
+                for joined in differences
+                if "joined by 'or'" in joined.text
+            ][:1]
+    return found
 
-    Raises UsageError when the probe's tables can't hold it.
+
+def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
+    """Return the rules that name the classes of each direction, of which there are ``most``.
+
+    Raises UsageError where there are too many: says how many each class needs; or where a header doesn't have what a class asks.
     """
-    rules = rules_of(network)
-    return fit_rules(rules) if rules else None
+    found = []
+    for name, count in zip(DIRECTIONS, most, strict=False):
+        numbered = getattr(network, name).numbered
+        asked = {place: (one.name, one.expression) for place, one in numbered.items() if one.expression is not None}
+        try:
+            found.append(class_rules(asked, count))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return found
 
 
 @dataclass
@@ -619,7 +643,7 @@ class Emulation(PortRun):
         increment = probe.timebase.increment
         if network:
             _check_directions(network, count, probe.url)
-        self._filter = filter_of(network) if network else None
+        self._rules = rules_of(network, [port.rules for port in ports]) if network else []
         words = words_of(network, limits, increment) if network else (None,) * count
         self._switches = switch_ticks(network, increment) if network else []
         self._directions = [
@@ -634,6 +658,7 @@ class Emulation(PortRun):
             for number, name in enumerate(DIRECTIONS[:count])
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
+        self.notes += _read_as_inner(network) if network else []
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
         if eye and eye.state == EyeState.SLOW:
             self.notes.append(
@@ -685,13 +710,11 @@ class Emulation(PortRun):
             check_link(*end)
 
     def load(self) -> None:
-        """Write the filter and the settings of both directions."""
-        if self._filter:
-            write_filter(self._probe.registers, self._filter)
-        else:
-            clear_filter(self._probe.registers)
-        for one in self._directions:
+        """Write the rules and the settings of both directions."""
+        assert self.network
+        for one, rules in zip(self._directions, self._rules, strict=True):
             assert one.words
+            one.port.load_rules(rules, self.network.reserved == FORWARDED)
             one.port.load(one.words)
             one.port.arm()
 

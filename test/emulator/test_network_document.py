@@ -353,7 +353,9 @@ def test_presets_are_these_and_say_where_their_figures_come_from() -> None:
         network = preset(name)
         assert network.name == name and "a choice" in network.about
         for limits in (LARGE, SDRAM):
-            assert words_of(network, (limits, limits))[0].notes == ()
+            notes = words_of(network, (limits, limits))[0].notes
+            assert all("keep their order" in note for note in notes)  # Of jitter, at the rate of the link.
+            assert len(notes) == (network.there.numbered[7].jitter is not None)
         assert f"| `{name}` |" in PAGE
     with pytest.raises(UsageError, match="there is no preset 'dls': did you mean 'dsl'?"):
         preset("dls")

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks in the words of a probe: what was encoded is decoded by arithmetic of this file; what the words can't hold."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +10,7 @@ from random import Random
 from statistics import NormalDist, fmean
 from typing import Any
 
+import numpy as np
 import pytest
 
 from liteprobe.cores.formats.emulate import (
@@ -41,10 +41,10 @@ from liteprobe.host.traffic.network import (
     Reorder,
     TrafficClass,
 )
-from liteprobe.host.traffic.network.network import DIRECTIONS
+from liteprobe.host.traffic.network.network import DIRECTIONS, in_order
 from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
-from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
+from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker, typed_back
 
 LARGE = Limits(store_words=1 << 21, entries=1 << 16, longest=1536, least_delay=LEAST_NS // 8, trace_words=1 << 16)
 SLOW = NOMINAL - NOMINAL // 10_000  # A clock whose ticks are 100 ppm shorter.
@@ -168,7 +168,7 @@ def test_a_table_of_delays_has_equal_shares_of_its_entries() -> None:
 def test_delays_below_the_least_are_the_least_and_that_is_said() -> None:
     words = made(TrafficClass(delay_ns=80_000, jitter=Jitter("uniform", 80_000)))
     assert fields(words.banks[0])["delay"] == 5000
-    assert words.notes == (
+    assert words.notes[1:] == (
         "class 'rest' of 'there': 25.0 % of its delays would be below the least of this probe, 40.000 us, and are that",
     )
     assert words.delays[:256] == (0,) * 256 and words.delays[257] > 0
@@ -439,6 +439,38 @@ def test_what_waits_has_a_limit_of_its_own() -> None:
     )
 
 
+#: An i9, both ways: an entry for each 16 words of 2 MiB.
+I9 = Limits(store_words=1 << 19, entries=1 << 15, longest=1536, least_delay=6404, waiting=1 << 15)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"queue": Queue(1000)},  # netem's `rate 100mbit limit 1000`.
+        {"queue": Queue(812)},  # 100 ms of full frames.
+        {"delay_ns": 1e8},
+        {"queue": Queue(30_000, octets=1_900_000)},  # Of 60 octets.
+    ],
+)
+def test_an_i9_holds_what_its_store_does(options: dict[str, Any]) -> None:
+    assert there(TrafficClass(**options), I9, 10**8).notes == ()
+
+
+def test_an_i9_holds_eight_queues_of_128_frames() -> None:
+    matches = ["udp", "tcp", "icmp", "arp", "ip6", "vlan 7", "ip", None]
+    words_of(Network(Direction(10**8, classes=[TrafficClass(f"c{m}", m, queue=Queue(128)) for m in matches])), (I9, I9))
+
+
+def test_what_an_i9_refuses_is_a_frame_more_than_what_it_takes() -> None:
+    def asked(frames: int) -> Network:
+        return Network(Direction(10**8, classes=[TrafficClass(queue=Queue(frames))]))
+
+    words_of(asked(1361), (I9, I9))
+    assert refusal(asked(1362), I9).endswith(
+        "give class 'rest' a queue of 1361 frames at most, or with 'expected' 81833kbit at most"
+    )
+
+
 def test_what_is_said_to_be_the_most_is_the_most() -> None:
     """The limit of the message is taken, a little more isn't."""
     words_of(only(delay_ns=228_000), (SMALL, SMALL))
@@ -464,41 +496,22 @@ def test_frames_that_find_no_entry_are_announced() -> None:
     assert "give class 'rest' a delay of 12.504 ms at most, or" in refusal(only(delay_ns=13e6), few)
 
 
-def typed_back(network: Network, refused: str) -> list[Network]:
-    """Return what is asked for with each limit that a refusal names in its place."""
-    offers = refused.rpartition(": give ")[2]
-    name = re.match("class '(.*?)' ", offers)
-    numbers = {
-        "delay_ns": r"a delay of ([0-9.]+) ms", "reorder": r"extent of ([0-9.]+) ms", "queue": r"queue of (\d+) frames",
-        "expected_bps": r"'expected' (\d+)kbit",
-    }  # fmt: skip
-    found = []
-    for field, pattern in numbers.items():
-        given = re.search(pattern, offers)
-        if not given:
-            continue
-        number = Fraction(given[1]) * (1000 if field == "expected_bps" else MS)
-
-        def limited(one: TrafficClass, field: str = field, number: Fraction = number) -> TrafficClass:
-            if (name and one.name != name[1]) or (field == "delay_ns" and one.delay_ns is None):
-                return one
-            if field == "queue":
-                frames = int(number / MS)
-                return replace(one, queue=replace(one.queue, frames=min(one.queue.frames or frames, frames)))
-            if field == "reorder":
-                return (
-                    replace(one, reorder=replace(one.reorder, extent_ns=min(one.reorder.extent_ns, number)))
-                    if one.reorder
-                    else one
-                )
-            return replace(one, **{field: min(getattr(one, field) or number, number)})
-
-        ways = [
-            replace(way, classes=[limited(one) for one in way.numbered.values()])
-            for way in (network.there, network.back)
-        ]
-        found.append(replace(network, there=ways[0], back=ways[1], changes=()))
-    return found
+def test_what_order_does_to_jitter_is_said_and_a_correlation_keeps_the_distribution() -> None:
+    """The mean of 171 ms was measured on the reference, a frame each 0.12 ms."""
+    jitter = Jitter("pareto", 20 * MS)
+    one = TrafficClass(delay_ns=100 * MS, jitter=jitter, overhead=-14)
+    (said,) = [note for note in made(one, rate_bps=100 * MS).notes if "keep their order" in note]
+    assert "one each 120us (100Mbit), keep their order: delays of 171" in said and "'correlation: keep' (99." in said
+    kept = made(replace(one, jitter=replace(jitter, correlation=None)), rate_bps=100 * MS)
+    repeat = fields(kept.banks[0])["delay_repeat"] / 2**32
+    quantiles = np.array([float(one) for one in jitter.quantiles_ns()])
+    for share, is_kept in ((repeat, True), (1 - 1.2 * (1 - repeat), False)):
+        mean, deviation = in_order(quantiles, 120_000, share)
+        off = max(abs(mean - quantiles.mean()), abs(deviation - quantiles.std()))
+        assert (off <= 0.01 * quantiles.std()) == is_kept
+    assert not [note for note in made(one, rate_bps=10**5, increment=NOMINAL).notes if "keep their order" in note]
+    late = replace(one, jitter=Jitter("uniform", 4 * 10**9, correlation=None), delay_ns=4 * 10**9)
+    assert "can't keep the distribution of its delays" in refusal(Network(Direction(10**9, classes=[late])))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -132,7 +132,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     if args.attach:
         return None
     network = _read(args)
-    runs.filter_of(network)
+    runs.rules_of(network)
     return network
 
 

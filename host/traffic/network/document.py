@@ -91,7 +91,7 @@ CHANGE = Section(
 NETWORK = Section(
     "network",
     {
-        **{name: keys_of(Network)[name] for name in ("name", "about", "seed")},
+        **{name: keys_of(Network)[name] for name in ("name", "about", "seed", "reserved")},
         "both": Key(DIRECTION, "Keys of both directions, unless they give their own."),
         "there": Key(DIRECTION, "From port 0 to port 1."),
         "back": Key(DIRECTION, "From port 1 to port 0."),
@@ -305,7 +305,8 @@ def _delay(one: TrafficClass) -> str:
         found = f"{delay} and a table of {len(one.jitter.table_ns):,}"
     else:
         found = f"{delay} ± {time_text(one.jitter.spread_ns)} ({one.jitter.kind})"
-    return found + (f", correlation {share_text(one.jitter.correlation)}" if one.jitter.correlation else "")
+    share = one.jitter.correlation
+    return found + (f", correlation {'keep' if share is None else share_text(share)}" if share != 0 else "")
 
 
 #: Sections in the order of docs/emulator.md.

@@ -85,10 +85,11 @@ LOAD = Quantity(
     "a share", "per cent of the link, like 80%, above 0%; above 100% too", PER_CENT, Fraction(1000), is_short=True
 )
 FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX), plain="")
-NONE, LEAST, USUAL = NoneWord("none"), NoneWord("least"), NoneWord("usual")
+NONE, LEAST, USUAL, KEEP = NoneWord("none"), NoneWord("least"), NoneWord("usual"), NoneWord("keep")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
-MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", parse, lambda one: one.text)
+EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
+MATCH = Text("a filter expression, in tcpdump's words", r".*\S.*", parse, lambda one: one.text)
 
 # Delays ------------------------------------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ class Jitter:
 
     ``spread_ns`` (ns) is half the width of the uniform distribution, the standard deviation of the others (netem scales its
     Pareto's alike); ``table_ns`` (ns) comes on top of the delay. The correlation of two frames n apart is the n-th power of
-    ``correlation``.
+    ``correlation``; None: the least with which order changes neither mean nor deviation by more than `KEPT` of the deviation.
     """
 
     kind: str = keys({"distribution": Key(OneOf(JITTERS), "Of the delays.", "normal; table with `table`")})
@@ -123,7 +124,12 @@ class Jitter:
         },
         (),
     )
-    correlation: Number = key("correlation", SHARE, "Share of the frames that have the delay of the one before.", 0)
+    correlation: Number | None = key(
+        "correlation",
+        WordOr(KEEP, SHARE),
+        "Share of the frames that have the delay of the one before; `keep`: as many as the distribution needs.",
+        0,
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, " of a jitter")
@@ -162,6 +168,47 @@ def spreads_of(kind: str, share: Fraction) -> Fraction:
     pareto = min(pareto, SPREADS_MOST)
     value = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}[kind]
     return Fraction(value)
+
+
+KEPT = 0.01  # Of the deviation: by how much order may move the mean and the deviation of a distribution that is kept.
+GRID = 4096  # Steps of the range of a distribution.
+
+
+def in_order(delays: NDArray[np.float64], gap: float, correlation: float) -> tuple[float, float]:
+    """Return mean and deviation of the delays of frames that keep their order, one each ``gap``, drawn from ``delays``.
+
+    A frame leaves at once after those before it: its delay is at most x where its own is, and that of the frame k before it at
+    most x + k gap, which counts where it wasn't repeated by the next one. Source: docs/design/emulator.md, "Jitter in order".
+    """
+    values = np.sort(delays)
+    span = values[-1] - values[0]
+    if gap >= span:
+        return float(values.mean()), float(values.std())
+    stride = int(np.ceil(GRID * gap / span))
+    step = gap / stride
+    rows = int(span / gap) + 2
+    grid = values[0] + step * np.arange(rows * stride)
+    below = np.searchsorted(values, grid, side="right") / len(values)
+    drawn = np.log(correlation + (1 - correlation) * below).reshape(rows, stride)
+    later = (drawn[::-1].cumsum(axis=0)[::-1] - drawn).ravel()  # Of all frames before it.
+    above = 1 - below * np.exp(later)
+    mean = above.sum() * step
+    square = 2 * (above * step * (np.arange(len(grid)) + 0.5)).sum() * step
+    return float(values[0] + mean), float(np.sqrt(max(square - mean * mean, 0)))
+
+
+def keeping(delays: NDArray[np.float64], gap: float) -> Fraction | None:
+    """Return the least correlation with which order moves mean and deviation by `KEPT` at most; None: none does."""
+    mean, deviation = float(delays.mean()), float(delays.std())
+
+    def is_kept(change: int) -> bool:
+        found = in_order(delays, gap, 1 - 2 ** -(change / 8))
+        return max(abs(found[0] - mean), abs(found[1] - deviation)) <= KEPT * deviation
+
+    for change in range(0, 8 * 20):
+        if is_kept(change):
+            return 1 - Fraction(1, round(2 ** (change / 8)))
+    return None
 
 
 @validated
@@ -772,6 +819,12 @@ class Network:
     changes: Sequence[Change] = ()
     seed: int = key("seed", SEED, "Of all draws: the same seed gives the same frames the same fates.", 1)
     name: str = key("name", NAME, "For people.", "network", "that of the file")
+    reserved: str = key(
+        "reserved",
+        OneOf((EATEN, FORWARDED)),
+        "Frames that no bridge forwards: PAUSE, LACP, STP, LLDP and the like.",
+        EATEN,
+    )
     about: str = keys({"about": Key(NAME, "For people: what it is, where its figures come from.")}, "")
 
     def __post_init__(self) -> None:

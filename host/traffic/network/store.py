@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD, TICK_NS
-from liteprobe.cores.formats.emulate import REORDER_LANE, Feature
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, REORDER_LANE, Feature
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
 from liteprobe.host.traffic.network.network import DELAY_MOST, FRAMES_MAX, Direction, Queue, TrafficClass
@@ -17,7 +17,7 @@ RING_BITS_MAX = 20
 WORD_OCTETS = 4
 SPARE_FRAMES = 3  # In service, entering the store, leaving it.
 QUEUE_LEAST = 8  # Frames, where no length is asked for.
-WORST_LENGTH = 61  # The length that takes the most words for its octets.
+WORST_LENGTH = 60  # The length that takes the most words for its octets: ENTRY_SPACE.
 TICKS_A_US = 1000 // TICK_NS
 KBIT = 1000
 ENTRY_TICKS = 2400  # That the entry of a frame is in use before and after its delay, at most.
@@ -108,7 +108,7 @@ class Path:
             frames = QUEUE_LEAST
         found = [] if frames is None else [frames * limits.frame_words]
         if queue.octets is not None:
-            found.append(-(-queue.octets * 16 // WORST_LENGTH))
+            found.append(-(-queue.octets * ENTRY_SPACE // WORST_LENGTH))
         return min(found)
 
     def queue_frames(self) -> int:
@@ -169,7 +169,7 @@ def _divided(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAl
 def _fill(overhead: int, longest: int) -> Fraction:
     """Return the octets of the store for each octet of the link, at most."""
     whole = -(-longest // WORD_OCTETS) * WORD_OCTETS
-    return max(Fraction(WORST_LENGTH + 3, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
+    return max(Fraction(ENTRY_SPACE * WORD_OCTETS, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
 
 
 def _portion(share: Fraction) -> Fraction:
@@ -340,7 +340,7 @@ def most_delay_us(limits: Limits, rate_bps: int, length: int) -> int:
     direction = Direction(rate_bps if rate_bps < LINE_RATE_BPS else None)
     slot = Fraction(8 * (length + OVERHEAD) * 10**9, rate_bps * TICK_NS)  # Ticks.
     entries = limits.entries - QUEUE_LEAST * direction.waits
-    words = -(-length // WORD_OCTETS)
+    words = max(ENTRY_SPACE, -(-length // WORD_OCTETS))
 
     def fits(ticks: int) -> bool:
         path = Path(direction, TrafficClass(), ticks, 0)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+import numpy as np
+
 from liteprobe.cores.formats import TICK_NS, packed_words
 from liteprobe.cores.formats.emulate import (
     CLASS_FIELDS,
@@ -24,11 +26,12 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.units import Number, exact, rate_text, time_text
 from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, ticks_of
 from liteprobe.host.traffic.network.network import (
     BACKGROUNDS,
     DIRECTIONS,
+    KEPT,
     LONGEST_USUAL,
     Background,
     Bernoulli,
@@ -38,8 +41,10 @@ from liteprobe.host.traffic.network.network import (
     LossList,
     Network,
     TrafficClass,
+    in_order,
+    keeping,
 )
-from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
+from liteprobe.host.traffic.network.store import LINE, RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
 
 WORD_MAX = 2**32 - 1
 
@@ -151,11 +156,11 @@ class _Maker:
     def __init__(self, network: Network, number: int, way: str, limits: Limits, increment: int) -> None:
         self._network, self._number, self._way, self._limits = network, number, way, limits
         self._ticks_per_ns = ticks_of(1, increment)
-        self._states = network.states(way)
+        self._notes: dict[str, None] = {}
+        self._states = [self._in_order(state) for state in network.states(way)]
         self._memory = _Memory(way)
         self._table: tuple[int, ...] = ()
         self._table_of: tuple[str, Jitter] | None = None
-        self._notes: dict[str, None] = {}
         self._delays = [{number: self._delay(one) for number, one in state.numbered.items()} for state in self._states]
 
     def made(self) -> DirectionWords:
@@ -212,6 +217,50 @@ class _Maker:
             )
         self._table, self._table_of = table, (one.name, one.jitter)
         return kept[0]
+
+    def _in_order(self, state: Direction) -> Direction:
+        """Return a state whose correlations are known, and say what order does to jitter at the rate that is expected."""
+        classes = {one.name: self._kept(state, one) for one in state.numbered.values() if one.jitter}
+        if all(classes[one.name] is one for one in state.classes if one.name in classes):
+            return state
+        return replace(state, classes=[classes.get(one.name, one) for one in state.classes])
+
+    def _kept(self, state: Direction, one: TrafficClass) -> TrafficClass:
+        assert one.jitter
+        rates = [state.rate_bps, one.expected_bps]
+        rates += [part.rate_bps for part in (one.bucket, state.trace) if part]
+        rate, around = min([(exact(rate), one.around) for rate in rates if rate is not None] + [LINE])
+        gap = float(8 * (LONGEST_USUAL + around) * 10**9 / rate)
+        least = self._limits.least_delay / self._ticks_per_ns
+        asked = exact(least if one.delay_ns is None else one.delay_ns)
+        delays = np.array([float(max(asked + quantile, least)) for quantile in one.jitter.quantiles_ns()])
+        frames = f"frames of {LONGEST_USUAL} octets, one each {time_text(round(gap))} ({rate_text(rate)})"
+        who = f"class '{one.name}' of '{self._way}'"
+        share = one.jitter.correlation
+        if share is None:
+            share = keeping(delays, gap)
+            if share is None:
+                raise UsageError(
+                    f"{who} can't keep the distribution of its delays with {frames}: say with 'expected' that less comes, or give "
+                    "less jitter"
+                )
+            self._notes[
+                f"{who}: a delay stays for {1 / (1 - share)} frames in the mean, so that {frames}, keep their order, and their "
+                "delays the distribution that is asked for"
+            ] = None
+            return replace(one, jitter=replace(one.jitter, correlation=share))
+        mean, deviation = in_order(delays, gap, float(share))
+        usual = float(delays.std())
+        if max(abs(mean - delays.mean()), abs(deviation - usual)) > KEPT * usual:
+            kept = keeping(delays, gap)
+            advice = (
+                f"; 'correlation: keep' ({float(100 * kept):.4g} %) keeps the distribution" if kept is not None else ""
+            )
+            self._notes[
+                f"{who}: {frames}, keep their order: delays of {_ms(mean)} in the mean, not {_ms(float(delays.mean()))}, that "
+                f"deviate by {_ms(deviation)}, not {_ms(usual)}. Fewer frames come nearer to what is asked for{advice}"
+            ] = None
+        return one
 
     def _time(self, ticks: int) -> str:
         return f"{float(ticks / self._ticks_per_ns) / 1000:.3f} us"
@@ -302,7 +351,7 @@ class _Maker:
             "reorder": share_word(one.reorder.share) if one.reorder else 0,
             "reorder_ticks": self._ticks(one.reorder.extent_ns) if one.reorder else 0,
             "delay": delay,
-            "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
+            "delay_repeat": share_word(one.jitter.correlation or 0) if one.jitter else 0,
             "overhead": one.around & 511,
             **_halves("frame_seed", frames),
             **_halves("background_seed", background),
@@ -398,6 +447,10 @@ class _Maker:
                 "most"
             )
         return ticks
+
+
+def _ms(time_ns: float) -> str:
+    return f"{time_ns / 1e6:.4g} ms"
 
 
 def _loss_values(one: TrafficClass) -> dict[str, int]:

@@ -54,8 +54,13 @@ class Leave(NamedTuple):
     last: int
 
 
+def is_reserved(octets: bytes) -> bool:
+    """Return whether no bridge forwards a frame: to 01-80-C2-00-00-0X (IEEE 802.1D-2004, 7.12.6), or MAC control."""
+    return octets[:6].hex()[:11] == "0180c200000" or octets[12:14] == b"\x88\x08"
+
+
 def is_good(frame: Arrival, longest: int) -> bool:
-    """Return whether a frame is sent at all."""
+    """Return whether nothing is wrong with a frame."""
     return not frame.is_bad and MIN_LENGTH <= len(frame.octets) <= longest
 
 
@@ -64,7 +69,7 @@ def leaving(frames: Iterable[Arrival], longest: int) -> list[Leave]:
     left: list[Leave] = []
     first = last = 0
     for frame in frames:
-        if is_good(frame, longest):
+        if is_good(frame, longest) and not is_reserved(frame.octets):
             end = frame.tick + len(frame.octets) + FCS_OCTETS
             first, last = max(end + LEAST_TICKS, first), max(end + MOST_TICKS, last)
             left.append(Leave(frame.octets, first, last))
