@@ -91,7 +91,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED or CoDel.
+    early: int  # By RED, CoDel or PIE.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
@@ -541,7 +541,8 @@ def check_network(network: Network, board: str = "emulator") -> list[str]:
     _check_directions(network, len(limits), board)
     words = words_of(network, limits)
     switch_ticks(network)
-    return [*dict.fromkeys(note for one in words for note in one.notes), f"Checked as of {board}: {held_by(limits)}"]
+    notes = dict.fromkeys(_read_as_inner(network) + [note for one in words for note in one.notes])
+    return [*notes, f"Checked as of {board}: {held_by(limits)}"]
 
 
 def held_by(limits: Sequence[Limits]) -> str:
@@ -560,6 +561,21 @@ def _check_directions(network: Network, count: int, probe: str) -> None:
         raise UsageError(
             f"{probe} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
         )
+
+
+def _read_as_inner(network: Network) -> list[str]:
+    """Return a note for each expression whose ``vlan`` or ``mpls`` behind ``or`` is not what its words seem to say."""
+    found = []
+    for name in DIRECTIONS:
+        for one in getattr(network, name).classes:
+            differences = one.expression.differences() if one.expression else ()
+            found += [
+                f"'{one.match_text}' of '{name}': as in tcpdump, what stands behind 'or' means an inner tag or label: give "
+                "each a class of its own"
+                for joined in differences
+                if "joined by 'or'" in joined.text
+            ][:1]
+    return found
 
 
 def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
@@ -642,6 +658,7 @@ class Emulation(PortRun):
             for number, name in enumerate(DIRECTIONS[:count])
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
+        self.notes += _read_as_inner(network) if network else []
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
         if eye and eye.state == EyeState.SLOW:
             self.notes.append(
