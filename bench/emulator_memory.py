@@ -38,7 +38,7 @@ EYE_MHZ = 125
 BOTH_WAYS: dict[str, tuple[int, ...]] = {str(length): (length,) for length in (60, 64, 128, 512)}
 BOTH_WAYS |= {"imix": (60, 60, 590, 60, 60, 590, 60, 590, 60, 60, 590, 1514), "1514": (1514,)}
 #: Per cent: 1516 of each 1538 cycles are words, some 50 are refreshes, rows and pauses.
-LONG_SHARE = 98
+LONG_SHARE = 97
 #: A background frame every 3 us in the class in use, one for four of the shortest frames; its link has no rate, so none waits.
 BACKGROUND = {UNMATCHED_CLASS: {"background": 1, "background_ticks": 375, "background_length": 60}}
 WAYS = {1: "one_way", 2: "both_ways"}
