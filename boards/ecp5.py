@@ -3,6 +3,8 @@
 
 """Gives the ECP5 boards what they share: clocks, two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
+from types import SimpleNamespace
+
 from migen import *
 from migen.genlib.resetsync import AsyncResetSynchronizer
 
@@ -14,10 +16,13 @@ from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.io_timing import EYE_CLK_FREQS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
+from liteprobe.boards.io_timing import (
+    EYE_CLK_FREQS, EYE_CLOCK_PHASE, EYE_CLOCK_STEPS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins,
+)
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import PHY_KINDS
-from liteprobe.cores.memory.eye import SampleQueue
+from liteprobe.cores.memory.eye import REACH, STEP_TAPS, SampleQueue
 
 # Clocks -------------------------------------------------------------------------------------------
 
@@ -88,29 +93,29 @@ class ProbeClocks(LiteXModule):
         pll.create_clkout(self.cd_memory, freq, margin=0)
         self.add_global(self.cd_sdram, freq, phase, pll)
 
-    def add_memory_eye(self, freq, slow_freq):
-        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``memory_read`` with a phase that moves.
+    def add_memory_eye(self, freq, slow_freq, phase):
+        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``sdram``, of the chip's clock pin.
 
-        The chip's clock is that of ``memory``; ``memory_read`` is that, too, while ``slow``. Return the picoseconds of a step.
+        That begins ``phase`` degrees behind ``memory``, and can be moved; while ``slow`` it is ``memory``.
         """
-        self.memory_pll = pll = self.new_pll()
-        self.slow       = Signal()
+        self.memory_pll    = pll = self.new_pll()
+        self.slow          = Signal()
         self.phase_step    = Signal()
         self.phase_advance = Signal()
         self.cd_memory      = ClockDomain()
-        self.cd_memory_read = ClockDomain(reset_less=True)
+        self.cd_sdram       = ClockDomain(reset_less=True)
         self.cd_memory_fast = ClockDomain(reset_less=True)
-        self.cd_memory_moved = ClockDomain(reset_less=True)
+        self.cd_sdram_fast  = ClockDomain(reset_less=True)
         self.cd_memory_slow = ClockDomain(reset_less=True)
         pll.expose_dpa()
-        pll.create_clkout(self.cd_memory_fast,  freq, margin=0, with_reset=False, uses_dpa=False)
-        pll.create_clkout(self.cd_memory_moved, freq, margin=0, with_reset=False)
-        pll.create_clkout(self.cd_memory_slow,  slow_freq, margin=0, with_reset=False, uses_dpa=False)
+        pll.create_clkout(self.cd_memory_fast, freq, margin=0, with_reset=False, uses_dpa=False)
+        pll.create_clkout(self.cd_sdram_fast,  freq, phase=phase, margin=0, with_reset=False)
+        pll.create_clkout(self.cd_memory_slow, slow_freq, margin=0, with_reset=False, uses_dpa=False)
         self.specials += AsyncResetSynchronizer(self.cd_memory, ~pll.locked)
-        for name, domain in (("fast", self.cd_memory), ("moved", self.cd_memory_read)):
+        for domain in (self.cd_memory, self.cd_sdram):
             self.specials += Instance("DCSC",
                 p_DCSMODE = "POS",
-                i_CLK0    = ClockSignal(f"memory_{name}"),
+                i_CLK0    = ClockSignal(f"{domain.name}_fast"),
                 i_CLK1    = ClockSignal("memory_slow"),
                 i_SEL0    = ~self.slow,
                 i_SEL1    = self.slow,
@@ -123,7 +128,6 @@ class ProbeClocks(LiteXModule):
             pll.phase_step.eq(self.phase_step),
             pll.phase_load.eq(1),
         ]
-        return round(1e12/(8*pll.compute_config()["vco"]))
 
     def add_global(self, domain, freq, phase=0, pll=None):
         """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
@@ -224,22 +228,36 @@ class LateDataPin(LiteXModule):
         ]
 
 class SampledPin(LiteXModule):
-    """Drives a data pin as `LateDataPin` does, and reads it by a register of the I/O with the clock ``memory_read``.
+    """Drives a data pin as `LateDataPin` does, and samples it with both edges, behind a delay that can be moved.
 
-    ``raw``, ``word`` : Signal(); its output, and what the controller has of it.
+    ``rising``, ``falling``, ``word`` : Signal(); what both edges have, and what the controller has of it.
+    ``walker`` : SampleWalker, of the delay.
+
+    One clock serves all registers of a pin: so it is its data that move.
     """
-    def __init__(self, pin, raw, word):
+    def __init__(self, pin, walker, rising, falling, word):
         before   = Signal()
         enabled  = Signal()
         output   = Signal()
         disabled = Signal()
         input    = Signal()
+        delayed  = Signal()
         self.sync += [before.eq(pin.o), enabled.eq(pin.oe)]
         self.comb += pin.i.eq(word)
         self.specials += [
             DDROutput(i1=before, i2=pin.o, o=output, clk=pin.clk),
             SDROutput(i=~(pin.oe | enabled), o=disabled, clk=pin.clk),
-            SDRInput(i=input, o=raw, clk=ClockSignal("memory_read")),
+            Instance("DELAYF",
+                p_DEL_MODE  = "USER_DEFINED",
+                p_DEL_VALUE = STEP_TAPS*(REACH - 1),
+                i_A         = input,
+                o_Z         = delayed,
+                i_LOADN     = walker.load_n,
+                i_MOVE      = walker.move,
+                i_DIRECTION = walker.direction,
+                o_CFLAG     = Signal(),
+            ),
+            DDRInput(i=delayed, o1=rising, o2=falling, clk=pin.clk),
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
@@ -269,23 +287,29 @@ def sdram_phy(platform, clk_freq, is_late=False):
     return phy
 
 EYE_CL = 3 # At more than 100 MHz these chips have no other.
-# From a command to its word: out 2, CL, in and through the queue 2, and 4 that it waits there, between 2 and 6.
-EYE_LATENCY = EYE_CL + 8
+# From a command to its word: out 2, CL, in 2, the queue 3, and 4 of its 16 ages, since the way there and back takes 1 to 2.
+EYE_LATENCY = EYE_CL + 10
 
 def sampled_sdram_phy(platform, clk_freq):
-    """Return LiteDRAM's PHY of the SDRAM of ``platform``, with ``queue``, a `SampleQueue`: a `ReadEye` finds when words are read.
+    """Return LiteDRAM's PHY of the SDRAM of ``platform``, with ``queue``, a `SampleQueue`, and ``delays``, signals as of a walker.
 
-    What goes to the chip changes with the falling edge, and the chip's clock is that of the PHY.
+    What goes to the chip changes with the falling edge; the chip's clock is that of the domain ``sdram``.
     """
     make_fast(platform, "sdram_clock", 0)
     phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=EYE_CL)
+    phy.delays = delays = SimpleNamespace(load_n=Signal(), move=Signal(), direction=Signal())
     phy.submodules.queue = queue = SampleQueue()
-    bits = iter(zip(queue.raw, queue.word))
+    bits = iter(zip(queue.rising, queue.falling, queue.word))
     replace_pins(phy, SDROutput, LatePin)
-    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, *next(bits)))
+    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
     phy.settings.read_latency = EYE_LATENCY
-    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sys"))
+    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
+
+def join_eye(phy, eye):
+    """Return what joins a `sampled_sdram_phy` to a `ReadEye`."""
+    walker = eye.walker
+    return [*copied(phy.delays, walker, "load_n", "move", "direction"), *copied(phy.queue, walker, "is_falling", "age")]
 
 class FlashPins(LiteXModule):
     """Pads of the configuration flash, whose clock pin belongs to the configuration.
@@ -352,7 +376,8 @@ class Ecp5Board:
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
     memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
     memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
-    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose read phase is found at start; and where none is found.
+    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose eye is found at start; and where none is found.
+    eye_clock_steps : of its clock, as of `ReadEye`.
     with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -380,6 +405,7 @@ class Ecp5Board:
     memory_clk_freq   = MEMORY_CLK_FREQ
     memory_clock_phase = MEMORY_CLOCK_PHASE
     eye_clk_freqs   = EYE_CLK_FREQS
+    eye_clock_steps = EYE_CLOCK_STEPS
     with_late_sdram = False
     phy_times    = {}
 
@@ -451,12 +477,16 @@ class Ecp5Board:
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
     def eye_sdram(self):
-        """Return the PHY of the SDRAM in ``memory``, with its queue of samples, and the picoseconds of a step of its read phase.
+        """Return the PHY of the SDRAM in ``memory``, as of `sampled_sdram_phy`; after ``crg()``.
 
-        After ``crg()``, whose clocks have ``slow``, ``phase_step`` and ``phase_advance`` then.
+        The clocks have ``slow``, ``phase_step`` and ``phase_advance`` then.
         """
-        step_ps = self.clocks.add_memory_eye(*self.eye_clk_freqs)
-        return ClockDomainsRenamer("memory")(sampled_sdram_phy(self.platform, self.eye_clk_freqs[0])), step_ps
+        self.clocks.add_memory_eye(*self.eye_clk_freqs, EYE_CLOCK_PHASE)
+        return ClockDomainsRenamer("memory")(sampled_sdram_phy(self.platform, self.eye_clk_freqs[0]))
+
+    def join_eye(self, phy, eye):
+        """Return what joins the PHY of `eye_sdram` to a `ReadEye`."""
+        return join_eye(phy, eye)
 
     def flash(self):
         """Return the pads of the SPI flash."""

@@ -23,8 +23,13 @@ SDRAM_CLOCK_PHASE = 90
 # cycle but one, which want it early, and those of the cycle before, which want it late.
 MEMORY_CLK_FREQ    = 80e6
 MEMORY_CLOCK_PHASE = 9
-# Of a SDRAM whose read phase is found at start, and of one for which none is found: whole shares of a VCO of 625 MHz.
-EYE_CLK_FREQS = (125e6, 78.125e6)
+# Of a SDRAM whose eye is found at start, and of one for which none is found: whole shares of a VCO of 750 MHz.
+EYE_CLK_FREQS   = (125e6, 750e6/9)
+EYE_STEP        = 1e3/750/8 # Of the phase of the chip's clock, ns.
+EYE_SAMPLE_STEP = 4*DELAY_TAP # Of the time at which its words are sampled.
+# Phases of the chip's clock, in the order in which they are tried: 1 ns apart, what the delays of its samples don't reach.
+EYE_CLOCK_STEPS = (-1, 5, 10, -7)
+EYE_CLOCK_PHASE = 360 + 360*EYE_CLOCK_STEPS[0]*EYE_STEP/8 # Degrees, at 125 MHz.
 
 # Assumed: no document bounds them.
 TAP_SPREAD = 0.3 # Of a tap, either way. Counts only for taps that are more or less than CENTRED_TAPS.
@@ -200,18 +205,20 @@ def late_sdram(fpga, chip, period, phase):
     return [Margin(bus, what, left - lost.get(what, error), left) for what, left in nominal.items()]
 
 def eye_sdram(fpga, chip, period, slow_period):
-    """Return the margins of a SDRAM whose read phase is found: writes, half of the eye less a step, and all of the slow clock.
+    """Return the margins of a SDRAM whose eye is found: writes, half of the eye less a step, and all of the slow clock.
 
     What goes to the chip leaves half a period before the chip's clock, which is that of the FPGA. CL is 3, whose time of access is
-    at most that of CL 2, which is taken. The step is an eighth of a cycle of the VCO: a fortieth of a period.
+    at most that of CL 2, which is taken. Writes have the worst of the phases that the chip's clock may get.
     """
-    lost = fpga.clock_skew + DDR_OUTPUT_SKEW + period*DUTY_ERROR + JITTER_FAST/2
-    bus  = f"SDRAM {chip.name} at {1e3/period:g} MHz"
-    eye  = (period + chip.output - chip.access - fpga.setup - fpga.hold)/2
+    lost  = fpga.clock_skew + DDR_OUTPUT_SKEW + period*DUTY_ERROR + JITTER_FAST/2
+    bus   = f"SDRAM {chip.name} at {1e3/period:g} MHz"
+    eye   = (period + chip.output - chip.access - fpga.setup - fpga.hold)/2
+    setup = period/2 - chip.setup + min(EYE_CLOCK_STEPS)*EYE_STEP
+    hold  = period/2 - chip.hold - max(EYE_CLOCK_STEPS)*EYE_STEP
     return [
-        Margin(bus, "write setup", period/2 - chip.setup - lost, period/2 - chip.setup),
-        Margin(bus, "write hold",  period/2 - chip.hold - lost,  period/2 - chip.hold),
-        Margin(bus, "read eye",    eye - period/40 - JITTER_FAST/2, eye),
+        Margin(bus, "write setup", setup - lost, setup),
+        Margin(bus, "write hold",  hold - lost,  hold),
+        Margin(bus, "read eye",    eye - EYE_SAMPLE_STEP - JITTER_FAST/2, eye),
         *late_sdram(fpga, chip, slow_period, 0),
     ]
 

@@ -38,7 +38,7 @@ from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
 from liteprobe.cores.formats.probe import EyeState
-from liteprobe.cores.memory.eye import EyeRegisters, ReadEye
+from liteprobe.cores.memory.eye import STEP_TAPS, TAP_PS, EyeRegisters, ReadEye
 from liteprobe.cores.memory.interleaved import BusCrossing, InterleavedController, PortCrossing
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
@@ -142,17 +142,17 @@ def add_sdram_region(soc, name, origin, memory, banks):
     return memory.ready
 
 def add_eye_sdram(soc, name, origin):
-    """Do as `add_sdram`, with a clock whose read phase is found at start: registers ``sdram_eye``."""
+    """Do as `add_sdram`, with a clock at which the eye of what is read is found at start: registers ``sdram_eye``."""
     board, clocks = soc.board, soc.crg
-    soc.sdram_phy, step_ps = phy, _ = board.eye_sdram()
+    soc.sdram_phy = phy = board.eye_sdram()
     fast, slow = board.eye_clk_freqs
     sdram = InterleavedController(phy, fast, sdram_banks(soc.probe_config, board), slow)
-    eye   = ReadEye(sdram, round(1e12/fast/step_ps))
+    eye   = ReadEye(sdram, round(1e12/fast/2/(STEP_TAPS*TAP_PS)), board.eye_clock_steps)
     soc.sdram     = ClockDomainsRenamer("memory")(sdram)
     soc.eye       = ClockDomainsRenamer("memory")(eye)
-    soc.sdram_eye = EyeRegisters(eye, step_ps, (fast, slow))
+    soc.sdram_eye = EyeRegisters(eye, (fast, slow))
     soc.comb += [
-        phy.queue.skip.eq(eye.skip),
+        *board.join_eye(phy, eye),
         *copied(clocks, eye, "slow", "phase_step", "phase_advance"),
     ]
     # It keeps everybody away now and then, and is ready all the same.

@@ -25,7 +25,6 @@ class CountChange(IntEnum):
     SET   = 1
     MOST  = 2
     LEAST = 3
-    CARRY = 4 # What came over when the word before was added to.
 
 class Count(NamedTuple):
     """Names a word that a message changes.
@@ -53,7 +52,7 @@ class DirectionCounts(LiteXModule):
     ----------
     counted, sent, late : Endpoint(counted_layout), Endpoint(sent_layout), Endpoint(late_layout), in
         A message takes three cycles and one for each word that it may change: ``counted`` of a frame 10, of a background frame 5,
-        of what leaves the queue 3; ``sent`` 7, ``late`` 2.
+        of what leaves the queue 3; ``sent`` 5, ``late`` 2.
     bus : wishbone.Interface, slave
         COUNTER_WORDS words of each class, `ClassCounter` and `ClassGauge`.
     """
@@ -74,7 +73,7 @@ class DirectionCounts(LiteXModule):
         self.step   = step = Signal(max=max(len(counts) for _, counts in messages) + 1)
         number      = Signal(CLASS_BITS)
         word        = Signal(max=COUNTER_WORDS)
-        change      = Signal(3)
+        change      = Signal(2)
         value       = Signal(32)
         asks        = Signal() # For the word of this step.
         self.fsm = fsm = FSM(reset_state="CLEAR")
@@ -115,7 +114,7 @@ class DirectionCounts(LiteXModule):
         memory  = self.memory
         waiting = [
             (Signal(name=f"waits_{age}"), Signal.like(memory.read_adr, name=f"waiting_address_{age}"),
-                Signal(3, name=f"waiting_change_{age}"), Signal(32, name=f"waiting_value_{age}"))
+                Signal(2, name=f"waiting_change_{age}"), Signal(32, name=f"waiting_value_{age}"))
             for age in range(2)
         ]
         before  = (asks, address, change, value)
@@ -125,10 +124,6 @@ class DirectionCounts(LiteXModule):
         is_due, at, how, operand = before
         old     = memory.values[0]
         is_more = Signal()
-        total   = Signal(33)
-        carry   = Signal(reset_less=True)
-        adds    = (how == CountChange.ADD) | (how == CountChange.CARRY)
-        self.sync += carry.eq(total[32])
         writes  = Signal() # Else it stays what it is.
         self.comb += [
             memory.read.eq(asks),
@@ -141,8 +136,7 @@ class DirectionCounts(LiteXModule):
             }),
             memory.writes[0].eq(is_due & writes),
             memory.write_adr.eq(at),
-            total.eq(old + Mux(how == CountChange.CARRY, carry, operand)),
-            memory.write_dat[0].eq(Mux(adds, total[:32], operand)),
+            memory.write_dat[0].eq(Mux(how == CountChange.ADD, old + operand, operand)),
         ]
 
     def counts_of_queue(self):
@@ -183,8 +177,6 @@ class DirectionCounts(LiteXModule):
         return [
             Count(ClassCounter.SENT,        CountChange.ADD, Mux(message.twice, 2, 1)),
             Count(ClassCounter.SENT_OCTETS, CountChange.ADD, Mux(message.twice, message.length << 1, message.length)),
-            Count(ClassGauge.DELAY_SUM,     CountChange.ADD, message.delay),
-            Count(ClassGauge.DELAY_SUM_HIGH, CountChange.CARRY, 0),
             Count(HISTOGRAM_WORD + bin_,    CountChange.ADD, 1),
             Count(ClassGauge.DELAY_LEAST,   CountChange.LEAST, message.delay),
             Count(ClassGauge.DELAY_MOST,    CountChange.MOST, message.delay),

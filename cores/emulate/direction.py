@@ -21,10 +21,10 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.impairments import ClassGenerators, ImpairmentSampler
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
-    TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
+    LENGTH_BITS, TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
 from liteprobe.cores.emulate.memories import SpillStore
-from liteprobe.cores.emulate.settings import GIVEN_BITS, BankSwitch, SettingsMemory
+from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS, Feature
@@ -78,6 +78,8 @@ class DirectionControl(LiteXModule):
         As ``lead`` of `DelayLanes`.
     with_trace : bool
         As of `QueueEngine`.
+    longest : int
+        As of `DelayLanes`.
     memory : (BurstPort, int, int) or None
         For more of them, as ``port``, ``address`` and ``words`` of `SpillStore`.
 
@@ -101,7 +103,7 @@ class DirectionControl(LiteXModule):
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
     def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None,
-        given_bits=GIVEN_BITS):
+        longest=2**LENGTH_BITS - 1):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -116,12 +118,12 @@ class DirectionControl(LiteXModule):
             return module
         safe = Signal(TICKS_BITS)
         self.settings = settings = SettingsMemory()
-        self.switch   = switch   = BankSwitch(given_bits)
+        self.switch   = switch   = BankSwitch()
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
         self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
-        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None))
+        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None, longest))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
@@ -252,7 +254,7 @@ class EmulatedDirection(LiteXModule):
         self.store     = store
         waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
         self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None, memory=memory)
+            with_trace=trace is not None, memory=memory, longest=limits.longest)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()
@@ -310,7 +312,7 @@ class EmulatedDirection(LiteXModule):
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
             "rules":       (limits.rules, "Rules that name classes."),
-            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
+            "features":    (int(~Feature.NONE), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):
@@ -318,15 +320,13 @@ class EmulatedDirection(LiteXModule):
         switch, emulation = self.emulation.switch, self.emulation
         self._arm       = CSRStorage(1, name="arm", description="Write: a forwarding program is to start; ignored unless idle.")
         self._switch_at = WriteOnlyCSR(NOW_BITS, name="switch_at", description="Tick at which the bank of settings changes.")
-        self._switch    = CSRStorage(2, name="switch",
-            description="Write 1: change it then, or at once; ignored while switching. 2: don't, unless it is about to.")
+        self._switch    = CSRStorage(1, name="switch", description="Write: change it then, or at once; ignored while switching.")
         self._bank      = CSRStatus(2, name="bank", description="Bank that holds; bit 1: a switch is to come.")
         self._now       = CSRStatus(NOW_BITS, name="now", description="Ticks since the start, as of the last read of bank.")
         self.comb += [
             self.arm.eq(self._arm.re),
             switch.tick.eq(self._switch_at.storage),
-            switch.ask.eq(self._switch.re & self._switch.storage[0]),
-            switch.cancel.eq(self._switch.re & self._switch.storage[1]),
+            switch.ask.eq(self._switch.re),
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))

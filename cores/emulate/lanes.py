@@ -11,8 +11,8 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DUE_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, kept_layout, sent_layout,
-    served_layout, words_of,
+    CLASS_BITS, DUE_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, kept_layout, narrowed,
+    sent_layout, served_layout, words_of,
 )
 from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.formats.emulate import LANES
@@ -35,6 +35,8 @@ class DelayLanes(LiteXModule):
         Frames; a power of two. Nobody may give more, but where they spill.
     spills : bool
         More than them wait in the memory: ``lists`` is a `SpilledLists`, whose ends are to be connected.
+    longest : int
+        Octets of a frame: of fewer an entry takes less block RAM.
     lead : int
         Ticks before a frame is due at which it is handed on: by then every frame that is due before must have come.
 
@@ -53,7 +55,7 @@ class DelayLanes(LiteXModule):
 
     Source: docs/design/emulator.md, "Departure" and "Line".
     """
-    def __init__(self, entries, lead, spills=False):
+    def __init__(self, entries, lead, spills=False, longest=2**LENGTH_BITS - 1):
         self.now    = Signal(DUE_BITS)
         self.sink   = sink   = stream.Endpoint(served_layout)
         self.source = source = stream.Endpoint(departure_layout)
@@ -63,7 +65,7 @@ class DelayLanes(LiteXModule):
         # # #
 
         self.lead_ticks = lead
-        self.lists  = lists = (SpilledLists if spills else EntryLists)(entry_layout, entries, LANES)
+        self.lists  = lists = (SpilledLists if spills else EntryLists)(narrowed(entry_layout, longest), entries, LANES)
         self.fsm    = fsm   = FSM(reset_state="CLEAR")
         self.number  = Signal(LANE_BITS) # Of the lane at hand.
         self.to_scan = Signal(LANES)     # Lanes to look at.

@@ -3,6 +3,8 @@
 
 """Lays out what the stages of the emulator pass on of a frame; see docs/design/emulator.md."""
 
+from migen import bits_for
+
 from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS
 
@@ -20,6 +22,11 @@ FRAMES_BITS   = WAITING_MOST.bit_length() # so many bits of their number,
 OCTETS_BITS   = FRAMES_BITS + LENGTH_BITS # and of their octets.
 ENTRY_WORDS   = 4  # Of a frame that waits or is under way, in the SDRAM.
 PLACE_BITS    = 17 # Of such entries of a class or a lane since the start, modulo: full and empty differ.
+
+def narrowed(layout, longest):
+    """Return a layout whose length, and bit that is wrong, are of frames of up to ``longest`` octets."""
+    bits = {"length": bits_for(longest), "bit": bits_for(8*longest - 1)}
+    return [(name, bits.get(name, width)) for name, width in layout]
 
 def words_of(length):
     """Return how many words hold ``length`` octets."""

@@ -11,11 +11,10 @@ from litex.soc.interconnect import wishbone
 
 from liteprobe.cores.emulate.layouts import TICKS_BITS
 from liteprobe.cores.formats.emulate import (
-    BANK_WORDS, CLASSES, DELAY_ENTRIES, NOW_BITS, PATTERN_WORDS, SETTING_WORDS,
+    BANK_WORDS, CLASSES, DELAY_ENTRIES, NOW_BITS, PATTERN_WORDS, SETTING_WORDS, WAIT_MAX,
 )
 
-BANK_BITS  = log2_int(2*BANK_WORDS)
-GIVEN_BITS = 16 # A switch is given to its users once it is less than 2^16 ticks away.
+BANK_BITS = log2_int(2*BANK_WORDS)
 USERS     = ("impairments", "background", "engine")
 
 # Words --------------------------------------------------------------------------------------------
@@ -149,22 +148,19 @@ class BankSwitch(LiteXModule):
         Its low bits, while a switch is pending.
     ask : Signal(), in
         Pulse: a switch is wanted; ignored while one is pending.
-    cancel : Signal(), in
-        Pulse: the switch that was asked for isn't wanted any more; ignored once it was given to its users.
     pending, taken : dict of Signal(), out and in
-        Of each of USERS: a switch is wanted of it, and is less than 2^given_bits ticks away; a pulse as it is done.
+        Of each of USERS: a switch is wanted of it, and is less than WAIT_MAX away; a pulse as it is done.
     banks : dict of Signal(), out
         The bank that holds for each user.
     is_pending : Signal(), out
         It was asked for, and is not done by all.
     """
-    def __init__(self, given_bits=GIVEN_BITS):
+    def __init__(self):
         self.now        = Signal(NOW_BITS)
         self.tick       = Signal(NOW_BITS)
         self.start      = Signal()
         self.at         = Signal(TICKS_BITS)
         self.ask        = Signal()
-        self.cancel     = Signal()
         self.pending    = {user: Signal(name=f"pending_{user}") for user in USERS}
         self.taken      = {user: Signal(name=f"taken_{user}") for user in USERS}
         self.banks      = {user: Signal(name=f"bank_{user}") for user in USERS}
@@ -178,7 +174,7 @@ class BankSwitch(LiteXModule):
         gives    = Signal()
         self.comb += [
             self.is_pending.eq(is_asked | Reduce("OR", list(self.pending.values()))),
-            gives.eq(is_asked & is_known & (ahead[-1] | (ahead[given_bits:] == 0))),
+            gives.eq(is_asked & is_known & (ahead[-1] | (ahead[log2_int(WAIT_MAX):] == 0))),
         ]
         self.sync += [
             ahead.eq(self.tick - self.now),
@@ -188,7 +184,7 @@ class BankSwitch(LiteXModule):
                 is_asked.eq(0),
                 self.at.eq(Mux(ahead[-1], self.now, self.tick)),
             ),
-            If(self.start | self.cancel, is_asked.eq(0)),
+            If(self.start, is_asked.eq(0)),
         ]
         for user in USERS:
             pending, taken, bank = self.pending[user], self.taken[user], self.banks[user]

@@ -128,7 +128,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED or CoDel.
+    early: int  # By RED, CoDel or PIE.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
@@ -160,7 +160,7 @@ class ClassDelays:
 
     least_ns: float | None  # None: no frame yet.
     most_ns: float | None  # Likewise.
-    mean_ns: float | None  # Likewise.
+    mean_ns: float | None  # Likewise; by the bins where the gateware has no sum of delays.
     deviation_ns: float | None  # Likewise: by the bins, in each of which delays count as even.
     late_most_ns: float  # By how much a frame left after its tick at most.
     counts: tuple[int, ...]  # Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
@@ -334,10 +334,10 @@ class ClassCounters:
         self.number, self.name, self.match = number, name, match
         self._counts = Extended(longest)
         self._bins = Extended(longest)
-        self._before: tuple[int, ClassCounts, tuple[int, ...], int] | None = None
+        self._before: tuple[int, ClassCounts, tuple[int, ...], int | None] | None = None
 
-    def look(self, words: Sequence[int], now: int, tick_ns: Fraction) -> ClassLook:
-        """Return the class at tick ``now`` from the words of its memory."""
+    def look(self, words: Sequence[int], now: int, tick_ns: Fraction, has_sum: bool) -> ClassLook:
+        """Return the class at tick ``now`` from the words of its memory, which may have the sum of its delays."""
         totals = self._counts.take(words[: len(ClassCounter)])
         counts = ClassCounts(**{one.name.lower(): totals[one] for one in ClassCounter})  # type: ignore[arg-type]
         bins = self._bins.take(words[HISTOGRAM_WORD:COUNTER_WORDS])
@@ -347,7 +347,7 @@ class ClassCounters:
             for one in (ClassGauge.DELAY_LEAST, ClassGauge.DELAY_MOST)
         ]
         drawn = tuple(count or 0 for count in bins)
-        total = gauges[ClassGauge.DELAY_SUM] + (gauges[ClassGauge.DELAY_SUM_HIGH] << 32)
+        total = gauges[ClassGauge.DELAY_SUM] + (gauges[ClassGauge.DELAY_SUM_HIGH] << 32) if has_sum else None
         late_ns = float(gauges[ClassGauge.LATE_MOST] * tick_ns)
         spans = _moments(drawn, total, ends, tick_ns)
         delays = ClassDelays(ends[0], ends[1], *spans, late_ns, drawn, float(tick_ns))
@@ -361,7 +361,8 @@ class ClassCounters:
         lately: tuple[float | None, float | None] = (None, None)
         if before:
             grown = tuple(later - earlier for earlier, later in zip(before[2], drawn, strict=True))
-            lately = _moments(grown, (total - before[3]) % WRAP**2, ends, tick_ns)
+            more = None if total is None or before[3] is None else (total - before[3]) % WRAP**2
+            lately = _moments(grown, more, ends, tick_ns)
         rates = came, left, mean_came, mean_left
         return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates, *lately)
 
@@ -452,13 +453,12 @@ def notes_of(look: EmulationLook) -> list[str]:
 
 
 def _moments(
-    counts: Sequence[int], total: int, ends_ns: Sequence[float | None], tick_ns: Fraction
+    counts: Sequence[int], total: int | None, ends_ns: Sequence[float | None], tick_ns: Fraction
 ) -> tuple[float | None, float | None]:
-    """Return mean and deviation of delays (ns) of a histogram with their sum (ticks); ``ends_ns``: the least and the greatest."""
+    """Return mean and deviation of delays (ns) of a histogram with their sum (ticks), or by its bins; ``ends_ns``: of all."""
     count, (least, most) = sum(counts), ends_ns
     if not count or least is None or most is None:
         return None, None
-    mean = min(max(float(total * tick_ns) / count, least), most)  # One may be counted while the sum is read.
     tick = float(tick_ns)
     found = [
         (number, max(tick * (1 << number) / 2, least), min(tick * (1 << number), most)) for number in range(len(counts))
@@ -466,7 +466,8 @@ def _moments(
     parts = [(counts[number], low, max(high, low)) for number, low, high in found if counts[number]]
     middle = sum(times * (low + high) / 2 for times, low, high in parts) / count
     square = sum(times * (((low + high) / 2 - middle) ** 2 + (high - low) ** 2 / 12) for times, low, high in parts)
-    return mean, math.sqrt(square / count)
+    mean = middle if total is None else float(total * tick_ns) / count
+    return min(max(mean, least), most), math.sqrt(square / count)  # One may be counted while the sum is read.
 
 
 def _rate(before: Sequence[Any] | None, now: int, counts: ClassCounts, name: str, tick_ns: Fraction) -> float | None:
@@ -494,6 +495,11 @@ class EmulatorDirection:
         self._longest = 0
         if self._prefix + "arm" not in registers.names:
             raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its gateware can take back a switch that is to come, and counts the sum of delays."""
+        return self._prefix + "live" in self._registers.names
 
     @staticmethod
     def count(registers: Registers) -> int:
@@ -659,7 +665,8 @@ def check_network(network: Network, board: str = "emulator") -> list[str]:
     _check_directions(network, len(limits), board)
     words = words_of(network, limits)
     switch_ticks(network)
-    return [*dict.fromkeys(note for one in words for note in one.notes), f"Checked as of {board}: {held_by(limits)}"]
+    notes = dict.fromkeys(_read_as_inner(network) + [note for one in words for note in one.notes])
+    return [*notes, f"Checked as of {board}: {held_by(limits)}"]
 
 
 def held_by(limits: Sequence[Limits]) -> str:
@@ -678,6 +685,21 @@ def _check_directions(network: Network, count: int, probe: str) -> None:
         raise UsageError(
             f"{probe} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
         )
+
+
+def _read_as_inner(network: Network) -> list[str]:
+    """Return a note for each expression whose ``vlan`` or ``mpls`` behind ``or`` is not what its words seem to say."""
+    found = []
+    for name in DIRECTIONS:
+        for one in getattr(network, name).classes:
+            differences = one.expression.differences() if one.expression else ()
+            found += [
+                f"'{one.match_text}' of '{name}': as in tcpdump, what stands behind 'or' means an inner tag or label: give "
+                "each a class of its own"
+                for joined in differences
+                if "joined by 'or'" in joined.text
+            ][:1]
+    return found
 
 
 def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
@@ -787,6 +809,7 @@ class Emulation(PortRun):
         self._sets: list[tuple[float, str]] = []  # Those of this host: seconds since the start, what was set.
         self._made: list[tuple[int, str, Direction]] = []  # Changes that took place: tick, direction, what held then.
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
+        self.notes += _read_as_inner(network) if network else []
         self.notes += dict.fromkeys(note for one in self._directions if one.words for note in one.words.notes)
         if eye and eye.state == EyeState.SLOW:
             self.notes.append(
@@ -1027,7 +1050,9 @@ class Emulation(PortRun):
     def _look_at(self, one: _Direction) -> DirectionLook:
         state, _, is_up = one.out.transmit.look()
         bank, is_to_come, now = one.port.look()
-        classes = [each.look(one.port.counts(each.number), now, self._tick_ns) for each in one.counters]
+        classes = [
+            each.look(one.port.counts(each.number), now, self._tick_ns, one.port.is_live) for each in one.counters
+        ]
         events = dict(zip(EVENTS, one.events.take(list(one.port.events().values())), strict=True))
         if not is_up:
             self._note(f"the link of port {one.out.number} was down for a time: frames to it were lost on the line")
@@ -1207,7 +1232,16 @@ class Emulation(PortRun):
         return plans
 
     def _cancelled(self, one: _Direction) -> bool:
-        """Cancel the change that is set in a direction, and return whether that was in time; else it takes place."""
+        """Cancel the change that is set in a direction, and return whether that was in time; else it takes place.
+
+        Raises UsageError where the gateware can't.
+        """
+        if not one.port.is_live:
+            at = f"{float(one.ahead[0].ticks * self._tick_ns) / 1e9:,.3f} s"
+            raise UsageError(
+                f"a change of '{one.way}' at {at} is in the probe, whose gateware can't take it back: set it after that, or begin "
+                "the network without 'changes'"
+            )
         one.port.cancel()
         bank, is_to_come, _ = one.port.look()
         while is_to_come:

@@ -102,7 +102,7 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument("--rules", type=int, default=default.rules,
         help="that name the classes of each direction of an emulator: 32, 64 or 128")
     parser.add_argument("--eye", dest="with_eye", action="store_true",
-        help="the SDRAM of an emulator at 125 MHz, its read phase found at start, 78 MHz where there is none; else 80 MHz")
+        help="the SDRAM of an emulator at 125 MHz, its read phase found at start, 83 MHz where there is none; else 80 MHz")
     parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
     parser.add_argument(
         "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,

@@ -45,7 +45,6 @@ CLOCK_NETS = [
     (re.compile(r"timebase_clk|(\w+_)?clkout1"), "timebase"),
     (re.compile(r"timebase2x_clk"), "timebase2x"),
     (re.compile(r"memory_clk"), "memory"),
-    (re.compile(r"memory_read_clk"), "memory_read"),
     (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
 ]
 # Of the clocks of a board's PLL nextpnr is asked for so much more than a build is held to: asked for just that, it once ended
@@ -277,7 +276,7 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
     if hasattr(soc.crg, "cd_memory"):
         asked["memory"] = target.memory_clk_freq / 1e6
     if config.has_eye:
-        asked["memory"] = asked["memory_read"] = target.eye_clk_freqs[0] / 1e6
+        asked["memory"] = target.eye_clk_freqs[0] / 1e6
     is_full = config.with_discipline and config.with_cpu
     placer, seed = PLACER, Design.seed
     if is_full:

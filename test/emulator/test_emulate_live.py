@@ -34,7 +34,7 @@ there:
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Fake:
-    return fake_emulator(tmp_path)
+    return fake_emulator(tmp_path, EmulatorProbe(is_live=True))
 
 
 def bank(model: EmulatorProbe, n: int = 0) -> list[int]:
@@ -274,3 +274,15 @@ def test_nothing_is_no_change(fake: Fake, act: Callable[[Emulation], Any]) -> No
         assert "nothing is set: give what changes" in refusal(act, emulation)
         with pytest.raises(UsageError):
             emulation.set("x", delay="1ms")
+
+
+def test_what_is_to_come_in_a_probe_that_cannot_take_it_back_stays(tmp_path: Path) -> None:
+    model, link = fake_emulator(tmp_path)
+    network = read_network(VOICE + "changes:\n  - {at: 50ms, there: {rate: 2Mbit}}\n")
+    with Probe(link) as probe, probe.emulate(network) as emulation:
+        said = "a change of 'there' at 0.050 s is in the probe, whose gateware can't take it back: set it after that"
+        assert said in refusal(emulation.set, "there", rate="3Mbit")
+        emulation.wait(0.06)
+        emulation.set("there", rate="4Mbit")
+        assert emulation.now and emulation.now.there.rate_bps == 4 * MS
+    assert [tick for n, _, tick in model.switches if n == 0][0] == 50 * 125_000 and len(model.switches) == 3

@@ -450,6 +450,15 @@ def test_classes_by_dscp_by_ports_by_vlans_and_by_hosts_stand_beside_each_other(
         assert named(probe, 0, frames) == [0, 1, 2, 3, 4, REST, 5, 6, REST, REST]
 
 
+def test_tags_joined_by_or_are_read_as_tcpdump_does_and_a_note_says_so(fake: Fake) -> None:
+    classes = [TrafficClass("a", "vlan 10 or vlan 20"), TrafficClass("b", "vlan 20 and (tcp or udp)")]
+    tags = [bytes.fromhex(octets) for octets in ("8100000a", "81000014", "8100000581000014")]
+    with Probe(fake[1]) as probe, probe.emulate(Network(Direction(classes=classes))) as emulation:
+        assert named(probe, 0, [frame(6, 80, tag) for tag in tags]) == [0, 1, 0]
+        notes = [note for note in emulation.notes if "an inner tag" in note]
+    assert len(notes) == 1 and notes[0].startswith("'vlan 10 or vlan 20' of 'there'")
+
+
 def test_without_classes_no_rule_holds(fake: Fake) -> None:
     fake[0].values["direction0_rule_words"] = 1 << 5
     with Probe(fake[1]) as probe, probe.emulate(Network()):

@@ -169,11 +169,13 @@ def negated(one: Sequence_) -> Sequence_:
 
 def _both(first: Sequence_, second: Sequence_) -> Sequence_:
     found: list[tuple[Product, bool]] = []
+    # Where the second says nothing the first goes on: to a case of which the second says nothing either, or to one that denies.
+    rest = () if all(holds for _, holds in first) else ((EVERY, False),)
     for product, holds in first:
         if not holds:
             found.append((product, False))
             continue
-        for other, also in (*second, (EVERY, False)):
+        for other, also in (*second, *rest):
             common = product & other
             if common is not None:
                 found.append((common, also))
@@ -187,15 +189,15 @@ def both(first: Sequence_, second: Sequence_) -> Sequence_:
     return min(_both(first, second), _both(second, first), key=len)
 
 
-def either(first: Sequence_, second: Sequence_) -> Sequence_:
-    """Return what holds where one of both does."""
-    plain = all(holds for _, holds in (*first, *second))
-    found = [tidy((*first, *second))] if plain else [negated(both(negated(first), negated(second)))]
-    if not plain and all(holds for _, holds in first):
-        found.append(tidy((*first, *second)))
-    if not plain and all(holds for _, holds in second):
-        found.append(tidy((*second, *first)))
-    return min(found, key=len)
+def either(parts: Iterable[Sequence_]) -> Sequence_:
+    """Return what holds where one of some does."""
+    parts = list(parts)
+    # Cases that deny nothing may stand one after the other, and before one that does.
+    plain = tidy(entry for one in parts if all(holds for _, holds in one) for entry in one)
+    found = NEVER
+    for one in (one for one in parts if not all(holds for _, holds in one)):
+        found = negated(both(negated(found), negated(one))) if found else one
+    return min(tidy((*plain, *found)), negated(both(negated(plain), negated(found))), key=len) if found else plain
 
 
 def values(holds: Callable[[int], bool]) -> int:
@@ -292,9 +294,9 @@ class RuleWalk:
             case nodes.And(parts=parts):
                 return reduce(both, [self.of(part) for part in parts])
             case nodes.Or(parts=parts):
-                return reduce(either, [self.of(part) for part in parts])
+                return either([self.of(part) for part in parts])
             case nodes.Layer3Type(kinds=kinds, is_outermost=is_outermost):
-                return reduce(either, [self.type_of(kind, is_outermost) for kind in sorted(kinds)])
+                return either(self.type_of(kind, is_outermost) for kind in sorted(kinds))
             case nodes.CarriedProtocol(number=carried, kinds=kinds):
                 return self.carried(carried, kinds & nodes.IP)
             case nodes.Address(side=side, network=network):
@@ -346,7 +348,7 @@ class RuleWalk:
             found.append(all_of(*of_six, Product(halves(first, protocol), {})))
             behind = Product(halves(AT["ip"] + 8, protocol) | halves(AT["extensions"], fragment), {})
             found.append(all_of(*of_six, behind))
-        return reduce(either, found)
+        return either(found)
 
     def vlan(self, vlan: int | None) -> Sequence_:
         """Return what has one more tag, with an id unless None."""
@@ -430,7 +432,7 @@ def outermost(octets: Sequence[int], asked: nodes.Relation) -> Sequence_:
         is_kind = all_of(Product({2 * AT["tag_kinds"]: values(lambda one, kind=kind: one & 3 == kind)}, {}))  # type: ignore[misc]
         tagged.append(both(is_kind, compared([known.get(octet, octet) for octet in octets], asked)))
     # Without a tag the kind is 0.
-    return reduce(either, tagged, untagged)
+    return either([untagged, *tagged])
 
 
 # Rules of a direction ------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from litex.gen.fhdl.verilog import convert
 from litex.build.lattice.common import lattice_ecp5_trellis_special_overrides
 
 from liteprobe.boards import board
-from liteprobe.boards.ecp5 import sampled_sdram_phy, sdram_phy
+from liteprobe.boards.ecp5 import join_eye, sampled_sdram_phy, sdram_phy
+from liteprobe.boards.io_timing import EYE_CLK_FREQS, EYE_CLOCK_STEPS, EYE_STEP
 from liteprobe.cores.formats.probe import EyeState
-from liteprobe.cores.memory.eye import ReadEye
+from liteprobe.cores.memory.eye import STEP_TAPS, TAP_PS, ReadEye
 from liteprobe.cores.memory.interleaved import InterleavedController
 from liteprobe.cores.memory.sdram import SdramController
 from liteprobe.sim.drivers.tools.compiled import compiled, verilate
@@ -125,23 +126,24 @@ def write_eye(path, mhz, every):
     """Write PHY, controller, what finds the eye and a user to ``path`` as module ``memory_eye_bench``."""
     platform = board(BOARD).platform
     bench = LiteXModule()
-    bench.cd_memory      = ClockDomain("memory")
-    bench.cd_memory_read = ClockDomain("memory_read", reset_less=True)
+    bench.cd_memory = ClockDomain("memory")
+    bench.cd_sdram  = ClockDomain("sdram", reset_less=True)
     phy   = sampled_sdram_phy(platform, mhz*1e6)
     sdram = InterleavedController(phy, mhz*1e6, 4, SLOW_MHZ*1e6)
-    eye   = ReadEye(sdram, round(1e6/mhz/STEP_PS[mhz]), every)
+    eye   = ReadEye(sdram, round(1e6/mhz/2/(STEP_TAPS*TAP_PS)), EYE_CLOCK_STEPS, every)
     user  = SelfCheck(SimpleNamespace(bus=sdram.bus, burst=sdram.add_port(), ready=eye.ready))
     for name, module in (("phy", phy), ("sdram", sdram), ("eye", eye), ("user", user)):
         bench.add_module(name=name, module=ClockDomainsRenamer("memory")(module))
     pins = {
-        "memory_clk": bench.cd_memory.clk, "memory_rst": bench.cd_memory.rst, "memory_read_clk": bench.cd_memory_read.clk,
+        "memory_clk": bench.cd_memory.clk, "memory_rst": bench.cd_memory.rst, "sdram_clk": bench.cd_sdram.clk,
         "errors": user.errors, "rounds": user.rounds, "phase_step": eye.phase_step, "phase_advance": eye.phase_advance,
+        "half": eye.walker.is_falling, **{name: getattr(eye.walker, name) for name in ("load_n", "move", "direction")},
         **{f"eye_{name}": getattr(eye, name) for name in ("state", "width", "moves", "errors", "ready", "slow")},
     }
     ios = {name: Signal(len(signal), name=name, name_override=name) for name, signal in pins.items()}
     for name, signal in pins.items():
-        bench.comb += signal.eq(ios[name]) if name.startswith("memory") else ios[name].eq(signal)
-    bench.comb += phy.queue.skip.eq(eye.skip)
+        bench.comb += signal.eq(ios[name]) if name in ("memory_clk", "memory_rst", "sdram_clk") else ios[name].eq(signal)
+    bench.comb += join_eye(phy, eye)
     convert_bench(bench, "memory_eye_bench", platform, set(ios.values()), path)
 
 @cache
@@ -172,8 +174,7 @@ def simulate(program, times):
 
 # Eye ----------------------------------------------------------------------------------------------
 
-SLOW_MHZ = 78.125
-STEP_PS  = {125: 200, 150: 166} # An eighth of a cycle of the VCO: 625 and 750 MHz.
+SLOW_MHZ = EYE_CLK_FREQS[1]/1e6
 SETUP, KEEPING = 0.85, 0.98 # Of the FPGA: what its registers ask for around their edge.
 BACK     = 1.5 # From the chip to the FPGA, ns, with no skew.
 
@@ -195,13 +196,16 @@ def eye_of(mhz, skew_ns=0.0, drift_ns=0.0, rounds=ROUNDS, **times):
     ``times`` : ns; ``out`` (tCOPLL, 2), ``access`` and ``hold`` (tAC 5.5, tOH 2).
     """
     out, access, hold = times.get("out", 2.0), times.get("access", 5.5) + SETUP + BACK, times.get("hold", 2.0) - KEEPING + BACK
-    period, step = 1e3/mhz, STEP_PS[mhz]/1e3
-    values = {"period": period, "slow": 1e3/SLOW_MHZ, "step": step, "out": out, "access": access, "hold": hold}
-    values = {name: round(1e3*value) for name, value in {**values, "skew": skew_ns, "drift": drift_ns}.items()}
-    found  = simulate(build("memory_eye", write_eye, mhz=mhz, every=LOOKS), {**values, "rounds": rounds})
-    def off(lag_ps, shift_ns):
-        middle = out + (access + hold + period)/2 + skew_ns + shift_ns
-        return (lag_ps/1e3 - middle + period/2) % period - period/2
+    period, lag = 1e3/mhz, EYE_CLOCK_STEPS[0]*EYE_STEP + 1e3/mhz
+    values = {"period": period, "slow": 1e3/SLOW_MHZ, "step": EYE_STEP, "lag": lag, "tap": times.get("tap", TAP_PS/1e3)}
+    values = {**values, "out": out, "access": access, "hold": hold, "skew": skew_ns, "drift": drift_ns}
+    found  = simulate(build("memory_eye", write_eye, mhz=mhz, every=LOOKS), {
+        **{name: round(1e3*value) for name, value in values.items()}, "rounds": rounds,
+    })
+    def off(before, shift_ns):
+        sampled = found[f"{before}half"]*period/2 - found[f"{before}taps"]*values["tap"]
+        middle  = found[f"{before}lag"]/1e3 + out + (access + hold + period)/2 + skew_ns + shift_ns
+        return (sampled - middle + period/2) % period - period/2
     return Eye(
         words    = found["rounds"]*130,
         errors   = found["errors"],
@@ -209,7 +213,7 @@ def eye_of(mhz, skew_ns=0.0, drift_ns=0.0, rounds=ROUNDS, **times):
         steps    = found["width"],
         moves    = found["moves"],
         wrong    = found["wrong"],
-        off_ns   = (off(found["found"], 0), off(found["lag"], drift_ns)),
+        off_ns   = (off("found_", 0), off("", drift_ns)),
         width_ns = period + hold - access,
-        step_ns  = step,
+        step_ns  = STEP_TAPS*TAP_PS/1e3,
     )

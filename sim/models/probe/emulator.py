@@ -79,6 +79,7 @@ class EmulatorProbe(ModelProbe):
     ----------
     store_words, entries, longest, least_delay : of each direction, as registers show them.
     with_trace : whether it has memory for bandwidth traces.
+    is_live : whether a switch that is to come can be taken back, and sums of delays are there: register ``live``.
     directions : 2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
     ``switches``: direction, bank and tick since the start of each switch that took place.
@@ -92,6 +93,7 @@ class EmulatorProbe(ModelProbe):
         least_delay: int = 3000,
         with_trace: bool = True,
         directions: int = 2,
+        is_live: bool = False,
     ) -> None:
         super().__init__()
         for port in range(2):
@@ -105,7 +107,7 @@ class EmulatorProbe(ModelProbe):
         areas["rules"] = (RULES_BASE, RULE_BLOCK_WORDS)
         areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
         for n in range(directions):
-            self.extend(f"direction{n}", REGISTERS, WRITTEN)
+            self.extend(f"direction{n}", REGISTERS | (registers("live:1") if is_live else {}), WRITTEN)
             self.values |= {f"direction{n}_{name}": value for name, value in built.items()}
             self.extend_memories(n, areas, "direction")
         if directions == 1:
@@ -178,7 +180,7 @@ class EmulatorProbe(ModelProbe):
                 one.is_to_switch, one.switch_number = True, one.switch_number + 1
                 number = one.switch_number
                 self._at(max(one.start + at, self.tick), lambda: self._switch(n, one, number))
-            elif one and word & 2:
+            elif one and word & 2 and f"direction{n}_live" in self.values:
                 one.is_to_switch = False
 
     def _count(self, name: str) -> None:

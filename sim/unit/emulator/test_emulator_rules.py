@@ -117,7 +117,7 @@ def test_expressions_made_into_rules_are_what_libpcap_says_of_each_frame(size: S
     Frames whose headers end too soon, or that are malformed, are left out, and counted: the probe reads nothing beyond them.
     """
     rng = random.Random(38)
-    frames = frames_of(size.of(900, 60_000, 300_000), rng)
+    frames = frames_of(size.of(900, 40_000, 300_000), rng)
     headers = headers_of(frames)
     whole = np.flatnonzero(~has(headers, UnifiedFlag.UNPARSED))
     few = rng.sample(range(len(frames)), size.of(60, 600, 2000))
@@ -144,9 +144,9 @@ def test_expressions_made_into_rules_are_what_libpcap_says_of_each_frame(size: S
     note(*(f"  {number} {fault}" for fault, number in broken.most_common()))
     note(*(f"left out: {number} expressions: {why}" for why, number in left.items()))
     yield Figure("rules_expressions", sum(map(len, made)), "expressions", size.of(60, 500), is_least=True)
-    yield Figure("rules_frames_to_libpcap", len(whole), "frames", size.of(700, 45_000, 225_000), is_least=True)
+    yield Figure("rules_frames_to_libpcap", len(whole), "frames", size.of(700, 30_000, 225_000), is_least=True)
     yield Figure("rules_off_libpcap", off, "frames", 0)
     yield Figure("rules_left_out_but_not_broken", broken["nothing"], "frames", 0)
-    yield Figure("rules_gateware_frames", len(found), "frames", size.of(500, 60_000), is_least=True)
+    yield Figure("rules_gateware_frames", len(found), "frames", size.of(500, 40_000), is_least=True)
     yield Figure("rules_gateware_off_model", int(np.count_nonzero(found != np.concatenate(wanted))), "frames", 0)
     yield Figure("rules_latency", max(took), "cycles from a frame's end", 55)
