@@ -285,4 +285,4 @@ def test_what_is_to_come_in_a_probe_that_cannot_take_it_back_stays(tmp_path: Pat
         emulation.wait(0.06)
         emulation.set("there", rate="4Mbit")
         assert emulation.now and emulation.now.there.rate_bps == 4 * MS
-    assert [tick for n, _, tick in model.switches if n == 0][0] == 50 * 125_000 and len(model.switches) == 3
+    assert model.switches[0] == (0, 1, 50 * 125_000) and len(model.switches) == 3
