@@ -3,7 +3,10 @@
 
 """Gives the ECP5 boards what they share: clocks, two RGMII PHYs, a timing header, a flash, and on most an SDRAM."""
 
+from types import SimpleNamespace
+
 from migen import *
+from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from litex.gen import *
 
@@ -13,9 +16,13 @@ from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.io_timing import MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins
+from liteprobe.boards.io_timing import (
+    EYE_CLK_FREQS, EYE_CLOCK_PHASE, EYE_CLOCK_STEPS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins,
+)
 from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import PHY_KINDS
+from liteprobe.cores.memory.eye import REACH, STEP_TAPS, SampleQueue
 
 # Clocks -------------------------------------------------------------------------------------------
 
@@ -85,6 +92,42 @@ class ProbeClocks(LiteXModule):
         self.cd_sdram   = ClockDomain(reset_less=True)
         pll.create_clkout(self.cd_memory, freq, margin=0)
         self.add_global(self.cd_sdram, freq, phase, pll)
+
+    def add_memory_eye(self, freq, slow_freq, phase):
+        """Add the domains ``memory``, of ``freq`` or while ``slow`` of ``slow_freq``, and ``sdram``, of the chip's clock pin.
+
+        That begins ``phase`` degrees behind ``memory``, and can be moved; while ``slow`` it is ``memory``.
+        """
+        self.memory_pll    = pll = self.new_pll()
+        self.slow          = Signal()
+        self.phase_step    = Signal()
+        self.phase_advance = Signal()
+        self.cd_memory      = ClockDomain()
+        self.cd_sdram       = ClockDomain(reset_less=True)
+        self.cd_memory_fast = ClockDomain(reset_less=True)
+        self.cd_sdram_fast  = ClockDomain(reset_less=True)
+        self.cd_memory_slow = ClockDomain(reset_less=True)
+        pll.expose_dpa()
+        pll.create_clkout(self.cd_memory_fast, freq, margin=0, with_reset=False, uses_dpa=False)
+        pll.create_clkout(self.cd_sdram_fast,  freq, phase=phase, margin=0, with_reset=False)
+        pll.create_clkout(self.cd_memory_slow, slow_freq, margin=0, with_reset=False, uses_dpa=False)
+        self.specials += AsyncResetSynchronizer(self.cd_memory, ~pll.locked)
+        for domain in (self.cd_memory, self.cd_sdram):
+            self.specials += Instance("DCSC",
+                p_DCSMODE = "POS",
+                i_CLK0    = ClockSignal(f"{domain.name}_fast"),
+                i_CLK1    = ClockSignal("memory_slow"),
+                i_SEL0    = ~self.slow,
+                i_SEL1    = self.slow,
+                i_MODESEL = 0,
+                o_DCSOUT  = domain.clk,
+            )
+        self.comb += [
+            pll.phase_sel.eq(0), # CLKOS: FPGA-TN-02200, dynamic phase adjustment.
+            pll.phase_dir.eq(self.phase_advance),
+            pll.phase_step.eq(self.phase_step),
+            pll.phase_load.eq(1),
+        ]
 
     def add_global(self, domain, freq, phase=0, pll=None):
         """Clock ``domain`` by an output of a PLL, the first one by default, on a global net."""
@@ -184,6 +227,40 @@ class LateDataPin(LiteXModule):
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
+class SampledPin(LiteXModule):
+    """Drives a data pin as `LateDataPin` does, and samples it with both edges, behind a delay that can be moved.
+
+    ``rising``, ``falling``, ``word`` : Signal(); what both edges have, and what the controller has of it.
+    ``walker`` : SampleWalker, of the delay.
+
+    One clock serves all registers of a pin: so it is its data that move.
+    """
+    def __init__(self, pin, walker, rising, falling, word):
+        before   = Signal()
+        enabled  = Signal()
+        output   = Signal()
+        disabled = Signal()
+        input    = Signal()
+        delayed  = Signal()
+        self.sync += [before.eq(pin.o), enabled.eq(pin.oe)]
+        self.comb += pin.i.eq(word)
+        self.specials += [
+            DDROutput(i1=before, i2=pin.o, o=output, clk=pin.clk),
+            SDROutput(i=~(pin.oe | enabled), o=disabled, clk=pin.clk),
+            Instance("DELAYF",
+                p_DEL_MODE  = "USER_DEFINED",
+                p_DEL_VALUE = STEP_TAPS*(REACH - 1),
+                i_A         = input,
+                o_Z         = delayed,
+                i_LOADN     = walker.load_n,
+                i_MOVE      = walker.move,
+                i_DIRECTION = walker.direction,
+                o_CFLAG     = Signal(),
+            ),
+            DDRInput(i=delayed, o1=rising, o2=falling, clk=pin.clk),
+            Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
+        ]
+
 def replace_pins(phy, kind, by):
     """Replace the pins of a kind of LiteDRAM's PHY."""
     specials = phy._fragment.specials # Migen has no other way to a special that was added.
@@ -208,6 +285,31 @@ def sdram_phy(platform, clk_freq, is_late=False):
         replace_pins(phy, SDRTristate, RegisteredPin)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
+
+EYE_CL = 3 # At more than 100 MHz these chips have no other.
+# From a command to its word: out 2, CL, in 2, the queue 3, and 4 of its 16 ages, since the way there and back takes 1 to 2.
+EYE_LATENCY = EYE_CL + 10
+
+def sampled_sdram_phy(platform, clk_freq):
+    """Return LiteDRAM's PHY of the SDRAM of ``platform``, with ``queue``, a `SampleQueue`, and ``delays``, signals as of a walker.
+
+    What goes to the chip changes with the falling edge; the chip's clock is that of the domain ``sdram``.
+    """
+    make_fast(platform, "sdram_clock", 0)
+    phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=EYE_CL)
+    phy.delays = delays = SimpleNamespace(load_n=Signal(), move=Signal(), direction=Signal())
+    phy.submodules.queue = queue = SampleQueue()
+    bits = iter(zip(queue.rising, queue.falling, queue.word))
+    replace_pins(phy, SDROutput, LatePin)
+    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
+    phy.settings.read_latency = EYE_LATENCY
+    phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
+    return phy
+
+def join_eye(phy, eye):
+    """Return what joins a `sampled_sdram_phy` to a `ReadEye`."""
+    walker = eye.walker
+    return [*copied(phy.delays, walker, "load_n", "move", "direction"), *copied(phy.queue, walker, "is_falling", "age")]
 
 class FlashPins(LiteXModule):
     """Pads of the configuration flash, whose clock pin belongs to the configuration.
@@ -274,6 +376,8 @@ class Ecp5Board:
     sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
     memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
     memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
+    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose eye is found at start; and where none is found.
+    eye_clock_steps : of its clock, as of `ReadEye`.
     with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
     phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
     """
@@ -300,6 +404,8 @@ class Ecp5Board:
     sdram_clock_phase = SDRAM_CLOCK_PHASE
     memory_clk_freq   = MEMORY_CLK_FREQ
     memory_clock_phase = MEMORY_CLOCK_PHASE
+    eye_clk_freqs   = EYE_CLK_FREQS
+    eye_clock_steps = EYE_CLOCK_STEPS
     with_late_sdram = False
     phy_times    = {}
 
@@ -370,12 +476,26 @@ class Ecp5Board:
         self.clocks.add_sdram(self.sdram_clock_phase)
         return sdram_phy(self.platform, self.sys_clk_freq), self.sys_clk_freq
 
+    def eye_sdram(self):
+        """Return the PHY of the SDRAM in ``memory``, as of `sampled_sdram_phy`; after ``crg()``.
+
+        The clocks have ``slow``, ``phase_step`` and ``phase_advance`` then.
+        """
+        self.clocks.add_memory_eye(*self.eye_clk_freqs, EYE_CLOCK_PHASE)
+        return ClockDomainsRenamer("memory")(sampled_sdram_phy(self.platform, self.eye_clk_freqs[0]))
+
+    def join_eye(self, phy, eye):
+        """Return what joins the PHY of `eye_sdram` to a `ReadEye`."""
+        return join_eye(phy, eye)
+
     def flash(self):
         """Return the pads of the SPI flash."""
         return FlashPins(self.platform.request("spiflash"))
 
-    def io_margins(self, has_clock=False):
+    def io_margins(self, has_clock=False, has_eye=False):
         """Return the margins of the buses to the PHYs, the flash and the SDRAM, in ``memory`` where ``has_clock``."""
+        if has_eye:
+            return margins(self.parts, self.sys_clk_freq, self.rx_delay, eye_clk_freqs=self.eye_clk_freqs)
         if has_clock and self.memory_clk_freq:
             return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.memory_clock_phase, self.memory_clk_freq)
         return margins(self.parts, self.sys_clk_freq, self.rx_delay, self.sdram_clock_phase)

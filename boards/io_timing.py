@@ -23,6 +23,13 @@ SDRAM_CLOCK_PHASE = 90
 # cycle but one, which want it early, and those of the cycle before, which want it late.
 MEMORY_CLK_FREQ    = 80e6
 MEMORY_CLOCK_PHASE = 9
+# Of a SDRAM whose eye is found at start, and of one for which none is found: whole shares of a VCO of 750 MHz.
+EYE_CLK_FREQS   = (125e6, 750e6/9)
+EYE_STEP        = 1e3/750/8 # Of the phase of the chip's clock, ns.
+EYE_SAMPLE_STEP = 4*DELAY_TAP # Of the time at which its words are sampled.
+# Phases of the chip's clock, in the order in which they are tried: 1 ns apart, what the delays of its samples don't reach.
+EYE_CLOCK_STEPS = (-1, 5, 10, -7)
+EYE_CLOCK_PHASE = 360 + 360*EYE_CLOCK_STEPS[0]*EYE_STEP/8 # Degrees, at 125 MHz.
 
 # Assumed: no document bounds them.
 TAP_SPREAD = 0.3 # Of a tap, either way. Counts only for taps that are more or less than CENTRED_TAPS.
@@ -197,6 +204,24 @@ def late_sdram(fpga, chip, period, phase):
     lost = {"write setup": error + skew, "write hold": error + skew}
     return [Margin(bus, what, left - lost.get(what, error), left) for what, left in nominal.items()]
 
+def eye_sdram(fpga, chip, period, slow_period):
+    """Return the margins of a SDRAM whose eye is found: writes, half of the eye less a step, and all of the slow clock.
+
+    What goes to the chip leaves half a period before the chip's clock, which is that of the FPGA. CL is 3, whose time of access is
+    at most that of CL 2, which is taken. Writes have the worst of the phases that the chip's clock may get.
+    """
+    lost  = fpga.clock_skew + DDR_OUTPUT_SKEW + period*DUTY_ERROR + JITTER_FAST/2
+    bus   = f"SDRAM {chip.name} at {1e3/period:g} MHz"
+    eye   = (period + chip.output - chip.access - fpga.setup - fpga.hold)/2
+    setup = period/2 - chip.setup + min(EYE_CLOCK_STEPS)*EYE_STEP
+    hold  = period/2 - chip.hold - max(EYE_CLOCK_STEPS)*EYE_STEP
+    return [
+        Margin(bus, "write setup", setup - lost, setup),
+        Margin(bus, "write hold",  hold - lost,  hold),
+        Margin(bus, "read eye",    eye - EYE_SAMPLE_STEP - JITTER_FAST/2, eye),
+        *late_sdram(fpga, chip, slow_period, 0),
+    ]
+
 def flash(fpga, chip, clock):
     """Return the margins of the flash: a bit takes four periods of ``clock``, two of them low (soc/boot.py)."""
     bus = f"flash {chip.name}"
@@ -210,12 +235,14 @@ def flash(fpga, chip, clock):
     lost = {"read setup": 2*FABRIC, "read hold": fpga.clock_skew} # Out and back; the least hold is that of paths without delay.
     return [Margin(bus, what, left - lost.get(what, FABRIC), left) for what, left in nominal.items()]
 
-def margins(parts, sys_clk_freq, rx_delay=RX_DELAY, sdram_phase=SDRAM_CLOCK_PHASE, memory_clk_freq=None):
-    """Return the margins of all buses of a board with ``sys`` at so many hertz, and its SDRAM too, or at ``memory_clk_freq``."""
+def margins(parts, sys_clk_freq, rx_delay=RX_DELAY, sdram_phase=SDRAM_CLOCK_PHASE, memory_clk_freq=None, eye_clk_freqs=None):
+    """Return the margins of all buses of a board with ``sys`` at so many hertz, and its SDRAM too, or at other frequencies."""
     period = 1e9/sys_clk_freq
     found  = [*rgmii_receive(parts.phy, rx_delay), *rgmii_transmit(parts.phy), *flash(parts.fpga, parts.flash, period)]
     for chip in parts.sdrams:
-        if memory_clk_freq is None:
+        if eye_clk_freqs is not None:
+            found += eye_sdram(parts.fpga, chip, *[1e9/freq for freq in eye_clk_freqs])
+        elif memory_clk_freq is None:
             found += sdram(parts.fpga, chip, period, sdram_phase)
         else:
             found += late_sdram(parts.fpga, chip, 1e9/memory_clk_freq, sdram_phase)

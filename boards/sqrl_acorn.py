@@ -222,6 +222,7 @@ class SqrlAcorn:
     with_serial  = False
     with_pcie    = True
     sdram_bytes  = 0 # Its DDR3 isn't wired.
+    eye_clk_freqs = None
     spare_bytes  = 256*1024
     spare_records = 1024
     flash_offset = None

@@ -28,6 +28,7 @@ class VersaEcp5(Ecp5Board):
     lut_sites    = 43848 # LFE5UM5G-45F.
     block_rams   = 108
     sdram_bytes  = 0
+    eye_clk_freqs = None
     spare_bytes  = 104*1024 # 52 block RAMs, beside 51 for all else,
     spare_records = 512 # or 64 beside 39, which firmware takes that keeps settings.
     flash_offset = 0x200000 # A bitstream of the LFE5UM5G-45F takes 1.3 MB at most.

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
-from liteprobe.host.base.errors import BusyError, LeaseLostError, ProbeError, UsageError
+from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
 from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
+from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.url import open_link
@@ -95,6 +96,7 @@ class Probe:
             self._identity = self.registers.read_many(
                 ("probe_parts", "probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
             )
+            self._check_ports()
         except BaseException:
             self.link.close()
             raise
@@ -102,6 +104,15 @@ class Probe:
         self.port_count = self._identity["probe_ports"]
         self.links = Links(self.registers, self.port_count, self.link.wait)
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
+
+    def _check_ports(self) -> None:
+        """Raise NetworkError where the probe is said to have other ports than those of its register map."""
+        known = {name.split("_")[0] for name in self.registers.names if name.startswith("port")}
+        if (count := self._identity["probe_ports"]) != len(known):
+            raise NetworkError(
+                f"the probe is said to have {count:,} ports, its register map has {len(known)}: the network changes what is "
+                "read; see to the network, and try again"
+            )
 
     def _open_ports(self) -> list[ProbePort]:
         kind = StreamsPort if Part.STREAMS in self.parts else TransmitPort
@@ -200,6 +211,8 @@ class Probe:
             "clock_error": bound_words(self.timebase.trust()[1]),
             "preset": preset_of(self.parts),
         }
+        eye = memory_eye(self.registers)
+        facts |= {"sdram_eye": eye.text} if eye else {}
         facts |= {"flow_hash": self.registers.has_flow_hash} if Part.MONITOR in self.parts else {}
         up = {f"port{port.number}_link_up": port.transmit.is_link_up for port in self.ports}
         return facts | up | self.links.facts()

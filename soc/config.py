@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from liteprobe.cores.formats import CHANNELS, DEFAULT_PRESET, PRESETS, STREAM_SLOTS, STREAM_SLOT_COUNTS, Part
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, RULES, RULES_MOST, TRACE_ENTRY_WORDS
 
 RECORDS = 1024  # That each port holds by default.
 
@@ -34,6 +34,7 @@ class BoardLimits(Protocol):
     with_pcie: bool  # Whether it plugs into a PCIe slot.
     sdram_bytes: int  # SDRAM that a probe can use; 0: none.
     sdram_banks: int  # Banks of its SDRAM, of 2 MiB each, that an emulator can use.
+    eye_clk_freqs: tuple[float, float] | None  # Of its SDRAM whose read phase is found, and where none is; None: it can't.
     spare_bytes: int  # Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
     spare_records: int  # Of each port by default beside firmware in block RAM, which gets what they leave of `RECORDS`.
 
@@ -68,9 +69,10 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-EMULATOR = Area(2441, 11946)  # The filter, and the way back where there is one direction.
+EMULATOR = Area(2441, 11946)  # What both directions share, or the way back; measured with a filter in the place of rules.
 DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
+TRACE = Area(586, 2269)  # Of each direction whose link can have a bandwidth trace.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
 
 #: Beyond so many arcs for each LUT site of a device nextpnr places a probe, but finds no way for all of them.
@@ -79,16 +81,18 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 
 def area(
-    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int, more: tuple[int, bool, bool]
+    parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
+    more: tuple[int, bool, int, bool],
 ) -> Area:
     """Return what a probe of these parts takes.
 
     Parameters
     ----------
     slots : of the meter of each port that has one.
-    more : directions of an emulated network, whether its frames wait in the SDRAM; whether frames that are monitored are hashed.
+    more : directions of an emulated network, whether its frames wait in the SDRAM, directions that can have a trace; whether
+        frames that are monitored are hashed.
     """
-    directions, in_sdram, with_hash = more
+    directions, in_sdram, traces, with_hash = more
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -113,6 +117,7 @@ def area(
         (Part.EMULATE in parts, EMULATOR),
         (in_sdram, SDRAM_STORE),
         *[(True, DIRECTION)] * directions,
+        *[(True, TRACE)] * traces,
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     if Part.MONITOR in parts and not with_hash:
@@ -187,12 +192,15 @@ STORES = ("sdram", "block")
 LONGEST = (1536, 9018)  # Octets of a frame without FCS.
 LEAST_STORE_WORDS = 1 << 13  # Of a direction: each of nine lanes has a ring of 512 or more.
 LARGEST_STORE_WORDS = {"sdram": 1 << 20, "block": 1 << 15}
-# Block RAMs of an emulator, of each direction, of each 512 entries of one, and of a store in the SDRAM.
-RAMS, DIRECTION_RAMS, ENTRIES_RAMS, SDRAM_RAMS = 22, 25, 3, 2
+# Block RAMs of the way back where there is one direction; of each direction, of each 512 entries and each 32 rules of one; of the
+# entries of one that go to the SDRAM, and of a store there.
+BACK_RAMS, DIRECTION_RAMS, ENTRIES_RAMS, RULES_RAMS, SPILLED_RAMS, SDRAM_RAMS = 4, 26, 3, 10, 5, 2
+BLOCK_WAITING = 512  # Frames and background frames that wait for service in a direction with a store in block RAM.
 JUMBO_RAMS = 14  # More of each port that takes frames in, where they may be jumbo frames.
 STORE_RAM_WORDS = 512  # In a block RAM.
 LEAST_ENTRIES, LARGEST_ENTRIES = 64, 4096
 LARGEST_TRACE = {"sdram": 1 << 17, "block": 1 << 12}
+USUAL_STORE_WORDS, USUAL_TRACE = 1 << 19, 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,26 +211,52 @@ class NetworkConfig:
     ----------
     directions : 1 (from port 0 to port 1) or 2.
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
-    store_words, entries : of each direction: words of the store, and frames that can be in the network; powers of two.
+    store_words : of the store of each direction, a power of two.
+    entries : of a store in block RAM, a power of two: frames of a direction in the network. In the SDRAM one waits for each
+        ENTRY_SPACE words of the store.
     longest : octets of the longest frame without FCS, 1536 or 9018.
-    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none.
+    trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
+        None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
+    rules : that name the classes of each direction: 32, 64 or 128.
+    with_eye : the SDRAM has the fastest clock of the board, and its read phase is found at start.
     """
 
     directions: int = 2
     store: str = "sdram"
-    store_words: int = 1 << 19
+    store_words: int = USUAL_STORE_WORDS
     entries: int = 1024
     longest: int = 1536
-    trace_entries: int = 0
+    trace_entries: int | None = None
+    rules: int = RULES
+    with_eye: bool = False
+
+    @property
+    def trace_depth(self) -> int:
+        """Opportunities of a bandwidth trace that each direction holds."""
+        if self.trace_entries is not None:
+            return self.trace_entries
+        return USUAL_TRACE if self.store == "sdram" and self.store_words <= USUAL_STORE_WORDS else 0
+
+    @property
+    def most_entries(self) -> int:
+        """Frames of a direction that can wait or be under way, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else self.entries
+
+    @property
+    def most_waiting(self) -> int:
+        """Frames and background frames of a direction that can wait for service, at most."""
+        return self.store_words // ENTRY_SPACE if self.store == "sdram" else BLOCK_WAITING
 
     @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
-        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_entries
+        words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
-        direction = DIRECTION_RAMS + ENTRIES_RAMS * max(1, self.entries // 512) + in_store
+        lists = SPILLED_RAMS if self.store == "sdram" else ENTRIES_RAMS * max(1, self.entries // 512)
+        direction = DIRECTION_RAMS + lists + RULES_RAMS * self.rules // RULES + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
-        return RAMS + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
+        back = BACK_RAMS * (self.directions == 1)
+        return back + SDRAM_RAMS * (self.store == "sdram") + jumbo + self.directions * direction
 
     def check_network(self, board: BoardLimits, ports: int) -> None:
         """Raise ValueError, naming the fix, when ``board`` cannot hold this network between so many ports."""
@@ -234,17 +268,20 @@ class NetworkConfig:
             raise ValueError(f"store {self.store!r} is unknown: choose one of {', '.join(STORES)}")
         if self.store == "sdram" and not board.sdram_bytes:
             raise ValueError(f"{board.name} has no SDRAM for frames in the network: use store=block")
+        if self.with_eye and (self.store != "sdram" or board.eye_clk_freqs is None):
+            raise ValueError(f"{board.name} has no SDRAM here whose read phase could be found: leave with_eye out (no --eye)")
         if self.longest not in LONGEST:
             raise ValueError(f"longest {self.longest} is not supported: use {LONGEST[0]}, or {LONGEST[1]} for jumbo frames")
         for name, value, least, most in (
             ("store_words", self.store_words, LEAST_STORE_WORDS, LARGEST_STORE_WORDS[self.store]),
             ("entries", self.entries, LEAST_ENTRIES, LARGEST_ENTRIES),
+            ("rules", self.rules, RULES, RULES_MOST),
         ):
             if not least <= value <= most or value & (value - 1):
                 raise ValueError(f"{name} {value} is not a power of two from {least} to {most}: use {most}")
         most = LARGEST_TRACE[self.store]
-        if self.trace_entries and (not 0 < self.trace_entries <= most or self.trace_entries & (self.trace_entries - 1)):
-            raise ValueError(f"trace_entries {self.trace_entries} is not 0 or a power of two up to {most}: use {most}")
+        if (entries := self.trace_depth) and (not 0 < entries <= most or entries & (entries - 1)):
+            raise ValueError(f"trace_entries {entries} is not 0 or a power of two up to {most}: use {most}")
 
 LEAST_SYS_HZ = 48e6 # The shortest frames end 84 octet times apart, and the receive path wants 32 cycles for each.
 LINKS, RINGS = ("own", "shared", "uart", "pcie"), ("auto", "sdram", "block")
@@ -285,7 +322,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     Parameters
     ----------
     preset, with_... : which parts, as of `PartsConfig`.
-    directions, store, store_words, entries, longest : of an emulated network, as of `NetworkConfig`.
+    directions, store, store_words, entries, longest, rules : of an emulated network, as of `NetworkConfig`.
     ports : test ports, from 1.
     link : the management link: ``own`` (Etherbone on the port after the test ports), ``shared`` (Etherbone in band
         on test port 0), ``uart`` (UARTBone) or ``pcie`` (BAR0).
@@ -333,6 +370,11 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def stores_in_sdram(self) -> bool:
         """Whether frames in the emulated network wait in the SDRAM; else in block RAM."""
         return self.emulates and self.store == "sdram"
+
+    @property
+    def has_eye(self) -> bool:
+        """Whether the read phase of the SDRAM is found at start."""
+        return self.stores_in_sdram and self.with_eye
 
     @property
     def shares_sdram(self) -> bool:
@@ -400,7 +442,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def area(self) -> Area:
         """Area that this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
-        more = (self.directions * self.emulates, self.stores_in_sdram, self.with_hash)
+        directions = self.directions * self.emulates
+        more = (directions, self.stores_in_sdram, directions * bool(self.trace_depth), self.with_hash)
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:

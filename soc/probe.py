@@ -24,18 +24,22 @@ from liteprobe.cores.emulate.arrive import ForwardPath
 from liteprobe.cores.emulate.bypass import ReverseBypass
 from liteprobe.cores.emulate.direction import DirectionSizes, EmulatedDirection, Origin
 from liteprobe.cores.emulate.forward import ForwardSource
+from liteprobe.cores.emulate.layouts import ENTRY_WORDS
 from liteprobe.cores.emulate.store import BlockStore, BlockTrace, SdramStore, SdramTrace
 from liteprobe.cores.formats import (
     BLOCK_WORDS, HEADER_WORDS_OF_STREAM, LIST_WORDS, MODIFIER_WORDS, MODIFIERS, SENT_WORDS, STATUS_PERIOD_S, STREAM_WORDS,
     STREAMS, TICKS_PER_SECOND, Part,
 )
-from liteprobe.cores.formats.emulate import TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
 from liteprobe.cores.management.stack import ManagementPort, ManagementStack
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.rate import RateMeter
+from liteprobe.cores.formats.probe import EyeState
+from liteprobe.cores.memory.eye import STEP_TAPS, TAP_PS, EyeRegisters, ReadEye
+from liteprobe.cores.memory.interleaved import BusCrossing, InterleavedController, PortCrossing
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import BANKS, COLUMNS, ROWS, SdramController
 from liteprobe.cores.receive.datagrams.counts import COUNTS, STRANGE
@@ -85,8 +89,10 @@ def sdram_places(config, board):
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
-        if config.trace_entries:
-            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_entries for number in range(config.directions)}
+        # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
+        wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
+        if config.trace_depth:
+            wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
     for name, size in wanted.items():
         places[name] = SdramPlace(at, size)
@@ -106,23 +112,56 @@ def add_sdram(soc, name, origin):
     A probe whose ports share it has it run in a clock of its own where the board has one.
     """
     config, board = soc.probe_config, soc.board
-    has_clock     = config.shares_sdram and board.memory_clk_freq is not None
+    has_clock = config.shares_sdram and board.memory_clk_freq is not None
+    if config.has_eye:
+        return add_eye_sdram(soc, name, origin)
     phy, clk_freq = board.sdram(has_clock)
     soc.sdram_phy = phy
-    sdram = SdramController(phy, clk_freq,
-        with_bursts      = config.monitors or config.shares_sdram,
-        with_late_answer = board.with_late_sdram and not has_clock,
-        banks            = sdram_banks(config, board))
+    if interleaves(soc):
+        sdram = InterleavedController(phy, clk_freq, sdram_banks(config, board))
+    else:
+        sdram = SdramController(phy, clk_freq,
+            with_bursts      = config.monitors or config.shares_sdram,
+            with_late_answer = board.with_late_sdram and not has_clock,
+            banks            = sdram_banks(config, board))
     soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
     memory    = sdram
-    if has_clock:
+    if interleaves(soc):
+        soc.memory_crossing = memory = BusCrossing(sdram, sdram.started)
+    elif has_clock:
         soc.memory_crossing = memory = MemoryCrossing(sdram)
-    if config.shares_sdram:
+    if config.shares_sdram and not interleaves(soc):
         soc.burst_ports = BurstPorts(memory.burst)
-    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*sdram.banks, mode="rwx"))
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
+
+def add_sdram_region(soc, name, origin, memory, banks):
+    """Give ``soc`` a memory as a region of the bus; return whether it is ready."""
+    soc.bus.add_slave(name, memory.bus, SoCRegion(origin=origin, size=BANK_BYTES*banks, mode="rwx"))
     soc.sdram_region = soc.bus.regions[name]
     soc.sdram_ready  = memory.ready
     return memory.ready
+
+def add_eye_sdram(soc, name, origin):
+    """Do as `add_sdram`, with a clock at which the eye of what is read is found at start: registers ``sdram_eye``."""
+    board, clocks = soc.board, soc.crg
+    soc.sdram_phy = phy = board.eye_sdram()
+    fast, slow = board.eye_clk_freqs
+    sdram = InterleavedController(phy, fast, sdram_banks(soc.probe_config, board), slow)
+    eye   = ReadEye(sdram, round(1e12/fast/2/(STEP_TAPS*TAP_PS)), board.eye_clock_steps)
+    soc.sdram     = ClockDomainsRenamer("memory")(sdram)
+    soc.eye       = ClockDomainsRenamer("memory")(eye)
+    soc.sdram_eye = EyeRegisters(eye, (fast, slow))
+    soc.comb += [
+        *board.join_eye(phy, eye),
+        *copied(clocks, eye, "slow", "phase_step", "phase_advance"),
+    ]
+    # It keeps everybody away now and then, and is ready all the same.
+    soc.memory_crossing = memory = BusCrossing(sdram, eye.state != EyeState.SEARCHING)
+    return add_sdram_region(soc, name, origin, memory, sdram.banks)
+
+def interleaves(soc):
+    """Return whether each user of the SDRAM of ``soc`` has a port to it, in its clock: two full lines ask for that."""
+    return soc.probe_config.stores_in_sdram and soc.board.memory_clk_freq is not None
 
 def behind_start(soc, host):
     """Return the bus of a host, whose accesses wait there until the SDRAM of ``soc`` is started.
@@ -136,15 +175,19 @@ def behind_start(soc, host):
     ]
     return bus
 
-def burst_port(soc, writes=True):
+def burst_port(soc, writes=True, reads=True):
     """Return a burst port to the SDRAM of ``soc``, which gets the SDRAM with it unless that is main RAM.
 
-    ``writes``: it is not only for reading.
+    ``writes``, ``reads``: it is for that.
     """
     if not hasattr(soc, "sdram"):
         # BAR0 reaches main RAM, and what is in its place.
         origin = soc.mem_map["main_ram"] if soc.probe_config.link == "pcie" else SDRAM_ORIGIN
         add_sdram(soc, "sdram" if soc.probe_config.shares_sdram else "capture_ring", origin)
+    if interleaves(soc):
+        crossing = PortCrossing(soc.sdram.add_port(writes), writes, reads)
+        soc.submodules += crossing
+        return crossing.burst
     # Else there is one user, and the controller's own port is enough.
     return soc.burst_ports.add_port(writes) if soc.probe_config.shares_sdram else soc.sdram.burst
 
@@ -227,11 +270,8 @@ def staging_octets(limits):
     return 1 << (2*limits.longest).bit_length()
 
 def add_emulator(soc):
-    """Give ``soc`` the filter that names classes, and each direction its network: registers ``direction<n>``."""
-    config     = soc.probe_config
-    soc.filter = FilterTables(config.directions)
-    soc.filter.add_csr()
-    soc.add_memory("filter", soc.filter.bus, soc.filter.words)
+    """Give each direction its network: registers ``direction<n>``."""
+    config = soc.probe_config
     soc.arrive_ports = [add_arrive(soc, number) for number in range(config.directions)]
     for number in range(config.directions):
         add_direction(soc, number)
@@ -241,7 +281,7 @@ def add_arrive(soc, number):
     config = soc.probe_config
     phy    = soc.phys[number]
     limits = direction_limits(config)
-    path   = ForwardPath(soc.timebase, soc.filter.matchers[number],
+    path   = ForwardPath(soc.timebase, limits.rules,
         config.mac_address if soc.carries_management(number) else None,
         longest        = limits.longest,
         staging_octets = staging_octets(limits),
@@ -256,10 +296,11 @@ def direction_limits(config):
     """Return the sizes of each direction of a probe."""
     longest = config.longest
     return DirectionSizes(
-        waiting       = 512,
-        entries       = config.entries,
+        waiting       = config.most_waiting,
+        entries       = config.most_entries,
         longest       = longest,
-        # The frame, as many octets as its parser and the filter take, and what is counted of it meanwhile.
+        rules         = config.rules,
+        # The frame, as many octets as its parser and the rules take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
         lead_ticks    = 4096 if config.stores_in_sdram else 512,
         engine_ticks  = 256,
@@ -273,8 +314,12 @@ def add_direction(soc, number):
     out      = 1 - number
     transmit = getattr(soc, f"port{out}_tx")
     store    = frame_store(soc, number)
-    trace    = add_trace(soc, number) if config.trace_entries else None
-    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace)
+    trace    = add_trace(soc, number) if config.trace_depth else None
+    memory   = None
+    if config.stores_in_sdram:
+        place  = sdram_places(config, soc.board)[f"waiting{number}"]
+        memory = burst_port(soc), place.origin//4, config.store_words
+    port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace, memory)
     port.add_csr()
     soc.add_module(name=f"direction{number}", module=port)
     origin = Origin(ORIGIN_TICKS + soc.phys[out].tx_ticks)
@@ -285,9 +330,13 @@ def add_direction(soc, number):
         origin.strobe.eq(soc.gate.strobe[out]),
         port.origin.eq(origin.origin),
     ]
+    if config.directions == 1:
+        soc.comb += soc.port0_tx.forwards_reserved.eq(port.forward_reserved)
     emulation = port.emulation
     soc.add_memory(f"direction{number}_settings", emulation.settings_bus, emulation.settings.words_count)
     soc.add_memory(f"direction{number}_counts", emulation.counts_bus, emulation.counts.words)
+    rules = soc.arrive_ports[number].matcher.memory
+    soc.add_memory(f"direction{number}_rules", rules.bus, rules.words)
 
 def frame_store(soc, number):
     """Return where the octets of a direction wait."""
@@ -295,18 +344,18 @@ def frame_store(soc, number):
     if not config.stores_in_sdram:
         return BlockStore(config.store_words, BUFFER_WORDS)
     place = sdram_places(config, soc.board)[f"emulate{number}"]
-    return SdramStore(burst_port(soc), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
+    return SdramStore(burst_port(soc, reads=False), burst_port(soc, writes=False), place.origin//4, place.size//4, BUFFER_WORDS)
 
 def add_trace(soc, number):
     """Give a direction a bandwidth trace, memory ``direction<n>_trace``; return what reads it."""
     config, name = soc.probe_config, f"direction{number}_trace"
     if not config.stores_in_sdram:
-        trace = BlockTrace(config.trace_entries)
+        trace = BlockTrace(config.trace_depth)
         soc.add_memory(name, trace.bus, trace.words)
         return trace
     port  = burst_port(soc, writes=False)
     place = add_place(soc, name, f"trace{number}")
-    return SdramTrace(port, place.origin//4, config.trace_entries)
+    return SdramTrace(port, place.origin//4, config.trace_depth)
 
 # Replay -------------------------------------------------------------------------------------------
 

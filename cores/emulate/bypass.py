@@ -11,8 +11,10 @@ from litex.soc.interconnect import stream
 
 from liteeth.common import eth_phy_description
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import RegisterBank
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StreamCrossing
+from liteprobe.cores.emulate.reserved import ReservedFrames
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.octets import bytes_of_last_be
 from liteprobe.cores.receive.management import FrameStore
@@ -24,6 +26,7 @@ from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 STATUS = {
     "state":              (3,  "Always 0: this port runs no program."),
     "sent":               (32, "Frames of the reverse bypass whose SFD has left. Wraps, as all below."),
+    "reserved":           (32, "Frames that no bridge forwards (IEEE 802.1D), PAUSE among them: dropped."),
     "damaged":            (32, "Frames with a wrong FCS, runts, and frames longer than longest: dropped."),
     "full":               (32, "Good frames that found no space: dropped."),
     "management_sent":    (32, "Management frames that started."),
@@ -110,7 +113,9 @@ class ReverseBypass(RegisterBank):
         To the PHY by which they leave, registered.
     phy_link_up : Signal(), in, asynchronous
         Of that one.
-    state, sent, damaged, full, management_sent, management_dropped, link_up : Signal(), out, ``sys``
+    forwards_reserved : Signal(), in, ``sys``
+        As of `ForwardPath`.
+    state, sent, reserved, damaged, full, management_sent, management_dropped, link_up : Signal(), out, ``sys``
         As the registers of these names.
     management_sink, management_has_space : as of `TransmitPath`
         With management.
@@ -122,6 +127,7 @@ class ReverseBypass(RegisterBank):
         self.sink        = stream.Endpoint(eth_phy_description(8))
         self.source      = stream.Endpoint(eth_phy_description(8))
         self.phy_link_up = Signal(reset=1)
+        self.forwards_reserved = Signal()
         for name, (bits, _) in STATUS.items():
             setattr(self, name, Signal(bits, name=name))
 
@@ -146,25 +152,34 @@ class ReverseBypass(RegisterBank):
         """Keep good frames, and count the others."""
         self.mac   = mac   = ReceiveMAC()
         self.store = store = FrameStore(octets=store_octets, is_packed=True)
+        self.frames = frames = ReservedFrames()
         words   = Signal(max=longest//4 + 2) # Before the present one; stops after the longest frame.
         is_long = Signal()
+        is_kept = Signal() # Unless a bridge would not forward it.
         ended   = Signal()
+        eaten   = Signal()
         last    = longest//4 # Word in which the longest frame would go on.
         self.comb += [
             self.sink.connect(mac.sink),
             mac.source.connect(store.sink),
             is_long.eq((words > last) | ((words == last) & (bytes_of_last_be(mac.source.last_be) > longest % 4))),
-            store.refuse.eq(is_long),
+            store.refuse.eq(is_long | ~is_kept),
+            *copied(frames, mac.source, "valid", "last", "data"),
+            is_kept.eq(~frames.is_reserved | self.forwards_reserved),
         ]
+        is_whole = (words > MIN_LENGTH//4 - 1) | ((words == MIN_LENGTH//4 - 1) & mac.source.last_be[3])
+        is_good  = is_whole & ~is_long & ~(mac.source.fcs_error | mac.source.symbol_error | mac.source.overflow)
         self.sync += [
             If(mac.source.valid,
                 If(words <= last, words.eq(words + 1)),
                 If(mac.source.last, words.eq(0)),
             ),
             ended.eq(mac.source.valid & mac.source.last),
+            eaten.eq(is_good & ~is_kept),
         ]
-        self.pulses["damaged"] = ended & ~store.stored & ~store.dropped
-        self.pulses["full"]    = store.dropped
+        self.pulses["reserved"] = ended & eaten
+        self.pulses["damaged"]  = ended & ~store.stored & ~store.dropped & ~eaten
+        self.pulses["full"]     = store.dropped
 
     def add_line(self):
         """Bring frames to the line: the store gives words faster than the line takes them."""

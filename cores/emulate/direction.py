@@ -21,19 +21,22 @@ from liteprobe.cores.emulate.engine import QueueEngine
 from liteprobe.cores.emulate.impairments import ClassGenerators, ImpairmentSampler
 from liteprobe.cores.emulate.lanes import DelayLanes
 from liteprobe.cores.emulate.layouts import (
-    TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
+    LENGTH_BITS, TICKS_BITS, arrival_layout, counted_layout, departure_layout, impairment_layout, late_layout, sent_layout,
 )
+from liteprobe.cores.emulate.memories import SpillStore
 from liteprobe.cores.emulate.settings import BankSwitch, SettingsMemory
 from liteprobe.cores.emulate.store import FrameMover
 from liteprobe.cores.formats import TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS, NOW_BITS, Feature
 
+POOL  = 512 # Entries of each of two lists in block RAM, where the others are in a memory.
 QUEUE = 16 # Frames that wait for their draws; what is longer than the shortest takes its time to come.
 
 COUNTS = {
     "damaged":    "Frames with a wrong FCS, runts, giants and frames longer than longest: dropped. Wraps.",
     "overflows":  "Good frames that found no place where they come in. Wraps.",
     "management": "Frames for the probe itself, which don't go through the network. Wraps.",
+    "reserved":   "Frames that no bridge forwards (IEEE 802.1D), PAUSE among them: dropped. Wraps.",
 }
 
 class DirectionSizes(NamedTuple):
@@ -41,8 +44,8 @@ class DirectionSizes(NamedTuple):
 
     Attributes
     ----------
-    waiting, entries : as of `DirectionControl`
-    longest : as of `ForwardPath`
+    waiting, entries : frames and background frames that can wait for service; frames that can wait or be under way
+    longest, rules : as of `ForwardPath`
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
     engine_ticks : what the engine takes at most, for what it does in its load's limit
@@ -51,6 +54,7 @@ class DirectionSizes(NamedTuple):
     waiting:       int
     entries:       int
     longest:       int
+    rules:         int
     arrival_ticks: int
     lead_ticks:    int
     engine_ticks:  int
@@ -67,12 +71,17 @@ class DirectionControl(LiteXModule):
     ----------
     waiting, entries : int
         Frames and background frames that can wait for service; frames that can wait for service or their departure; powers of two.
+        With a memory for more, those of them that are in block RAM.
     arrival_ticks : int
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
         As ``lead`` of `DelayLanes`.
     with_trace : bool
         As of `QueueEngine`.
+    longest : int
+        As of `DelayLanes`.
+    memory : (BurstPort, int, int) or None
+        For more of them, as ``port``, ``address`` and ``words`` of `SpillStore`.
 
     Attributes
     ----------
@@ -93,7 +102,8 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True):
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None,
+        longest=2**LENGTH_BITS - 1):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
         self.arrivals   = stream.Endpoint(arrival_layout)
@@ -112,8 +122,8 @@ class DirectionControl(LiteXModule):
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
-        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace))
-        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks))
+        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
+        self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None, longest))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
         self.opportunities, self.verdicts, self.rings = engine.opportunities, engine.verdicts, engine.rings
@@ -157,6 +167,14 @@ class DirectionControl(LiteXModule):
             self.late.connect(counts.late),
             lanes.source.connect(self.departures),
         ]
+        if memory is not None:
+            self.spill = spill = anew(SpillStore(*memory))
+            self.comb += [
+                spill.start.eq(self.start),
+                engine.rings.connect(spill.rings, omit={"ready"}),
+            ]
+            for lists, over, back, wants in zip((engine.waiting, lanes.lists), spill.overs, spill.backs, spill.wants):
+                self.comb += [lists.over.connect(over), back.connect(lists.back), wants.eq(lists.wants)]
 
 # Origin -------------------------------------------------------------------------------------------
 
@@ -211,6 +229,8 @@ class EmulatedDirection(LiteXModule):
     limits : DirectionSizes
     trace : TraceReader or None
         Of opportunities, where links can have them.
+    memory : as of `DirectionControl`
+        With one, POOL of what waits and of what is under way are in block RAM.
 
     Attributes
     ----------
@@ -220,16 +240,21 @@ class EmulatedDirection(LiteXModule):
         As of `Origin`.
     arm : Signal(), in
         Pulse: a forwarding program is to start; ignored unless the transmit path is idle.
+    rule_words, forward_reserved : Signal(32), Signal(), in
+        As ``looks`` of `RuleMatcher`, and ``forwards_reserved`` of `ForwardPath`.
     """
-    def __init__(self, receive, transmit, store, limits, trace=None):
+    def __init__(self, receive, transmit, store, limits, trace=None, memory=None):
         self.origin = Signal(NOW_BITS)
         self.arm    = Signal()
+        self.rule_words       = Signal(32)
+        self.forward_reserved = Signal()
 
         # # #
 
         self.store     = store
-        self.emulation = emulation = DirectionControl(limits.waiting, limits.entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None)
+        waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
+        self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
+            with_trace=trace is not None, memory=memory, longest=limits.longest)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()
@@ -245,6 +270,8 @@ class EmulatedDirection(LiteXModule):
             runs.eq((transmit.state == TransmitState.RUNNING) & ~transmit.is_stopped),
             emulation.now.eq(Mux(elapsed[-1] | ~runs, 0, elapsed[:NOW_BITS])),
             receive.runs.eq(runs & is_begun),
+            receive.matcher.looks.eq(self.rule_words),
+            receive.forwards_reserved.eq(self.forward_reserved),
             receive.origin.eq(self.origin),
             receive.source.connect(emulation.arrivals),
             receive.descriptor.connect(mover.descriptor),
@@ -275,7 +302,8 @@ class EmulatedDirection(LiteXModule):
         self.sync += is_begun.eq(runs & (is_begun | ~elapsed[-1]))
         settled = limits.arrival_ticks + limits.lead_ticks + limits.engine_ticks + limits.move_ticks
         self.counts      = {name: Signal(32, name=f"{name}_count") for name in COUNTS}
-        for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own)):
+        for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own),
+            ("reserved", receive.reserved)):
             self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))
         self.constants = {
             "least_delay": (settled, "Ticks: no frame may be delayed by less."),
@@ -283,7 +311,8 @@ class EmulatedDirection(LiteXModule):
             "waiting":     (limits.waiting, "Frames and background frames that can wait for service."),
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
-            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
+            "rules":       (limits.rules, "Rules that name classes."),
+            "features":    (int(~Feature.NONE), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):
@@ -301,6 +330,13 @@ class EmulatedDirection(LiteXModule):
             self._bank.status.eq(Cat(switch.banks["engine"], switch.is_pending)),
         ]
         self.sync += If(self._bank.we, self._now.status.eq(emulation.now))
+        self._rule_words = CSRStorage(32, name="rule_words", description="Words of a header that rules look at; before arm.")
+        self._forward_reserved = CSRStorage(1, name="forward_reserved",
+            description="Frames that no bridge forwards (IEEE 802.1D) go through the network, too; before arm.")
+        self.comb += [
+            self.rule_words.eq(self._rule_words.storage),
+            self.forward_reserved.eq(self._forward_reserved.storage),
+        ]
         self._origin    = CSRStatus(NOW_BITS, name="origin",
             description="Tick of the probe's clock that is tick 0 of this program.")
         self.comb += self._origin.status.eq(self.origin)

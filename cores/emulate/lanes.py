@@ -11,10 +11,10 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.emulate.layouts import (
-    CLASS_BITS, DUE_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, kept_layout, sent_layout,
-    served_layout, words_of,
+    CLASS_BITS, DUE_BITS, KEPT_FIELDS, LANE_BITS, LENGTH_BITS, POSITION_BITS, departure_layout, kept_layout, narrowed,
+    sent_layout, served_layout, words_of,
 )
-from liteprobe.cores.emulate.memories import EntryLists, lut_ports
+from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.formats.emulate import LANES
 
 FIELDS = (*KEPT_FIELDS, "gone", "number", "length")
@@ -32,7 +32,11 @@ class DelayLanes(LiteXModule):
     Parameters
     ----------
     entries : int
-        Frames; a power of two. Nobody may give more.
+        Frames; a power of two. Nobody may give more, but where they spill.
+    spills : bool
+        More than them wait in the memory: ``lists`` is a `SpilledLists`, whose ends are to be connected.
+    longest : int
+        Octets of a frame: of fewer an entry takes less block RAM.
     lead : int
         Ticks before a frame is due at which it is handed on: by then every frame that is due before must have come.
 
@@ -51,7 +55,7 @@ class DelayLanes(LiteXModule):
 
     Source: docs/design/emulator.md, "Departure" and "Line".
     """
-    def __init__(self, entries, lead):
+    def __init__(self, entries, lead, spills=False, longest=2**LENGTH_BITS - 1):
         self.now    = Signal(DUE_BITS)
         self.sink   = sink   = stream.Endpoint(served_layout)
         self.source = source = stream.Endpoint(departure_layout)
@@ -61,7 +65,7 @@ class DelayLanes(LiteXModule):
         # # #
 
         self.lead_ticks = lead
-        self.lists  = lists = EntryLists(entry_layout, entries, LANES)
+        self.lists  = lists = (SpilledLists if spills else EntryLists)(narrowed(entry_layout, longest), entries, LANES)
         self.fsm    = fsm   = FSM(reset_state="CLEAR")
         self.number  = Signal(LANE_BITS) # Of the lane at hand.
         self.to_scan = Signal(LANES)     # Lanes to look at.
@@ -75,7 +79,7 @@ class DelayLanes(LiteXModule):
         self.comb += [
             lists.number.eq(self.number),
             is_empty.eq(~(lists.is_there >> self.number)[0]),
-            lag.eq(sink.due - lists.head.due),
+            lag.eq(sink.due - self.last.dat_r),
             *[getattr(entry, name).eq(getattr(sink, name)) for name in FIELDS],
             entry.due.eq(due),
             *copied(sent, sink, "number", "length", "twice"),
@@ -87,7 +91,10 @@ class DelayLanes(LiteXModule):
             If(self.number == LANES - 1, NextState("WAIT")),
         )
         fsm.act("WAIT",
-            If(sink.valid,
+            lists.idle.eq(1),
+            If(lists.calls,
+                NextState("WAIT"),
+            ).Elif(sink.valid,
                 NextValue(self.number, sink.lane),
                 NextState("COME"),
             ).Elif(lists.is_there != 0,
@@ -96,15 +103,15 @@ class DelayLanes(LiteXModule):
                 NextState("SCAN"),
             ),
         )
-        fsm.act("COME", lists.looks_last.eq(1), NextState("SETTLE"))
+        fsm.act("COME", NextState("SETTLE"))
         fsm.act("SETTLE",
             # Behind the last one, if that still waits: else it left before this one was settled.
-            NextValue(due, Mux(~is_empty & lag[-1], lists.head.due, sink.due)),
+            NextValue(due, Mux(~is_empty & lag[-1], self.last.dat_r, sink.due)),
             NextState("PUT"),
         )
         fsm.act("PUT",
-            sent.valid.eq(~sink.gone),
-            If(sent.ready | sink.gone,
+            sent.valid.eq(lists.accepts & ~sink.gone),
+            If(lists.accepts & (sent.ready | sink.gone),
                 lists.put.eq(1),
                 self.puts_first.eq(is_empty),
                 self.first_due.eq(due),
@@ -118,7 +125,7 @@ class DelayLanes(LiteXModule):
         self.add_leave(fsm, buffer.sink)
 
     def add_memories(self):
-        """Keep the due tick of the first frame of each lane, and where their octets are."""
+        """Keep the due tick of the first and of the last frame of each lane, and where their octets are."""
         self.puts_first = Signal()
         self.clears     = Signal()
         self.first_due = Signal(DUE_BITS)
@@ -126,10 +133,15 @@ class DelayLanes(LiteXModule):
         self.passes    = Signal()
         self.words     = Signal(POSITION_BITS)
         put_first, self.first       = lut_ports(self, "firsts", DUE_BITS, LANES)
+        put_last, self.last         = lut_ports(self, "lasts", DUE_BITS, LANES)
         put_position, self.position = lut_ports(self, "positions", POSITION_BITS, LANES)
         self.comb += [
             self.first.adr.eq(self.looked),
             self.position.adr.eq(self.number),
+            self.last.adr.eq(self.number),
+            put_last.adr.eq(self.number),
+            put_last.we.eq(self.lists.put),
+            put_last.dat_w.eq(self.lists.entry.due),
             put_first.adr.eq(self.number),
             put_first.we.eq(self.puts_first),
             put_first.dat_w.eq(self.first_due),
@@ -177,7 +189,7 @@ class DelayLanes(LiteXModule):
         fsm.act("JUDGE",
             If(is_soon & source.ready,
                 NextState("LEAVE"),
-            ).Elif(self.sink.valid,
+            ).Elif(self.sink.valid | self.lists.calls,
                 NextState("WAIT"),
             ).Else(
                 NextState("LOOK"),
@@ -193,7 +205,12 @@ class DelayLanes(LiteXModule):
         fsm.act("FETCH",   NextState("FETCHED"))
         fsm.act("FETCHED", NextState("NEXT"))
         fsm.act("NEXT",
-            self.puts_first.eq(1),
-            self.first_due.eq(head.due),
-            NextState("WAIT"),
+            If(self.lists.lacks,
+                self.lists.idle.eq(1),
+                If(self.lists.fills, NextState("FETCH")),
+            ).Else(
+                self.puts_first.eq(1),
+                self.first_due.eq(head.due),
+                NextState("WAIT"),
+            ),
         )

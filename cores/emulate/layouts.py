@@ -3,6 +3,8 @@
 
 """Lays out what the stages of the emulator pass on of a frame; see docs/design/emulator.md."""
 
+from migen import bits_for
+
 from liteprobe.cores.formats.emulate import CLASSES, DUE_BITS, FINE_BITS, LANES, TIME_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS
 
@@ -15,9 +17,16 @@ POSITION_BITS = ADDRESS_BITS + 1 # Of words of a lane since the start, modulo: f
 BIT_BITS      = LENGTH_BITS + 3 # Of a bit of a frame.
 DELAY_BITS    = 31
 IP_BITS       = 5 # Where the IP header of a frame is: words that tags and labels take before it; the highest bit: IPv6.
-WAITING_MOST  = 1024 # Frames and background frames that wait, at most,
+WAITING_MOST  = 65535 # Frames and background frames of a class that wait, at most: as a limit says it,
 FRAMES_BITS   = WAITING_MOST.bit_length() # so many bits of their number,
-OCTETS_BITS   = FRAMES_BITS - 1 + LENGTH_BITS # and of their octets.
+OCTETS_BITS   = FRAMES_BITS + LENGTH_BITS # and of their octets.
+ENTRY_WORDS   = 4  # Of a frame that waits or is under way, in the SDRAM.
+PLACE_BITS    = 17 # Of such entries of a class or a lane since the start, modulo: full and empty differ.
+
+def narrowed(layout, longest):
+    """Return a layout whose length, and bit that is wrong, are of frames of up to ``longest`` octets."""
+    bits = {"length": bits_for(longest), "bit": bits_for(8*longest - 1)}
+    return [(name, bits.get(name, width)) for name, width in layout]
 
 def words_of(length):
     """Return how many words hold ``length`` octets."""

@@ -14,6 +14,7 @@ from liteprobe.cores.capture.descriptors import descriptor_layout
 from liteprobe.cores.emulate.layouts import ADDRESS_BITS, LANE_BITS, POSITION_BITS, RING_BITS, ring_layout, verdict_layout
 from liteprobe.cores.emulate.memories import lut_ports
 from liteprobe.cores.formats.emulate import LANES, TRACE_ENTRY_WORDS
+from liteprobe.cores.memory.ports import REQUESTS as PORT_REQUESTS
 from liteprobe.cores.memory.sdram import BURST_WORDS
 
 WORDS_BITS = 12 # Of a frame.
@@ -146,6 +147,11 @@ class RingStore(LiteXModule):
         self.comb += [
             self.requests.source.connect(self.writer.sink),
             self.read.connect(self.reader.sink),
+        ]
+
+    def count_taken(self):
+        """Tell of the words of a piece once they are taken."""
+        self.comb += [
             self.written.eq(self.writer.source.valid & self.writer.source.ready),
             self.written_lane.eq(self.writer.lane),
             self.written_position.eq(self.writer.end),
@@ -166,6 +172,7 @@ class BlockStore(RingStore):
 
         # # #
 
+        self.count_taken()
         # Else LiteX gives the memory a page of the CSR bus.
         self.autocsr_exclude = {"memory"}
         self.memory = memory = Memory(32, words, name="store")
@@ -203,7 +210,7 @@ class SdramStore(RingStore):
     Parameters
     ----------
     write_port, read_port : BurstPort
-        Of one memory; what is read after ``takes`` of a word is that word.
+        Of one memory. Where they aren't ordered, words count as written once their burst is through.
     address, words : int
         Where the store begins in the memory; its size.
     buffer : int
@@ -255,12 +262,34 @@ class SdramStore(RingStore):
                 ),
             ),
         )
-        left = Signal()
+        left      = Signal()
+        is_through = Signal(reset=1)
         self.comb += [
             left.eq(self.read_data.valid & self.read_data.ready),
-            self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & (held == 0)),
+            self.is_idle.eq(self.writer.is_idle & self.reader.is_idle & (held == 0) & is_through),
         ]
+        if write_port.is_ordered:
+            self.count_taken()
+        else:
+            self.add_landing(write_port, into.valid & into.ready, is_through)
         self.sync += held.eq(held + Mux(asked, out.rest + 1, 0) - left)
+
+    def add_landing(self, port, begins, is_through):
+        """Tell of the words of a burst once it is through, not when they are taken."""
+        layout = [("lane", LANE_BITS), ("position", POSITION_BITS), ("number", len(port.last))]
+        self.landing = landing = stream.SyncFIFO(layout, PORT_REQUESTS, buffered=False)
+        self.lands   = landing.source.valid & port.is_through(landing.source.number)
+        self.comb += [
+            landing.sink.valid.eq(begins),
+            landing.sink.lane.eq(self.writer.lane),
+            landing.sink.position.eq(self.writer.end),
+            landing.sink.number.eq(port.last),
+            landing.source.ready.eq(self.lands),
+            self.written.eq(self.lands),
+            self.written_lane.eq(landing.source.lane),
+            self.written_position.eq(landing.source.position),
+            is_through.eq(~landing.source.valid),
+        ]
 
 # Frame Mover --------------------------------------------------------------------------------------
 

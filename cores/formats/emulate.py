@@ -24,6 +24,9 @@ WAIT_MAX: Final = 1 << 30  # Ticks: no interval and no service is longer than 8.
 DUE_BITS: Final = 32  # Of a departure's tick where it waits: delays are below DELAY_MAX.
 DELAY_MAX: Final = 1 << 30  # Ticks: 8.6 s.
 
+#: Words of a store in the SDRAM for each frame that waits or is under way: it takes so many at least.
+ENTRY_SPACE: Final = 16
+
 # Settings: a memory of 32-bit words a direction, in two banks. ------------------------------------------
 
 SETTING_WORDS: Final = 32  # Of a class; class c from word SETTING_WORDS*c. The link has the words after the last class.
@@ -45,7 +48,8 @@ class ClassFlag(IntFlag):
     RED = 1 << 3
     MENDED = 1 << 4  # A corrupted frame leaves with a good FCS; else with a bad one.
     LIST = 1 << 5  # The loss pattern is a list of frame numbers, ascending; else bits, which repeat.
-    ECN = 1 << 6  # What RED would drop is marked, where it can be.
+    ECN = 1 << 6  # What RED or PIE would drop is marked, where it can be.
+    PIE = 1 << 7  # Drops by chance, when a frame comes; `pie` of the class must be set, too.
 
 
 class BackgroundKind(IntEnum):
@@ -89,12 +93,16 @@ CLASS_FIELDS: Final = {
     "red_slope":          WordField(14),        # Share for each frame of the mean queue above red_least.
     "codel_target":       WordField(13, 0, 27),  # Ticks, in the place of RED: that a frame may wait,
     "codel_interval":     WordField(14, 0, 27),  # and for how long one may wait longer.
+    "pie_target":         WordField(13, 0, 26),  # Likewise of PIE: the wait to keep to,
+    "pie_update":         WordField(14, 0, 27),  # how often its share of drops changes,
+    "pie_burst":          WordField(31, 0, 8),   # and how many of those nothing is dropped at first.
     "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
     "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
     "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
-    "overhead":           WordField(17, 16, 8),  # Octets that each frame takes on the link, and of the bucket, beside its length.
-    "codel":              WordField(17, 24, 1),  # CoDel drops frames where they would be served,
-    "codel_ecn":          WordField(17, 25, 1),  # or marks them, where they can be.
+    "overhead":           WordField(17, 16, 9),  # Signed: octets that each frame takes of link and bucket beside its length.
+    "codel":              WordField(17, 25, 1),  # CoDel drops frames where they would be served,
+    "codel_ecn":          WordField(17, 26, 1),  # or marks them, where they can be.
+    "pie":                WordField(17, 27, 1),  # PIE sees how long frames wait.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
     "background_ticks":     WordField(19),        # The interval, ticks,
@@ -140,13 +148,55 @@ def codel_step(interval: int, count: int) -> int:
     return interval * CODEL_ROOTS[count >> 2 * shift] >> 16 + shift
 
 
+# PIE: shares are parts of 2^32. --------------------------------------------------------------------------
+
+PIE_BACKLOG: Final = 2 * CODEL_BACKLOG  # Octets: where no more wait nothing is dropped.
+PIE_WAIT_MAX: Final = 2**26 - 1  # Ticks: a longer wait counts as that.
+PIE_IDLE: Final = 16  # Updates: where so many are due, PIE begins anew.
+#: A change is this many bits less where the share is below.
+PIE_SHIFTS: Final = tuple(
+    (round(2**32 / 10**digits), shift) for digits, shift in ((6, 11), (5, 9), (4, 7), (3, 5), (2, 3), (1, 1))
+)
+PIE_TENTH: Final = PIE_SHIFTS[-1][0]
+PIE_FIFTH: Final = 2 * PIE_TENTH
+PIE_CHANGE_MAX: Final = PIE_TENTH // 5
+
+
 class Feature(IntFlag):
     """Bits of the register ``features``: what a build can do beside what each does."""
 
     NONE = 0
     CODEL = 1 << 0
     ECN = 1 << 1
+    PIE = 1 << 2
 
+
+RESERVED_MACS: Final = 0x0180C2000000  # To this and the next 15 bridges forward nothing (IEEE 802.1D-2004, table 7-10).
+MAC_CONTROL_TYPE: Final = 0x8808  # PAUSE and the like, whatever the address (IEEE 802.3, clause 31).
+
+# Rules: of which class a frame is. -----------------------------------------------------------------------
+
+# A memory of 32-bit words a direction; in each word bit r is rule r of a block of 32, and block b begins at word
+# RULE_BLOCK_WORDS*b. All rules are compared with the header of a frame at once, half an octet after the other.
+RULES: Final = 32  # In a block.
+RULES_MOST: Final = 128
+RULE_BLOCK_WORDS: Final = 1 << 13
+# Word 128*w + 16*h + v: rules that half h of word w of the header may be v for. Half 0 has bits 3..0, half 7 bits 31..28.
+RULE_HALVES: Final = 8
+# Bounds of ranges, from RULE_BOUNDS + 32*(8 + 8*field + 4*is_upper + half), the lowest half of a field first: 16 words that say for
+# which values the bound holds whatever lower halves are; then 16 for which it holds if it does for the halves below.
+RULE_BOUNDS: Final = 1 << 12
+RULE_RANGES: Final = ("source_port", "destination_port", "length")
+# Of block 0 alone, word RULE_VERDICTS + t: of N rules four bits for each of the N/16 from rule N/16*t on, the first one lowest: its
+# class, and whether what it holds for is not of that class, whatever later rules of the class say.
+RULE_VERDICTS: Final = RULE_BOUNDS + (1 << 10)
+RULE_TURNS: Final = 16
+RULE_DENIES_BIT: Final = 3
+# Words of the header that are not as in the unified header.
+RULE_FLAGS_WORD: Final = 3  # ``flags`` up to PROBE in the low half, no more.
+RULE_LAYERS_WORD: Final = 4  # Octet 3: tags in bits 3..0, labels in bits 7..4.
+RULE_KINDS_WORD: Final = 5  # Octet 1: layer 3 in bits 1..0; bit 2: it has ports (of TCP, UDP, SCTP).
+# Register ``rule_words``: bit w: word w of the header is compared; bits 0 to 2: each of RULE_RANGES is. 0: no rule holds.
 
 # Random numbers: xorshift64, a state a class and purpose. ------------------------------------------------
 
@@ -193,7 +243,7 @@ class Outcome(IntEnum):
     DISCARDED = 1  # By its class.
     LOST = 2  # By a loss model or pattern.
     FULL = 3  # The queue was: frames or octets.
-    EARLY = 4  # By RED or CoDel.
+    EARLY = 4  # By RED, CoDel or PIE.
     NO_STORE = 5  # The memory was full, not the queue: a limit of the probe.
 
 

@@ -103,6 +103,15 @@ FLASH_MAGIC: Final = 0x5746504C  # "LPFW"
 FLASH_HEADER_WORDS: Final = 6
 
 
+class EyeState(IntEnum):
+    """Says what became of the search for the eye of what the SDRAM gives."""
+
+    SEARCHING = 0
+    FOUND = 1  # The clock of the read registers is in its middle.
+    SLOW = 2  # There is none: the SDRAM has the slow clock, whose phase is right on paper.
+    FAILED = 3  # Nor is what is read then right.
+
+
 class BootState(IntEnum):
     """Register ``boot_state``: what became of firmware since the processor's last reset."""
 

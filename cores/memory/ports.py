@@ -223,11 +223,17 @@ class MemoryCrossing(LiteXModule):
             ),
         ]
 
-    def add_words(self, to):
+    def add_words(self, to, writes=True, reads=True):
         """Queue words, both ways."""
+        if writes:
+            self.add_written(to)
+        if reads:
+            self.add_read(to)
+
+    def add_written(self, to):
+        """Queue words to write."""
         burst = self.burst
         self.write_queue = write = StreamCrossing([("data", 32)], "sys", "memory", QUEUE)
-        self.read_queue  = read  = StreamCrossing([("data", 32)], "memory", "sys", QUEUE)
         self.comb += [
             write.sink.valid.eq(self.writes),
             write.sink.data.eq(burst.write_data),
@@ -235,6 +241,13 @@ class MemoryCrossing(LiteXModule):
             burst.takes.eq(self.fills),
             to.write_data.eq(write.source.data),
             write.source.ready.eq(to.takes),
+        ]
+
+    def add_read(self, to):
+        """Queue words that were read."""
+        burst = self.burst
+        self.read_queue = read = StreamCrossing([("data", 32)], "memory", "sys", QUEUE)
+        self.comb += [
             read.sink.valid.eq(to.gives),
             read.sink.data.eq(to.read_data),
             read.source.ready.eq(1),

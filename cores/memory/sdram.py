@@ -40,8 +40,9 @@ class SdramPace(LiteXModule):
     step : Signal(), out; from ``first`` to ``last`` each has a command.
     ready : Signal(), out; the start is over.
     is_due : Signal(), out; a refresh. ``is_refreshed`` : Signal(), in; it is given in this cycle.
+    slow : Signal(), in; the clock has ``slow_clk_freq``. None where that is None.
     """
-    def __init__(self, clk_freq):
+    def __init__(self, clk_freq, slow_clk_freq=None):
         self.first = ceil(T_POWER_UP/T_REFRESH)
         self.last  = self.first + REFRESHES_AT_START + 1
 
@@ -50,6 +51,7 @@ class SdramPace(LiteXModule):
         self.ready        = Signal()
         self.is_due       = Signal()
         self.is_refreshed = Signal()
+        self.slow         = None if slow_clk_freq is None else Signal()
 
         # # #
 
@@ -61,11 +63,22 @@ class SdramPace(LiteXModule):
             timer.eq(timer - 1),
             If(self.is_refreshed, self.is_due.eq(0)),
             If(self.tick,
-                timer.eq(period - 1),
+                timer.eq(period - 1 if self.slow is None else Mux(self.slow, int(T_REFRESH*slow_clk_freq) - 1, period - 1)),
                 self.is_due.eq(self.ready),
                 If(~self.ready, self.step.eq(self.step + 1)),
             ),
         ]
+
+def start_command(pace, cl, command, address):
+    """Return what gives the commands of the start, one a step."""
+    return [
+        If(pace.tick & (pace.step >= pace.first),
+            command.eq(REFRESH),
+            If(pace.step == pace.first, command.eq(PRECHARGE)),
+            If(pace.step == pace.last, command.eq(LOAD_MODE)),
+        ),
+        address.eq(Mux(pace.step == pace.last, cl << 4, PRECHARGE_ALL)),
+    ]
 
 # Burst Port ---------------------------------------------------------------------------------------
 
@@ -85,7 +98,11 @@ class BurstPort:
         A word that was read; must be taken at once.
     busy : Signal(); from the controller
         A request was taken and is not through: words that were written are in the SDRAM once it has fallen.
+    is_ordered : bool
+        What another port reads after ``takes`` of a word is that word.
     """
+    is_ordered = True
+
     def __init__(self, banks=BANKS):
         bits = log2_int(banks*ROWS*COLUMNS)
         self.banks      = banks
@@ -182,14 +199,8 @@ class SdramController(LiteXModule):
 
     def add_start(self, cl):
         """Give the commands of the start, one a step."""
-        pace = self.pace
         self.fsm.act("START",
-            If(pace.tick & (pace.step >= pace.first),
-                self.command.eq(REFRESH),
-                If(pace.step == pace.first, self.command.eq(PRECHARGE)),
-                If(pace.step == pace.last, self.command.eq(LOAD_MODE)),
-            ),
-            self.address.eq(Mux(pace.step == pace.last, cl << 4, PRECHARGE_ALL)),
+            *start_command(self.pace, cl, self.command, self.address),
             If(self.ready, NextState("IDLE")),
         )
 

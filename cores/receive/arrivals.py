@@ -155,6 +155,8 @@ class Arrivals(LiteXModule):
 
     Limits: sys from 48 MHz for gigabit. At least 32 cycles lie between frames that are classified.
     """
+    with_rarp = False # As of `UnifiedParser`.
+
     def __init__(self, clock, with_headers, wait, with_management, pad_ticks=0, with_fields=False, is_packed=False):
         self.sink              = stream.Endpoint(eth_phy_description(8))
         self.management_source = stream.Endpoint(eth_phy_description(32))
@@ -170,7 +172,7 @@ class Arrivals(LiteXModule):
 
         self.mac     = mac     = ReceiveMAC()
         self.stamper = stamper = ArrivalStamper(pad_ticks)
-        self.parser  = parser  = UnifiedParser(with_headers)
+        self.parser  = parser  = UnifiedParser(with_headers, self.with_rarp)
         self.pairing = pairing = StampPairing()
         self.comb += [
             self.sink.connect(mac.sink),

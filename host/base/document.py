@@ -171,9 +171,9 @@ class Whole(Plain):
 
     def read(self, node: "yaml.Node", name: str, source: DocumentName) -> int:
         text = text_of(node, name, source, self)
-        if not re.fullmatch(WHOLE, text):
+        if not re.fullmatch(WHOLE, text.removeprefix("-") if self.least < 0 else text):
             raise source.at(node, f"'{name}' is a whole number, not '{text}': give {self.written}")
-        value = int(text, 16 if text.startswith("0x") else 10)
+        value = int(text, 16 if "0x" in text else 10)
         with source.line(line_of(node)):
             self._check(value, f"{name} {text}")
         return value

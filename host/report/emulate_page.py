@@ -81,7 +81,7 @@ def _direction(result: emulate.EmulationResult, last: emulate.DirectionLook) -> 
     looks = [getattr(look, name) for look in result.samples]
     outside = (
         f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
-        f"was no space at the input; {count(last.management)} for the probe itself."
+        f"was no space at the input; {count(last.management)} for the probe itself; {count(last.reserved)} that no bridge forwards."
     )
     captions = [
         (draw_rates(looks), "Rate of what left.", "Means from look to look."),

@@ -4,12 +4,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, TypeVar
 
-from liteprobe.cores.formats import TransmitState
+from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
     COUNTER_WORDS,
@@ -17,31 +17,33 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_BINS,
     HISTOGRAM_WORD,
     NO_LIMIT,
+    RULES,
+    RULES_MOST,
     UNMATCHED_CLASS,
     ClassCounter,
     ClassGauge,
     Feature,
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
+from liteprobe.cores.formats.probe import EyeState
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
-from liteprobe.host.capture.ring import clear_filter, write_filter
+from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.packets.filter.expression import Rule, fit_rules
-from liteprobe.host.packets.filter.fit import Filter
+from liteprobe.host.packets.filter.rules import ClassRules, class_rules
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.document import network_document
-from liteprobe.host.traffic.network.network import DIRECTIONS, REST, Direction, Network
-from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.network import DIRECTIONS, FORWARDED, REST, Direction, Network
+from liteprobe.host.traffic.network.store import Limits, size_text
 from liteprobe.host.traffic.network.words import DirectionWords, switch_ticks, words_of
 
 DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
-EVENTS = ("damaged", "overflows", "management")
+EVENTS = ("damaged", "overflows", "management", "reserved")
 BANK_BIT = 1  # Of ``bank``; what is above says whether a switch is to come.
 PORTS = len(DIRECTIONS)
 LOOK_S = 1.0
@@ -89,7 +91,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED or CoDel.
+    early: int  # By RED, CoDel or PIE.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int
@@ -157,6 +159,7 @@ class DirectionLook:
     damaged: int  # Frames that no class has: with bad FCS, runts and giants.
     overflows: int  # Frames for which there was no space at the input.
     management: int  # For the probe itself.
+    reserved: int  # That no bridge forwards (IEEE 802.1D), PAUSE among them: dropped.
     classes: tuple[ClassLook, ...]
 
 
@@ -359,6 +362,11 @@ def notes_of(look: EmulationLook) -> list[str]:
             for why, count in events.items()
             if count
         ]
+        if direction.reserved:
+            notes.append(
+                f"{direction.reserved:,} frames of '{direction.way}' were not let through, as by any bridge (IEEE 802.1D): "
+                "PAUSE, LACP, STP, LLDP or the like; 'reserved: forwarded' lets them through"
+            )
     return notes
 
 
@@ -416,6 +424,19 @@ class EmulatorDirection:
         """Octets of the longest frame."""
         self._longest = self._longest or self._read("longest")["longest"]
         return self._longest
+
+    @property
+    def rules(self) -> int:
+        """Rules that name its classes, so many."""
+        return self._read("rules")["rules"]
+
+    def load_rules(self, rules: ClassRules, forwards_reserved: bool) -> None:
+        """Write what names its classes, and whether frames that no bridge forwards are taken."""
+        self._registers.write(self._prefix + "rule_words", 0)
+        for first, words in rules.blocks(self.rules):
+            self._registers.write_memory(self._prefix + "rules", first, words)
+        self._registers.write(self._prefix + "rule_words", rules.looks)
+        self._registers.write(self._prefix + "forward_reserved", int(forwards_reserved))
 
     def load(self, words: DirectionWords) -> None:
         """Write what holds at the start, into bank 0, and what both banks share."""
@@ -478,48 +499,99 @@ class EmulatorDirection:
         self._registers.write_memory(self._prefix + "settings", first, list(words))
 
 
-def rules_of(network: Network) -> list[Rule]:
-    """Return the rules that name the classes of both directions, in the order in which they are asked.
+def directions_of(registers: Registers) -> list[EmulatorDirection]:
+    """Return the directions of a probe; raises UsageError where it has none."""
+    return [EmulatorDirection(registers, number) for number in range(max(1, EmulatorDirection.count(registers)))]
 
-    A direction's frames come in at the port of its number; a class of the same number and match on both is one rule.
+
+USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
+IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
+#: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
+BOARDS: dict[str, tuple[Limits, ...]] = {
+    "emulator": (USUAL, USUAL),
+    "colorlight_i9": (USUAL, USUAL),
+    **dict.fromkeys(
+        (
+            *("colorlight_5a_75b", "colorlight_5a_75b_v7_0", "colorlight_5a_75b_v8_2"),
+            *("colorlight_5a_75e", "colorlight_5a_75e_v6_0", "colorlight_5a_75e_v8_0", "colorlight_i5"),
+        ),
+        (USUAL,),
+    ),
+    "versa_ecp5": (IN_BLOCK,),
+}
+
+
+def limits_of(board: str) -> tuple[Limits, ...]:
+    """Return the limits of the directions of a probe as it is built for a board.
+
+    Raises UsageError when no emulator is built for it.
     """
-    found: list[Rule] = []
-    for number in range(UNMATCHED_CLASS):
-        for port, name in enumerate(DIRECTIONS):
-            one = getattr(network, name).numbered.get(number)
-            if one is None or one.expression is None:
-                continue
-            if found and (found[-1].match.text, found[-1].channel) == (one.match_text, number):
-                found[-1] = replace(found[-1], probe_ports=found[-1].probe_ports | 1 << port)
-            else:
-                found.append(Rule(one.expression, number, 1 << port))
-    return found
+    if board not in BOARDS:
+        raise UsageError(f"no emulator is built for board '{board}': {nearest(board, tuple(BOARDS))}")
+    return BOARDS[board]
 
 
-USUAL = Limits(1 << 19, 1024, 1536, 6404, 1 << 32, 512)  # Of a direction of the preset, but for the memory of a trace.
-
-
-def check_network(network: Network) -> str:
-    """Check all that a host checks before it writes to a probe, and return as of what probe: one as its preset is built.
+def check_network(network: Network, board: str = "emulator") -> list[str]:
+    """Check all that a host checks before it writes to a probe, and return what must be known, then as of what probe.
 
     Raises UsageError when that probe couldn't do it.
     """
-    filter_of(network)
-    words_of(network, [USUAL] * PORTS)
+    limits = limits_of(board)
+    rules_of(network, [RULES] * PORTS)
+    _check_directions(network, len(limits), board)
+    words = words_of(network, limits)
     switch_ticks(network)
+    notes = dict.fromkeys(_read_as_inner(network) + [note for one in words for note in one.notes])
+    return [*notes, f"Checked as of {board}: {held_by(limits)}"]
+
+
+def held_by(limits: Sequence[Limits]) -> str:
+    """Return what the directions of a probe hold, in words."""
+    one = limits[0]
+    trace = f"traces of {one.trace_words // 2:,} opportunities" if one.trace_words else "no traces"
     return (
-        f"Checked as of a probe with {USUAL.store_words >> 18} MiB and {USUAL.entries} frames a direction, up to {USUAL.longest} "
-        f"octets each, delays from {USUAL.least_delay * 8 / 1000:g} us on."
+        f"{len(limits)} direction{'s' * (len(limits) > 1)}, each of {size_text(one.store_words)} and {one.entries:,} frames, "
+        f"{one.most_waiting:,} of which wait, up to {one.longest:,} octets each; delays from "
+        f"{one.least_delay * TICK_NS / 1000:g} us to 8.589 s; {trace}."
     )
 
 
-def filter_of(network: Network) -> Filter | None:
-    """Return the filter that names its classes; None: it has none to name.
+def _check_directions(network: Network, count: int, probe: str) -> None:
+    if count < PORTS and any(one != Direction() for one in network.states("back")):
+        raise UsageError(
+            f"{probe} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
+        )
 
-    Raises UsageError when the probe's tables can't hold it.
+
+def _read_as_inner(network: Network) -> list[str]:
+    """Return a note for each expression whose ``vlan`` or ``mpls`` behind ``or`` is not what its words seem to say."""
+    found = []
+    for name in DIRECTIONS:
+        for one in getattr(network, name).classes:
+            differences = one.expression.differences() if one.expression else ()
+            found += [
+                f"'{one.match_text}' of '{name}': as in tcpdump, what stands behind 'or' means an inner tag or label: give "
+                "each a class of its own"
+                for joined in differences
+                if "joined by 'or'" in joined.text
+            ][:1]
+    return found
+
+
+def rules_of(network: Network, most: Sequence[int] = (RULES_MOST,) * PORTS) -> list[ClassRules]:
+    """Return the rules that name the classes of each direction, of which there are ``most``.
+
+    Raises UsageError where there are too many: says how many each class needs; or where a header doesn't have what a class asks.
     """
-    rules = rules_of(network)
-    return fit_rules(rules) if rules else None
+    found = []
+    for name, count in zip(DIRECTIONS, most, strict=False):
+        numbered = getattr(network, name).numbered
+        asked = {place: (one.name, one.expression) for place, one in numbered.items() if one.expression is not None}
+        try:
+            found.append(class_rules(asked, count))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return found
 
 
 @dataclass
@@ -557,18 +629,21 @@ class Emulation(PortRun):
 
     def __init__(self, probe: RunDevice, network: Network | None = None) -> None:
         self._probe, self.network = probe, network
-        count = max(1, EmulatorDirection.count(probe.registers))
-        ports = [EmulatorDirection(probe.registers, number) for number in range(count)]
+        ports = directions_of(probe.registers)
+        count = len(ports)
         if len(probe.ports) < PORTS:
             raise UsageError(f"{probe.url} has {len(probe.ports)} ports that send, and an emulator needs {PORTS}")
         limits = [port.limits for port in ports]
+        eye = memory_eye(probe.registers)
+        if network and eye and eye.state == EyeState.FAILED:
+            raise ProbeError(
+                f"the SDRAM of {probe.url}, where frames wait, isn't read right ({eye.text}): try another board"
+            )
         self._tick_ns = probe.timebase.tick_ns
         increment = probe.timebase.increment
-        if network and count < PORTS and any(one != Direction() for one in network.states("back")):
-            raise UsageError(
-                f"{probe.url} emulates a network from port 0 to port 1 alone: say what is wanted under 'there', nothing of 'back'"
-            )
-        self._filter = filter_of(network) if network else None
+        if network:
+            _check_directions(network, count, probe.url)
+        self._rules = rules_of(network, [port.rules for port in ports]) if network else []
         words = words_of(network, limits, increment) if network else (None,) * count
         self._switches = switch_ticks(network, increment) if network else []
         self._directions = [
@@ -583,7 +658,12 @@ class Emulation(PortRun):
             for number, name in enumerate(DIRECTIONS[:count])
         ]
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
+        self.notes += _read_as_inner(network) if network else []
         self.notes += dict.fromkeys(note for one in words if one for note in one.notes)
+        if eye and eye.state == EyeState.SLOW:
+            self.notes.append(
+                f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late"
+            )
         self._samples: list[EmulationLook] = []
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
@@ -630,13 +710,11 @@ class Emulation(PortRun):
             check_link(*end)
 
     def load(self) -> None:
-        """Write the filter and the settings of both directions."""
-        if self._filter:
-            write_filter(self._probe.registers, self._filter)
-        else:
-            clear_filter(self._probe.registers)
-        for one in self._directions:
+        """Write the rules and the settings of both directions."""
+        assert self.network
+        for one, rules in zip(self._directions, self._rules, strict=True):
             assert one.words
+            one.port.load_rules(rules, self.network.reserved == FORWARDED)
             one.port.load(one.words)
             one.port.arm()
 

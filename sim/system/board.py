@@ -242,6 +242,7 @@ class Board:
     sdram_bytes = SDRAM_BYTES
     sdram_banks = 4
     memory_clk_freq = TICKS_FREQ
+    eye_clk_freqs = None
     with_late_sdram = False
     spare_bytes = 0
     spare_records = 1024

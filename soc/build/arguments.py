@@ -16,7 +16,8 @@ from liteprobe.soc.extension import SCOPE
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
-    "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries")
+    "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
+    "with_eye")
 
 
 class BuildParser(argparse.ArgumentParser):
@@ -97,7 +98,11 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
     parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
     parser.add_argument("--trace-entries", type=int, default=default.trace_entries,
-        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none")
+        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none (default: 65536 in the SDRAM)")
+    parser.add_argument("--rules", type=int, default=default.rules,
+        help="that name the classes of each direction of an emulator: 32, 64 or 128")
+    parser.add_argument("--eye", dest="with_eye", action="store_true",
+        help="the SDRAM of an emulator at 125 MHz, its read phase found at start, 83 MHz where there is none; else 80 MHz")
     parser.add_argument("--longest", type=int, default=default.longest, help="octets of an emulator's longest frame: 1536 or 9018")
     parser.add_argument(
         "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,

@@ -275,13 +275,15 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
         asked["timebase2x"] = 250.0
     if hasattr(soc.crg, "cd_memory"):
         asked["memory"] = target.memory_clk_freq / 1e6
+    if config.has_eye:
+        asked["memory"] = target.eye_clk_freqs[0] / 1e6
     is_full = config.with_discipline and config.with_cpu
     placer, seed = PLACER, Design.seed
     if is_full:
         placer, seed = target.placer, target.seeds.get(config.preset, seed)
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
-    margins = [margin._asdict() for margin in target.io_margins(config.replays)]
+    margins = [margin._asdict() for margin in target.io_margins(config.replays, config.has_eye)]
     facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
 

@@ -151,13 +151,19 @@ def leaping(extra: int, shows_60: bool) -> Sentences:
 
 
 @pytest.mark.parametrize(("extra", "shows_60"), [(1, True), (1, False), (-1, False)])
-def test_a_leap_second_moves_tai_minus_utc_and_not_the_pulse(extra: int, shows_60: bool) -> None:
+def test_a_leap_second_that_nobody_announced_is_a_fault_until_a_host_tells_it(extra: int, shows_60: bool) -> None:
     start = datetime(2026, 6, 30, 23, 59, 52, tzinfo=UTC)
-    answers = seconds(30, leaping(extra, shows_60)).run()[1::2]
-    assert answers["tai"][3:].tolist() == [tai(start) + number for number in range(3, 30)]
-    assert answers["tai_utc"][-1] == TAI_UTC + extra
-    assert (answers["faults"][-1], answers["corrections"][-1]) == (0, 0)
-    assert bool(answers["faults"][8] & LEAP) == (extra > 0 and shows_60)
+    feed = seconds(30, leaping(extra, shows_60))
+    feed.announce(34_500, TAI_UTC + extra, datetime(2027, 1, 1, tzinfo=UTC))
+    feed.pulse(35_000)
+    feed.octets(35_150, rmc(start + timedelta(seconds=30 - extra)))
+    answers = feed.run()
+    seen = answers[1:60:2]
+    assert seen["tai"][3:].tolist() == [tai(start) + number for number in range(3, 30)]
+    assert (seen["tai_utc"][-1], seen["faults"][-1], seen["corrections"][-1]) == (TAI_UTC, WRONG | LEAP, 0)
+    assert bool(seen["faults"][8] & LEAP) == (extra > 0 and shows_60)
+    last = answers[-1]
+    assert (last["tai"], last["tai_utc"], last["faults"]) == (tai(start) + 30, TAI_UTC + extra, 0)
 
 
 def test_a_shift_of_a_second_at_another_time_is_no_leap() -> None:
@@ -724,8 +730,13 @@ def test_zda_of_a_receiver_that_lost_its_fix_names_nothing() -> None:
 def test_second_is_right_or_a_fault_says_so(size: Size) -> Iterator[Figure]:
     """Streams with faults from seeds, and receivers that are well for an hour (a minute as a test)."""
     count, batch, wrong, excluded, looks, known = size.of(60, 3000, 100_000), 500, 0, 0, 0, 0
+    once_wrong = (14395, 17852)  # Second receivers, stale sentences: wrong in silence, before faults stayed.
     for first in range(0, count, batch):
-        cases = [second_streams.faulty(seed) for seed in range(first, min(first + batch, count))]
+        seeds = [
+            *range(first, min(first + batch, count)),
+            *(once_wrong if first == 0 and count < max(once_wrong) else ()),
+        ]
+        cases = [second_streams.faulty(seed) for seed in seeds]
         for case, found in zip(cases, second_streams.run(case.stream for case in cases), strict=True):
             silent_looks = second_streams.silent_wrong(case.stream, found)
             is_early = np.arange(len(found)) <= case.first_right
@@ -737,7 +748,12 @@ def test_second_is_right_or_a_fault_says_so(size: Size) -> Iterator[Figure]:
             looks += len(found)
             known += int(found["is_known"].sum())
     note(f"# {count} streams, {looks} looks, a second known in {known / looks:.0%}")
-    note(f"# excluded: {excluded} looks before the receiver has named its first right second (no probe can know it)")
+    note(
+        f"# excluded: {excluded} looks before the receiver has named its first right second after its pulse, among them"
+    )
+    note(
+        "#   those at pulses taken at their falling edge, after their sentences: PPS_INVERTED tells these of the pulse's width"
+    )
     yield Figure("second_wrong_without_a_fault", wrong, f"streams of {count}", 0)
     kinds = second_streams.healthy_kinds(size.of(30, 100, 300))
     span_s = size.of(60, 3600)

@@ -4,6 +4,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ name: line
 both: {rate: 10Mbit, delay: 5ms, queue: 10, overhead: 0}
 there:
   classes:
-    - {name: voice, match: udp port 5060, delay: 1ms, overhead: 24, loss_pattern: none}
+    - {name: voice, match: udp port 5060, delay: 1ms, overhead: usual, loss_pattern: none}
   loss_pattern: '01'
 changes:
   - {at: 50ms, there: {delay: 7ms, classes: {voice: {loss: 100%}}}}
@@ -217,9 +218,9 @@ def test_no_result_is_written_over_the_network(run: Run, document: str) -> None:
 
 
 def test_a_long_delay_of_netem_fits_where_less_is_expected(run: Run, model: EmulatorProbe) -> None:
-    words = ("emulate", "--from-netem", "delay 200ms", "--duration", "100ms")
+    words = ("emulate", "--from-netem", "delay 200ms limit 60000", "--duration", "100ms")
     code, _, err = run(*words)
-    assert code == 2 and "a lower rate, or say with 'expected' what comes of it at most" in err
+    assert code == 2 and "or with 'expected' " in err
     assert run(*words, "--expected", "50M")[0] == 0
 
 
@@ -228,6 +229,42 @@ def test_what_the_probe_cannot_hold_is_refused_and_nothing_runs(run: Run, model:
     code, _, err = run("emulate", "--preset", "satellite", "--duration", "1s")
     assert code == 2 and "the store of this probe has 16.0 KiB for 'there'" in err
     assert model.running == [None, None]
+
+
+def test_the_limits_of_a_probe_are_shown_and_true(run: Run, model: EmulatorProbe, tmp_path: Path) -> None:
+    """Each delay is taken with its rate, and the longest queue; a fifth more is refused at full length."""
+    shown = run("emulate", "--limits")[1]
+    assert "2 directions, each of" in shown
+    for board in ("colorlight_i9", "versa_ecp5"):
+        code, out, _ = run("emulate", "--limits", "--board", board)
+        assert code == 0
+        rates = ("1Gbit", "100Mbit", "10Mbit", "1Mbit")
+        for rate in rates:
+            (row,) = lines_with(out, f"delay at {rate},")
+            delays = re.findall(r"[0-9]+\.[0-9]{3}", row)
+            assert len(delays) == 4
+            for delay, is_taken in [*((one, True) for one in delays), (f"{1.2 * float(delays[-1]):.3f}", False)]:
+                link = "" if rate == "1Gbit" else f"rate: {rate}, "
+                (tmp_path / "typed.yaml").write_text(f"there: {{{link}delay: {delay}ms}}")
+                code, _, err = run("emulate", str(tmp_path / "typed.yaml"), "--check", "--board", board)
+                assert code == (0 if is_taken else 2), (rate, delay, err)
+        (row,) = lines_with(out, "queue, at most")
+        (tmp_path / "typed.yaml").write_text(f"there: {{rate: 1Gbit, queue: {row.split()[-2]}}}")
+        assert run("emulate", str(tmp_path / "typed.yaml"), "--check", "--board", board)[0] == 0
+
+
+def test_a_check_is_as_of_a_board(run: Run, document: str, tmp_path: Path) -> None:
+    out = run("emulate", "--from-netem", "delay 20ms loss 1%", "--check", "--board", "colorlight_5a_75b")[1]
+    assert lines_with(out, "Checked as of colorlight_5a_75b: 1 direction, each of 2.00 MiB")
+    for arguments, words in (
+        ((document, "--check", "--board", "colorlight_i5"), "emulates a network from port 0 to port 1 alone"),
+        ((document, "--check", "--board", "i9"), "no emulator is built for board 'i9': give one of"),
+        ((document, "--board", "colorlight_i9"), "--board goes with --check or --limits"),
+        (("--from-netem", "rate 8kbit", "--check", "--board", "colorlight_i9"), "give that or more"),
+        (("--from-netem", "delay 2s rate 100mbit", "--check"), "give class 'rest' a delay of "),
+    ):
+        code, _, err = run("emulate", *arguments)
+        assert code == 2 and words in err
 
 
 # Screens -----------------------------------------------------------------------------------------------

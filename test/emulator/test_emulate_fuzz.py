@@ -13,7 +13,7 @@ import yaml
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.run.emulate import filter_of
+from liteprobe.host.run.emulate import rules_of
 from liteprobe.host.traffic.network import (
     Background,
     Bernoulli,
@@ -54,7 +54,7 @@ def chance_of(seed: int | None) -> Chance:
 
 def hold(chance: Chance, network: Network) -> None:
     """Write it, read it again, and make the words of a random probe, as `Emulation` does before anything is sent."""
-    filter_of(network)
+    rules_of(network)
     text = write_network(network)
     assert write_network(read_network(text)) == text
     store, entries = 1 << chance.randint(13, 18), 1 << chance.randint(6, 12)

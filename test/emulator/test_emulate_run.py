@@ -24,7 +24,6 @@ from liteprobe.host.run.emulate import (
     EmulationResult,
     Extended,
     have_done,
-    rules_of,
 )
 from liteprobe.host.traffic.network import (
     BandwidthTrace,
@@ -43,8 +42,8 @@ from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
 from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.emulator.direction import Arrival, leaving
+from liteprobe.sim.models.emulator.rules import RulesModel, headers_of
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
-from liteprobe.sim.models.receive.filter import FilterKey, FilterModel
 
 Fake = tuple[EmulatorProbe, FakeLink]
 REST = UNMATCHED_CLASS
@@ -404,47 +403,95 @@ def test_a_slow_clock_has_fewer_ticks_for_the_same_times(fake: Fake) -> None:
 # Rules of classes ---------------------------------------------------------------------------------
 
 
-def test_rules_ask_in_the_order_of_classes_each_way_by_itself() -> None:
-    there = Direction(classes=[TrafficClass("a", "udp"), TrafficClass("b", "tcp port 80")])
-    back = Direction(classes=[TrafficClass("a", "icmp"), TrafficClass("b", "tcp port 80")])
-    rules = rules_of(Network(there, back))
-    assert [(one.match.text, one.channel, one.probe_ports) for one in rules] == [
-        ("udp", 0, 1), ("icmp", 0, 2), ("tcp port 80", 1, 3),
-    ]  # fmt: skip
+def frame(protocol: int, destination: int, tag: bytes = b"", tos: int = 0) -> bytes:
+    """Return a frame of IPv4 to a port."""
+    packet = (
+        bytes([0x45, tos]) + bytes.fromhex("002800000000 40") + bytes([protocol]) + bytes(10) + bytes.fromhex("0001")
+    )
+    return (bytes(12) + tag + b"\x08\x00" + packet + destination.to_bytes(2)).ljust(60, b"\0")
 
 
-def test_the_filter_names_the_class_of_a_frame(fake: Fake) -> None:
-    there = Direction(classes=[TrafficClass("a", "udp port 5060"), TrafficClass("b", "udp")])
+def named(probe: Probe, number: int, frames: Sequence[bytes]) -> list[int]:
+    """Return the class that the rules of a direction name for each frame."""
+    registers = probe.registers
+    memory = registers.memory(f"direction{number}_rules")
+    words = dict(enumerate(map(int, registers.read_memory(f"direction{number}_rules", 0, memory.words))))
+    return RulesModel(words, registers.read(f"direction{number}_rule_words")).classes(headers_of(frames)).tolist()
+
+
+def test_rules_name_the_class_of_a_frame_each_way_by_itself(fake: Fake) -> None:
+    there = Direction(
+        classes=[TrafficClass("a", "udp port 5060"), TrafficClass("b", "udp"), TrafficClass("c", "vlan 10")]
+    )
     back = Direction(classes=[TrafficClass("a", "udp"), TrafficClass("c", "arp"), TrafficClass("d")])
+    tagged = frame(17, 5060, bytes.fromhex("8100000a"))
+    frames = [frame(17, 5060), frame(17, 9), frame(6, 5060), tagged]
     with Probe(fake[1]) as probe, probe.emulate(Network(there, back)):
-        memory = probe.registers.memory("filter")
-        words = [int(word) for word in probe.registers.read_memory("filter", 0, memory.words)]
-        control = probe.registers.read("filter_control")
-    model = FilterModel({address: word for address, word in enumerate(words) if word})
-    addresses = (bytes(4), bytes(4))
-
-    def channel(port: int, protocol: int, destination: int) -> int | None:
-        key = FilterKey(1, addresses, protocol, (1, destination), probe_port=port)  # type: ignore[arg-type]
-        return model.decide(key).channel
-
-    assert control == 1
-    assert [channel(0, 17, 5060), channel(0, 17, 9), channel(1, 17, 5060), channel(0, 6, 5060)] == [0, 1, 0, None]
+        assert named(probe, 0, frames) == [0, 1, REST, 2]
+        assert named(probe, 1, frames) == [0, 0, REST, REST]
 
 
-def test_without_classes_nothing_is_filtered(fake: Fake) -> None:
-    fake[0].values["filter_control"] = 1
+def test_classes_by_dscp_by_ports_by_vlans_and_by_hosts_stand_beside_each_other(fake: Fake) -> None:
+    hosts = " or ".join(f"host 10.0.0.{number}" for number in range(1, 8))
+    matches = [
+        "ip[1] & 0xfc == 0xb8",
+        "udp port 5060",
+        "tcp port 443",
+        "vlan 10",
+        "vlan 20",
+        "ether proto 0x88f7",
+        hosts,
+    ]
+    classes = [TrafficClass(str(place), match) for place, match in enumerate(matches)]
+    tags = [bytes.fromhex(f"8100{number:04x}") for number in (10, 20, 30)]
+    address = bytearray(frame(6, 80))
+    address[26:30] = 10, 0, 0, 7
+    # The traffic class of IPv6 is another field: none of a lookup by that of IPv4.
+    six = bytes(12) + bytes.fromhex("86dd6b8000000000 3b40").ljust(48, b"\0")
+    frames = [frame(1, 0, tos=0xB9), frame(17, 5060), frame(6, 443), *(frame(6, 443, tag) for tag in tags)]
+    frames += [bytes(12) + b"\x88\xf7" + bytes(46), bytes(address), six, frame(6, 5060)]
+    with Probe(fake[1]) as probe, probe.emulate(Network(Direction(classes=classes))):
+        assert named(probe, 0, frames) == [0, 1, 2, 3, 4, REST, 5, 6, REST, REST]
+
+
+def test_tags_joined_by_or_are_read_as_tcpdump_does_and_a_note_says_so(fake: Fake) -> None:
+    classes = [TrafficClass("a", "vlan 10 or vlan 20"), TrafficClass("b", "vlan 20 and (tcp or udp)")]
+    tags = [bytes.fromhex(octets) for octets in ("8100000a", "81000014", "8100000581000014")]
+    with Probe(fake[1]) as probe, probe.emulate(Network(Direction(classes=classes))) as emulation:
+        assert named(probe, 0, [frame(6, 80, tag) for tag in tags]) == [0, 1, 0]
+        notes = [note for note in emulation.notes if "an inner tag" in note]
+    assert len(notes) == 1 and notes[0].startswith("'vlan 10 or vlan 20' of 'there'")
+
+
+def test_without_classes_no_rule_holds(fake: Fake) -> None:
+    fake[0].values["direction0_rule_words"] = 1 << 5
     with Probe(fake[1]) as probe, probe.emulate(Network()):
-        assert probe.registers.read("filter_control") == 0
+        assert probe.registers.read("direction0_rule_words") == 0
 
 
-def test_matches_that_do_not_fit_are_refused_before_anything_is_written(fake: Fake) -> None:
-    classes = [TrafficClass("a", "udp port 5060"), TrafficClass("b", "tcp port 80")]
-    with Probe(fake[1]) as probe, pytest.raises(UsageError, match="share one set of") as caught:
-        probe.emulate(Network(Direction(classes=classes)))
-    assert "match by what one set of each can say, or use fewer classes" in str(caught.value)
-    assert fake[0].values["probe_lease_owner"] >> 16 == 0
-    with Probe(fake[1]) as probe, pytest.raises(UsageError, match="no frame can be 'udp and tcp'"):
-        probe.emulate(Network(Direction(classes=[TrafficClass(match="udp and tcp")])))
+def test_frames_that_no_bridge_forwards_are_counted_and_the_note_says_what_lets_them_through(fake: Fake) -> None:
+    for reserved, is_forwarded in (("eaten", 0), ("forwarded", 1)):
+        with Probe(fake[1]) as probe, probe.emulate(read_network(f"reserved: {reserved}")) as emulation:
+            fake[0].values["direction1_reserved"] = 3
+            result = emulation.result()
+            assert probe.registers.read("direction0_forward_reserved") == is_forwarded
+        fake[0].values["direction1_reserved"] = 0
+        assert result.last.back is not None
+        assert (result.last.there.reserved, result.last.back.reserved) == (0, 3)
+        assert any("3 frames of 'back'" in note and "reserved: forwarded" in note for note in result.notes)
+
+
+def test_matches_that_need_more_rules_than_there_are_are_refused_with_the_count_before_anything_is_written(
+    fake: Fake,
+) -> None:
+    most = " or ".join(f"host 10.{number}.0.{number * number % 251}" for number in range(16))
+    classes = [TrafficClass("a", most), TrafficClass("b", "udp port 5060")]
+    count = r"the classes need 34 rules \('a' 32, 'b' 2\), and a direction has 32: .* --rules 64"
+    with Probe(fake[1]) as probe:
+        with pytest.raises(UsageError, match=f"^there: {count}"):
+            probe.emulate(Network(Direction(classes=classes)))
+        assert fake[0].values["probe_lease_owner"] >> 16 == 0
+        assert probe.emulate(Network(Direction(classes=classes[:1]))).network
 
 
 # Stations -----------------------------------------------------------------------------------------
@@ -569,7 +616,7 @@ def test_a_result_of_an_interrupt_has_what_stations_saw(
 
 
 LONGEST, INTERVAL = 1536, 1600
-NAMES = ("sent", "damaged", "full", "state")
+NAMES = ("sent", "damaged", "full", "state", "reserved")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -587,8 +634,7 @@ def test_frames_of_the_way_back_are_counted_whether_a_network_runs_or_not(tmp_pa
         assert [model.values[f"port0_tx_{name}"] for name in NAMES] == [
             len(left),
             len(whole) - len(leaving(whole, LONGEST)),
-            0,
-            0,
+            *(0, 0, 0),
         ]
 
     with Probe(link) as probe:

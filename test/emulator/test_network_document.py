@@ -20,12 +20,14 @@ from liteprobe.host.traffic.network import (
     Bernoulli,
     Bucket,
     Change,
+    Codel,
     Direction,
     GilbertElliott,
     Jitter,
     LossList,
     LossPattern,
     Network,
+    Pie,
     Queue,
     Red,
     Reorder,
@@ -68,6 +70,16 @@ def rest(text: str) -> TrafficClass:
         ("delay: least", {}),
         ("queue: 128", {"queue": Queue(128)}),
         ("queue: {octets: 9000, red: {least: 5, most: 15, share: 10%}}", {"queue": Queue(None, 9000, Red(5, 15, 0.1))}),
+        ("queue: {codel: {}}", {"queue": Queue(codel=Codel(5 * MS, 100 * MS, False))}),
+        (
+            "queue: {frames: 999, codel: {target: 10ms, interval: 0.2s, ecn: true}}",
+            {"queue": Queue(999, codel=Codel(10 * MS, 200 * MS, True))},
+        ),
+        ("queue: {pie: {}}", {"queue": Queue(pie=Pie(15 * MS, 15 * MS, 150 * MS, False))}),
+        (
+            "queue: {red: {least: 5, most: 15, share: 10%, ecn: true}}",
+            {"queue": Queue(red=Red(5, 15, 0.1, has_ecn=True))},
+        ),
         ("loss: 0.1%", {"loss": Bernoulli(Fraction(1, 1000))}),
         ("loss: {p: 1%, r: 10%}", {"loss": GilbertElliott(0.01, 0.1)}),
         ("loss: {p: 1%, r: 10%, h: 30%, k: 99.9%}", {"loss": GilbertElliott(0.01, 0.1, 0.3, 0.999)}),
@@ -82,6 +94,7 @@ def rest(text: str) -> TrafficClass:
         ("jitter: {distribution: pareto, spread: 1ms, correlation: 25%}", {"jitter": Jitter("pareto", MS, (), 0.25)}),
         ("jitter: {table: [0us, 1us]}", {"jitter": Jitter("table", 0, (0, 1000))}),
         ("jitter: none, bucket: none, reorder: none, background: none", {}),
+        ("overhead: -59", {"overhead": -59}),
         ("weight: 3, overhead: 0, discard: true", {"weight": 3, "overhead": 0, "discard": True}),
         ("expected: 50Mbit", {"expected_bps": 50 * MS}),
         (
@@ -155,7 +168,7 @@ COMMON = {
     "loss: 1%": ("loss: {p: 1%, r: 5%}", {"loss": Bernoulli(0.01)}, {"loss": GilbertElliott(0.01, 0.05)}),
     "loss_pattern: '01'": ("loss_list: [7]", {"pattern": LossPattern("01")}, {"pattern": LossList((7,))}),
     "loss_late: true": ("loss_late: false", {"is_lost_late": True}, {}),
-    "overhead: 4": ("overhead: 24", {"overhead": 4}, {}),
+    "overhead: 4": ("overhead: usual", {"overhead": 4}, {}),
     "duplicate: 1%": ("duplicate: 0%", {"duplicate": 0.01}, {}),
     "corrupt: 1%, mended: true": (
         "corrupt: 2%",
@@ -305,10 +318,10 @@ def test_eight_classes_that_match_are_one_too_many() -> None:
 def test_lines_of_one_stamp_are_one_opportunity(tmp_path: Path) -> None:
     (tmp_path / "cell.trace").write_text("1\n1\n1\n4\n10\n10\n")
     there = read_network("there: {trace: cell.trace}", "wan.yaml", tmp_path).there
-    assert there.trace == BandwidthTrace((1, 4, 10), (4500, 1500, 3000), str(tmp_path / "cell.trace"))
-    assert there.trace and there.trace.rate_bps == 9000 * 8 * 100
+    assert there.trace == BandwidthTrace((1, 4, 10), (4512, 1504, 3008), str(tmp_path / "cell.trace"))
+    assert there.trace and there.trace.rate_bps == 9024 * 8 * 100
     words = words_of(Network(there), (LARGE, LARGE))[0]
-    assert words.trace == (125_000, 4500, 375_000, 1500, 750_000, 3000)
+    assert words.trace == (125_000, 4512, 375_000, 1504, 750_000, 3008)
 
 
 @pytest.mark.parametrize(("time_ms", "octets"), [(0, 4500), (3, 7500), (9, 9000), (10, 13500), (1, 7500), (20, 22500)])
@@ -322,7 +335,7 @@ def test_what_comes_within_a_time_at_most_counts_over_the_end(time_ms: int, octe
     ("text", "words"),
     [
         ("", ":1: the file is empty"),
-        ("1\n\n2\n", ":2: '' is not a stamp"),
+        ("1\n\n2\nb\n", ":4: 'b' is not a stamp"),
         ("1\n2.5\n", ":2: '2.5' is not a stamp"),
         ("1\n-2\n", ":2: '-2' is not a stamp"),
         ("5\n7\n6\n", ":3: 6 ms is before the 7 ms of the line above"),
@@ -352,7 +365,9 @@ def test_presets_are_these_and_say_where_their_figures_come_from() -> None:
         network = preset(name)
         assert network.name == name and "a choice" in network.about
         for limits in (LARGE, SDRAM):
-            assert words_of(network, (limits, limits))[0].notes == ()
+            notes = words_of(network, (limits, limits))[0].notes
+            assert all("keep their order" in note for note in notes)  # Of jitter, at the rate of the link.
+            assert len(notes) == (network.there.numbered[7].jitter is not None)
         assert f"| `{name}` |" in PAGE
     with pytest.raises(UsageError, match="there is no preset 'dls': did you mean 'dsl'?"):
         preset("dls")
@@ -508,6 +523,7 @@ def test_what_netem_would_drop_the_store_need_not_hold(text: str, expected: Frac
         ("rate 1000000", 10**6, 0, None),
         ("rate 512kibit 20", 512 * 1024, 20, None),
         ("rate 5mbit 20 0 0 limit 7", 5 * 10**6, 20, 7),
+        ("rate 5mbit -14 limit 7", 5 * 10**6, -14, 7),
     ],
 )
 def test_a_rate_is_that_of_the_link_with_its_queue(text: str, rate_bps: int, overhead: int, frames: int | None) -> None:
@@ -614,7 +630,7 @@ def test_a_plain_delay_differs_in_nothing() -> None:
         ("delay 10ms reorder 100%", "all frames go at once"),
         ("delay 1ms 5ms reorder 10%", "the jitter must be smaller than the delay"),
         ("rate 5kbit 20 100 5", "cells of 100 octets can't be done"),
-        ("rate 5mbit -14", "a packet overhead of -14 octets can't be done"),
+        ("rate 5mbit -60", "'-60' is not a packet overhead of netem: give a whole number, -59 to 255"),
         ("rate 50%", "a share of an interface that isn't known here"),
         ("rate 10gbit", "rate 10Gbit of a link is out of range"),
         ("rate 10mbit limit 100000", "frames 100000 of a queue is out of range: give 1 to 65535"),

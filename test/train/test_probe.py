@@ -13,7 +13,7 @@ import pytest
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.analysis import summary
-from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
+from liteprobe.host.base.errors import BusyError, NetworkError, ProbeError, UsageError
 from liteprobe.host.cli import main as cli
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.port import TransmitPort
@@ -81,6 +81,13 @@ def test_registers_hold_what_the_contract_says(make: MakeProbe) -> None:
     assert octets == headers.octets(129, 3)
     names = ("stream_id", "records_enable")
     assert [link.model.values[f"port1_rx_{name}"] for name in names] == [3, 1]
+
+
+def test_a_count_of_ports_that_a_network_changed_is_named_and_asks_for_no_memory(tmp_path: Path) -> None:
+    model = ModelProbe(loopback(5))
+    model.values["probe_ports"] ^= 1 << 29
+    with pytest.raises(NetworkError, match="said to have 536,870,914 ports, its register map has 2"):
+        Probe(FakeLink(model, tmp_path))
 
 
 def test_start_time_is_that_of_the_first_sfd(make: MakeProbe) -> None:

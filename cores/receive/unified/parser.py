@@ -49,6 +49,8 @@ class UnifiedParser(LiteXModule):
     ----------
     with_headers : bool
         With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``after_ip`` and ``headers``.
+    with_rarp : bool
+        As of `UnifiedWalk`.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class UnifiedParser(LiteXModule):
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
     """
-    def __init__(self, with_headers=True):
+    def __init__(self, with_headers=True, with_rarp=False):
         self.sink       = sink = stream.Endpoint(frame_layout(32))
         self.classifies = Signal()
         self.seen       = Signal()
@@ -91,7 +93,7 @@ class UnifiedParser(LiteXModule):
 
         # # #
 
-        self.walk = walk = UnifiedWalk(with_headers)
+        self.walk = walk = UnifiedWalk(with_headers, with_rarp)
         self.comb += sink.connect(walk.sink)
 
         # Which frames.

@@ -18,6 +18,8 @@ from liteprobe.cores.receive.frames import frame_layout
 HOP_BY_HOP, _, FRAGMENT, AUTHENTICATION, _ = EXTENSION_HEADERS
 TRANSPORTS = (IpProtocol.ICMP, IpProtocol.TCP, IpProtocol.UDP, IpProtocol.ICMPV6, IpProtocol.SCTP)
 
+ARP_KINDS  = (0x0806, 0x8035)
+
 class WalkStep:
     """Numbers the headers that a word may belong to; ``IP`` is the first word of either version."""
     LINK, TAG, LABEL, IP, IPV4, IPV6, EXTENSION, SKIP, TRANSPORT, ARP, DONE = range(11)
@@ -193,7 +195,7 @@ class UnifiedWalk(LiteXModule):
     Behind the 14 octets of Ethernet all headers lie at 2 mod 4: half a word from the stream's. So a word of a header is
     the last half of one word of the stream and the first half of the next; the addresses of ARP and the probe's header
     lie half a word further, and are taken as the stream has them. Without ``with_headers`` nobody asks whether what is
-    neither TCP nor UDP was cut, and the walk ends where ports would be.
+    neither TCP nor UDP was cut, and the walk ends where ports would be. ``with_rarp``: RARP is walked through like ARP.
 
     Attributes
     ----------
@@ -218,8 +220,9 @@ class UnifiedWalk(LiteXModule):
 
     Source: docs/design/unified-header.md; sim/models/receive/unified.py says the same in plain Python.
     """
-    def __init__(self, with_headers=True):
+    def __init__(self, with_headers=True, with_rarp=False):
         self.with_headers      = with_headers
+        self.arp_kinds         = ARP_KINDS if with_rarp else ARP_KINDS[:1]
         self.sink              = sink = stream.Endpoint(frame_layout(32))
         self.address           = Signal(5)
         self.data              = Signal(32)
@@ -381,7 +384,7 @@ class UnifiedWalk(LiteXModule):
             self.versions.eq(Cat(low == 0x0800, low == 0x86dd)),
             If(any_of(low, 0x0800, 0x86dd), self.state.eq(WalkStep.IP)),
             If(any_of(low, *LABEL_KINDS), self.state.eq(WalkStep.LABEL), self.versions.eq(0b11)),
-            If(low == 0x0806, self.state.eq(WalkStep.ARP)),
+            If(any_of(low, *self.arp_kinds), self.state.eq(WalkStep.ARP)),
             If(is_tag, self.state.eq(WalkStep.TAG)),
             If(is_tag & (self.state == WalkStep.TAG) & (self.tags == TAGS_MAX - 1), *self.stop()),
         ]

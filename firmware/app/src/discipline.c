@@ -64,9 +64,9 @@ K_MSGQ_DEFINE(edges, sizeof(struct lp_pps_edge), EDGES_WAITING, 8);
  * them, so it needs no lock, and never waits for theirs while a pulse waits for it.
  */
 BUILD_ASSERT(CONFIG_LITEPROBE_CLOCK_PRIORITY < 0, "the clock's thread is to be cooperative");
-static NEAR struct discipline_view shown;
-static NEAR struct lp_second second;
-static NEAR struct lp_qerr qerr;
+static struct discipline_view shown;
+static struct lp_second second;
+static struct lp_qerr qerr;
 static uint64_t bad_ms;
 static bool is_bad;
 /* Of the receiver, whose second is a period of its pulses: in simulation both are shorter. */

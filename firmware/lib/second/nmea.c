@@ -74,6 +74,7 @@ static bool read_clock(const char *text, struct lp_nmea_time *time)
 	int hour = number(text, 2);
 	int minute = hour < 0 ? -1 : number(text + 2, 2);
 	int second = minute < 0 ? -1 : number(text + 4, 2);
+
 	if (second < 0 || hour > 23 || minute > 59 || second > 60) {
 		return false;
 	}

@@ -30,6 +30,13 @@
 /* The same, once sentences have contradicted each other. */
 #define TO_KNOW_AGAIN    10
 #define TO_LEAP          3
+/*
+ * So many have to agree until no fault says so any more, where one contradicts before TO_KEEP have
+ * agreed since the last, or a second was named among contradictions; and where the pulse of a
+ * sentence isn't clear as often.
+ */
+#define TO_SETTLE        60
+#define TO_SETTLE_AGAIN  10
 #define TO_CORRECT       10
 /* Without a second witness. */
 #define TO_CORRECT_ALONE 600
@@ -260,11 +267,22 @@ static void forget(struct lp_second *s)
 	s->leap_reports = 0;
 }
 
+/* A sentence doesn't fit. One among many that do is no reason to doubt the second. */
+static void unsettle(struct lp_second *s, uint32_t pulses)
+{
+	if (s->steady < TO_KEEP && s->unsettled < pulses) {
+		s->unsettled = pulses;
+	}
+	s->steady = 0;
+}
+
 /* Other pulses: of what was said of the last ones nothing holds. */
 static void begin_anew(struct lp_second *s)
 {
 	forget(s);
 	s->is_doubted = false;
+	s->unsettled = 0;
+	s->steady = 0;
 	s->epoch.is_open = false;
 }
 
@@ -374,6 +392,7 @@ static void learn(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 
 	if (s->agreed == 0 || tai != s->candidate) {
 		s->is_doubted = s->is_doubted || s->agreed > 0;
+		s->unsettled = s->agreed > 0 ? TO_SETTLE : s->unsettled;
 		s->agreed = 1;
 	} else if (s->agreed_ms != s->epoch.edge_ms) {
 		s->agreed++;
@@ -397,7 +416,10 @@ static void learn(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 	}
 }
 
-/* Whether sentences go over the end of a half year in a way that a leap second explains. */
+/*
+ * Whether sentences go over the end of a half year in a way that a leap second explains, which
+ * nobody has announced: it is reported. TAI less UTC changes where a receiver or a host says so.
+ */
 static bool may_be_leap(const struct lp_second *s, int64_t posix, int64_t difference)
 {
 	int64_t end = next_end(s->agreed_posix - 1, 2);
@@ -415,12 +437,16 @@ static void contradict(struct lp_second *s, int64_t posix, int64_t difference)
 	uint32_t enough = has_witness ? TO_CORRECT : TO_CORRECT_ALONE;
 
 	s->wrong += !is_leap;
+	if (!is_leap && s->contradicted == 0) {
+		unsettle(s, TO_SETTLE);
+	}
 	if (s->agreed_ms == s->epoch.edge_ms) {
 		s->mixed_ms = s->sentence_ms;
 	}
 	if (!is_leap && s->agreed < TO_KEEP) {
 		forget(s);
 		s->is_doubted = true;
+		s->unsettled = TO_SETTLE;
 		s->contradicted = 1;
 		s->contradicted_ms = s->epoch.edge_ms;
 		return;
@@ -432,13 +458,14 @@ static void contradict(struct lp_second *s, int64_t posix, int64_t difference)
 	}
 	s->contradicted_ms = s->epoch.edge_ms;
 	s->contradiction = difference;
-	if (is_leap && s->contradicted >= TO_LEAP) {
-		set_tai_utc(s, s->tai_utc - (int32_t)difference);
-		be_sure(s, posix);
-	} else if (s->contradicted >= enough && difference != -1 && (is_against || !has_witness)) {
+	s->is_leap = s->is_leap || (is_leap && s->contradicted >= TO_LEAP);
+	if (s->contradicted >= enough && difference != -1 && !s->is_leap &&
+	    (is_against || !has_witness)) {
 		s->tai = (uint64_t)((int64_t)s->tai + difference);
 		s->corrections++;
 		s->contradicted = 0;
+		s->unsettled = 0;
+		s->steady = TO_KEEP;
 	}
 }
 
@@ -450,6 +477,8 @@ static void agree(struct lp_second *s, const struct lp_nmea_time *time, int64_t 
 		return;
 	}
 	s->contradicted = 0;
+	s->unsettled -= s->unsettled > 0 && s->agreed_ms != s->epoch.edge_ms;
+	s->steady += s->steady < TO_KEEP && s->agreed_ms != s->epoch.edge_ms;
 	s->agreed += s->agreed < TO_KEEP && s->agreed_ms != s->epoch.edge_ms;
 	s->agreed_ms = s->epoch.edge_ms;
 	if (!time->has_date) {
@@ -528,7 +557,7 @@ static bool is_fixed(struct lp_second *s, const struct lp_nmea_time *time, uint6
 void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, uint64_t ms)
 {
 	bool has_fix = is_fixed(s, time, ms);
-	bool is_clear;
+	bool has_pulse, is_clear;
 	int64_t ago;
 
 	lp_second_heard(s, ms);
@@ -537,9 +566,12 @@ void lp_second_sentence(struct lp_second *s, const struct lp_nmea_time *time, ui
 		s->sentence_ms = ms;
 		return;
 	}
-	is_clear = s->has_edge && (int64_t)(ms - s->edge_ms) < NO_PULSE_MS &&
-		   place(s, time, ms, &ago);
+	has_pulse = s->has_edge && (int64_t)(ms - s->edge_ms) < NO_PULSE_MS;
+	is_clear = has_pulse && place(s, time, ms, &ago);
 	s->sentence_ms = ms;
+	if (has_pulse && !is_clear) {
+		unsettle(s, TO_SETTLE_AGAIN);
+	}
 	if (!is_clear || !is_date(s, time)) {
 		if (!s->is_known) {
 			s->agreed = 0;
@@ -567,7 +599,8 @@ uint32_t lp_second_faults(const struct lp_second *s, uint64_t ms)
 	bool is_heard = s->has_sentence && ms - s->sentence_ms <= NMEA_MS;
 	bool is_fixed = s->has_fix && ms - s->fix_ms <= NMEA_MS;
 	bool is_mixed = s->mixed_ms != 0 && ms - s->mixed_ms <= NMEA_MS;
-	bool is_wrong = s->contradicted > 0 || s->other > 0 || is_mixed;
+	bool is_unsettled = s->is_known && s->unsettled > 0;
+	bool is_wrong = s->contradicted > 0 || s->other > 0 || is_mixed || is_unsettled;
 	uint32_t faults = 0;
 
 	faults |= !s->has_edge || ms - s->edge_ms > PPS_MS ? LP_SECOND_NO_PPS : 0;

@@ -82,6 +82,8 @@ struct lp_second {
 	uint64_t candidate;    /* What a sentence said, carried on pulse by pulse. */
 	uint32_t agreed;       /* Pulses whose sentences said so; not counted on for ever. */
 	bool is_doubted;       /* Sentences have contradicted each other, or said nothing clear. */
+	uint32_t unsettled;    /* Pulses that have to agree until no fault says so any more, */
+	uint32_t steady;       /* and those that did since the last contradiction. */
 	uint64_t agreed_ms;    /* The last such pulse, */
 	int64_t agreed_posix;  /* and its date; 0: none. */
 	uint32_t off_grid;     /* Pulses in a row that were no whole seconds after the last. */

@@ -34,7 +34,7 @@ with lazily():
     from liteprobe.host.report import emulate_page, files
     from liteprobe.host.run import emulate as runs
     from liteprobe.host.traffic import presets
-    from liteprobe.host.traffic.network import document, netem
+    from liteprobe.host.traffic.network import document, netem, store
     from liteprobe.host.traffic.network import network as networks
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
@@ -61,12 +61,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of sim://emulator 10ms)")
     add(run, "--detach", bool, "start it, and leave it running; liteprobe stop ends it")
     add(run, "--check", bool, "only check it, and show what it does")
+    add(run, "--limits", bool, "show delays and queues that the probe can have, or --board, and end")
+    add(
+        run,
+        "--board NAME",
+        str,
+        "with --check and --limits: as of a board, and no probe (default of --check: sim://emulator)",
+    )
     add(run, "--yaml", bool, "print it as a document, and end")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
     add_results(parser, "write a report")
 
 
 DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
+LENGTHS, RATES = (60, 128, 512, 1514, 9014), (10**9, 10**8, 10**7, 10**6)  # Octets, b/s, of the table of limits.
 BAR = 10  # Characters of a full queue.
 STATIONS_LOOK_S = 0.01
 TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
@@ -77,6 +85,11 @@ def run(args: argparse.Namespace) -> None:
     if args.schema:
         print(json.dumps(document.network_schema(), indent=2))
         return
+    if args.limits:
+        _show_limits(args)
+        return
+    if args.board is not None and not args.check:
+        raise UsageError("--board goes with --check or --limits: give one of them")
     network = network_of(args)
     if args.yaml or args.check:
         if network is None:
@@ -119,7 +132,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     if args.attach:
         return None
     network = _read(args)
-    runs.filter_of(network)
+    runs.rules_of(network)
     return network
 
 
@@ -139,7 +152,17 @@ def _show_asked(args: argparse.Namespace, network: networks.Network) -> None:
     if args.yaml:
         print(document.write_network(network), end="")
     else:
-        tables.console().print(asked(network), runs.check_network(network))
+        lines = runs.check_network(network, args.board or "emulator")
+        tables.console().print(asked(network), *map(rich.text.Text, lines), sep="\n")
+
+
+def _show_limits(args: argparse.Namespace) -> None:
+    if args.board is not None:
+        held = runs.limits_of(args.board)
+    else:
+        with open_probe(args) as probe:
+            held = tuple(one.limits for one in runs.directions_of(probe.registers))
+    tables.console().print(limits_table(held), rich.text.Text(runs.held_by(held)), sep="\n")
 
 
 def _follow(
@@ -212,6 +235,18 @@ def asked(network: networks.Network) -> rich.console.RenderableType:
             lines = _changed(getattr(before, name), getattr(after, name))
             parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {name}: {line}") for line in lines]
     return rich.console.Group(*parts)
+
+
+def limits_table(held: Sequence[store.Limits]) -> rich.console.RenderableType:
+    """Return the longest delay of each rate, and the longest queue, by the length of frames."""
+    one = held[0]
+    lengths = [length for length in LENGTHS if length <= one.longest]
+    shown = tables.table("frames of", *(f"{length}" for length in lengths), "octets", text=1)
+    for rate in RATES:
+        figures = (f"{store.most_delay_us(one, rate, length) / 1000:.3f}" for length in lengths)
+        shown.add_row(f"delay at {units.rate_text(rate)}, at most", *figures, "ms")
+    shown.add_row("queue, at most", *(f"{store.most_queue(one, length):,}" for length in lengths), "frames")
+    return shown
 
 
 def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.RenderableType:

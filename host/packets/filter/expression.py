@@ -14,7 +14,7 @@ from liteprobe.cores.formats import CHANNELS, UNIFIED_DTYPE
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.batch import Batch
-from liteprobe.host.packets.filter.boxes import Box, FilterDoesNotFit, boxes_of, intersection
+from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.packets.filter.differences import Difference, differences, said
 from liteprobe.host.packets.filter.fit import ALL_PROBE_PORTS, Filter, fit
 from liteprobe.host.packets.filter.libpcap import FrameFilter, compiled, refusal
@@ -140,34 +140,3 @@ def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter
         raise UsageError(f"no frame can be both '{wanted.text}' and '{trigger.text}': give another --trigger")
     except FilterDoesNotFit as error:
         raise FilterDoesNotFit(error.part, error.reason, LOOK_HERE) from None
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Names the channel that frames go to which an expression holds for."""
-
-    match: Expression
-    channel: int
-    probe_ports: int  # Bit n: frames of port n may match.
-
-
-def fit_rules(rules: Sequence[Rule]) -> Filter:
-    """Return the tables of rules: of those that hold for a frame, the first one names its channel.
-
-    Raises FilterDoesNotFit when they can't hold all of them; names the part and the reason; UsageError when no frame
-    can match one.
-    """
-    boxes: list[Box] = []
-    marks: list[tuple[int | None, int]] = []
-    for rule in rules:
-        found = boxes_of(rule.match.tree)
-        if not found:
-            raise UsageError(f"no frame can be '{rule.match.text}': give another 'match'")
-        boxes += found
-        marks += [(rule.channel, rule.probe_ports)] * len(found)
-    text = "; ".join(rule.match.text for rule in rules)
-    try:
-        return Filter(text, fit(tuple(boxes), text), marks)
-    except FilterDoesNotFit as error:
-        advice = "match by what one set of each can say, or use fewer classes"
-        raise FilterDoesNotFit(error.part, error.reason, advice) from None

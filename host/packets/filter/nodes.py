@@ -27,6 +27,7 @@ EVERY_KIND = frozenset(Layer3)
 EXTENSIONS = (0, 43, 44, 51, 60)  # Headers of IPv6 that the probe walks through; 51, AH, is a protocol in IPv4.
 BY_LIBPCAP = "have libpcap filter on this host (--host-filter), or filter the file"
 WITH_PORTS = (6, 17, 132)  # TCP, UDP, SCTP.
+WORD_MOST = 0xFFFFFFFF
 
 
 class Depth(IntEnum):
@@ -95,9 +96,10 @@ def of_kinds(headers: Headers, kinds: frozenset[Layer3]) -> Truth:
 
 @dataclass(frozen=True)
 class Layer3Type(Node):
-    """Layer 3 is one of these."""
+    """Layer 3 is one of these; ``is_outermost``: libpcap looks at the type behind the MACs, whatever was written before."""
 
     kinds: frozenset[Layer3]
+    is_outermost: bool = False
 
     def matches(self, headers: Headers) -> Truth:
         return of_kinds(headers, self.kinds)
@@ -207,14 +209,26 @@ class Mac(Node):
 
 
 @dataclass(frozen=True)
+class Relation:
+    """Compares octets of a header, or the length of a frame, with a value, as libpcap does."""
+
+    protocol: str  # Whose octets; ``type``: of Ethernet; ``len``: the length.
+    place: tuple[int, int]  # The first octet, and how many.
+    mask: int
+    compare: str  # =, !=, <, <=, > or >=.
+    value: int
+
+
+@dataclass(frozen=True)
 class OnHost(Node):
-    """Asks what the unified header tells, but no table of the probe can.
+    """Asks what the unified header tells, but no table of the probe can; rules of an emulator can.
 
     ``reason`` says why, ``through`` what is seen through, ``depth`` how far into the frame it looks.
     """
 
     reason: str
     ask: Callable[[Headers], NDArray[Any]]
+    relations: tuple[Relation, ...]  # All of which hold.
     through: str = ""
     depth: Depth = Depth.LINK
 
@@ -228,17 +242,22 @@ def length(text: str, least: int, most: int) -> OnHost:
     def ask(headers: Headers) -> NDArray[Any]:
         return (headers["length"] >= least) & (headers["length"] <= most)
 
-    return OnHost(text, "its tables hold no lengths", ask, depth=Depth.NONE)
+    bounds = (Relation("len", (0, 2), WORD_MOST, ">=", least), Relation("len", (0, 2), WORD_MOST, "<=", most))
+    return OnHost(text, "its tables hold no lengths", ask, bounds, depth=Depth.NONE)
 
 
 def multicast(text: str) -> OnHost:
     """Return what holds for frames to a group: the lowest bit of the first octet."""
     reason = "its tables hold one range of MACs, and groups are not a range"
-    return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1, depth=Depth.MACS)
+    group = (Relation("ether", (0, 1), 1, "!=", 0),)
+    return OnHost(text, reason, lambda headers: headers["destination_mac"][:, 0] & 1, group, depth=Depth.MACS)
 
 
-def ethertype(text: str, number: int) -> OnHost:
-    """Return what holds for frames of a type, behind tags; or, if it is that of a tag, with this one outermost."""
+def ethertype(text: str, number: int, protocol: str = "type") -> OnHost:
+    """Return what holds for frames of a type, behind tags; or, if it is that of a tag, with this one outermost.
+
+    ``protocol``: ``ether``, where libpcap looks at the type behind the MACs, whatever was written before.
+    """
 
     def ask(headers: Headers) -> NDArray[Any]:
         if number not in TAG_KINDS:
@@ -247,4 +266,5 @@ def ethertype(text: str, number: int) -> OnHost:
         return np.asarray((first == TAG_KINDS[number]) | ((first == 0) & (headers["ethertype"] == number)))
 
     through = "" if number in TAG_KINDS else "VLAN tags"
-    return OnHost(text, "its tables know the types of ip, ip6 and arp alone", ask, through)
+    asked = (Relation(protocol, (12, 2), WORD_MOST, "=", number),)
+    return OnHost(text, "its tables know the types of ip, ip6 and arp alone", ask, asked, through)

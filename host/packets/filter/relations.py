@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import TAG_KINDS, Layer3, UnifiedFlag
 from liteprobe.host.packets.filter import words
 from liteprobe.host.packets.filter.nodes import (
+    WORD_MOST,
     And,
     CarriedProtocol,
     Depth,
@@ -29,6 +30,7 @@ from liteprobe.host.packets.filter.nodes import (
     OnHost,
     Or,
     PortRange,
+    Relation,
     Truth,
     ethertype,
 )
@@ -181,7 +183,6 @@ LLC_MOST = 1500  # Types up to it are lengths.
 FOUR = frozenset({Layer3.IPV4})
 SIDES = {(0, 2): "source", (2, 2): "destination"}
 PORT_PROTOCOLS = {"tcp": 6, "udp": 17, "sctp": 132}
-WORD_MOST = 0xFFFFFFFF
 OPERATORS = "<=|>=|==|!=|=|<|>"
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 PARENTHESES = re.compile(rf"^\(\s*(.*?)\s*\)\s*((?:{OPERATORS})\s*[^()]+)$")
@@ -217,7 +218,11 @@ def field_of(text: str, protocol: str, place: tuple[int, int], compare: str, val
     """Return what a relation of octets means that the probe's tables can ask, too: type, protocol, ports; None: no such."""
     if protocol == "ether" and place == (12, 2) and value > LLC_MOST and compare in ("=", "!="):
         kinds = {0x0800: Layer3.IPV4, 0x0806: Layer3.ARP, 0x86DD: Layer3.IPV6}
-        node = Layer3Type(text, frozenset({kinds[value]})) if value in kinds else ethertype(text, value)
+        node = (
+            Layer3Type(text, frozenset({kinds[value]}), is_outermost=True)
+            if value in kinds
+            else ethertype(text, value, protocol)
+        )
         return node if compare == "=" else Not(text, node)
     if protocol == "ip" and place == (9, 1) and compare in ("=", "!="):
         found = CarriedProtocol(text, value, FOUR) if value < 256 else Not(text, Everything(""))
@@ -243,7 +248,8 @@ def access(text: str, protocol: str, place: tuple[int, int], mask: int | None, c
         number = sum(octets[offset].astype(np.int64) << 8 * (offsets[-1] - offset) for offset in offsets)
         return np.asarray(are_there & relation_(number & bits, value))
 
-    node = OnHost(text, f"its tables hold no {accessed.name_of(offsets)}", ask, depth=accessed.depth)
+    asked = (Relation(protocol, place, bits, compare.replace("==", "="), value),)
+    node = OnHost(text, f"its tables hold no {accessed.name_of(offsets)}", ask, asked, depth=accessed.depth)
     if protocol == "ether":
         return node
     if accessed.protocol is None:
@@ -259,10 +265,13 @@ def relation(text: str) -> Node:
         plain = f"{swapped[3]} {MIRRORED.get(swapped[2], swapped[2])} {swapped[1]}"
     found = LENGTH.fullmatch(plain)
     if found:
-        compare, value = RELATIONS[found[1]], words.number_of(found[2], WORD_MOST, "length")
-        return OnHost(
-            text, "its tables hold no lengths", lambda headers: compare(headers["length"], value), depth=Depth.NONE
-        )
+        compare, value = found[1].replace("==", "="), words.number_of(found[2], WORD_MOST, "length")
+        asked = (Relation("len", (0, 2), WORD_MOST, compare, value),)
+
+        def ask(headers: Headers) -> NDArray[Any]:
+            return np.asarray(RELATIONS[compare](headers["length"], value))
+
+        return OnHost(text, "its tables hold no lengths", ask, asked, depth=Depth.NONE)
     found = ACCESS.fullmatch(plain)
     if not found or found[1] not in ACCESSED:
         return Octets(text)

@@ -91,7 +91,7 @@ CHANGE = Section(
 NETWORK = Section(
     "network",
     {
-        **{name: keys_of(Network)[name] for name in ("name", "about", "seed")},
+        **{name: keys_of(Network)[name] for name in ("name", "about", "seed", "reserved")},
         "both": Key(DIRECTION, "Keys of both directions, unless they give their own."),
         "there": Key(DIRECTION, "From port 0 to port 1."),
         "back": Key(DIRECTION, "From port 1 to port 0."),
@@ -285,6 +285,9 @@ def _queue(queue: Queue) -> Iterator[str]:
     if codel := queue.codel:
         ecn = ", with ECN" if codel.has_ecn else ""
         yield f"CoDel to {time_text(codel.target_ns)} within {time_text(codel.interval_ns)}{ecn}"
+    if pie := queue.pie:
+        ecn = ", with ECN" if pie.has_ecn else ""
+        yield f"PIE to {time_text(pie.target_ns)}, each {time_text(pie.update_ns)}{ecn}"
 
 
 def _background(one: Background) -> str:
@@ -305,7 +308,8 @@ def _delay(one: TrafficClass) -> str:
         found = f"{delay} and a table of {len(one.jitter.table_ns):,}"
     else:
         found = f"{delay} ± {time_text(one.jitter.spread_ns)} ({one.jitter.kind})"
-    return found + (f", correlation {share_text(one.jitter.correlation)}" if one.jitter.correlation else "")
+    share = one.jitter.correlation
+    return found + (f", correlation {'keep' if share is None else share_text(share)}" if share != 0 else "")
 
 
 #: Sections in the order of docs/emulator.md.
@@ -313,7 +317,7 @@ SECTIONS: tuple[Section, ...] = (
     *(NETWORK, DIRECTION, CLASS),
     *(
         one.section
-        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
+        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.PIE, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
     ),
     *(parts.BACKGROUND.section, parts.ENTRY.section, CHANGE, CHANGED),
 )

@@ -18,6 +18,7 @@ from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network.network import (
     LONGEST_USUAL,
     OVERHEAD_MAX,
+    OVERHEAD_MIN,
     SEED_MAX,
     Bernoulli,
     Direction,
@@ -123,12 +124,13 @@ class NetemWords:
             raise UsageError(f"{what} of {float(100 * share):g} % is out of range: give 0% to 100%")
         return share
 
-    def whole(self, what: str, most: int) -> int:
-        """Return a whole number up to ``most``."""
+    def whole(self, what: str, most: int, least: int = 0) -> int:
+        """Return a whole number from ``least`` to ``most``."""
         word = self.word(what).lower()
-        number = int(word, 0 if word.startswith("0x") else 10) if re.fullmatch(WHOLE, word) else -1
-        if not 0 <= number <= most:
-            raise UsageError(f"'{word}' is not {what} of netem: give a whole number, 0 to {most}")
+        digits = word.removeprefix("-") if least < 0 else word
+        number = int(word, 16 if digits.startswith("0x") else 10) if re.fullmatch(WHOLE, digits) else least - 1
+        if not least <= number <= most:
+            raise UsageError(f"'{word}' is not {what} of netem: give a whole number, {least} to {most}")
         return number
 
     def _quantity(self, what: str, units: Factors, form: str) -> Fraction:
@@ -350,10 +352,7 @@ class _Translator:
         self._found.one = replace(self._found.one, overhead=overhead)
 
     def _overhead(self) -> int:
-        word = self._words.following
-        if word.startswith("-"):
-            raise UsageError(f"a packet overhead of {word} octets can't be done: the probe only adds, give 0 or more")
-        overhead = self._words.whole("a packet overhead", OVERHEAD_MAX)
+        overhead = self._words.whole("a packet overhead", OVERHEAD_MAX, OVERHEAD_MIN)
         if (self._words.skip("cellsize") or self._words.has_number) and (
             cell := self._words.whole("a cell size", 2**32 - 1)
         ):

@@ -51,10 +51,12 @@ SERVICES = ("strict", "weighted")
 REST = "rest"
 FRAMES_MAX = 2**16 - 1
 OCTETS_MAX = 2**32 - 2  # One more is for no limit.
-OVERHEAD_MAX = 255
+OVERHEAD_MIN, OVERHEAD_MAX = -59, 255  # Of octets, so that each frame takes one at least.
 SEED_MAX = 2**64 - 1
 CHANGES_MAX = 10_000
 LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a burst must let pass.
+OPPORTUNITY = 1504  # Octets of a line of a trace, as mm-link has it: an IP packet with 4 octets before it,
+TRACE_OVERHEAD = 4 - 14  # and no Ethernet header.
 NUMBER_MAX = 2**32 - 1
 BURST_MAX = 2**32 - 1
 
@@ -76,6 +78,8 @@ def _rate(most: str, most_bps: int) -> Quantity:
 
 DELAY, SPREAD = _time("up to 8.589 s", DELAY_MOST), _time("above 0, up to 8.589 s", DELAY_MOST, False)
 WAIT = _time("above 0, up to 1 s", Fraction(10**9), False)
+PIE_WAIT, BURST = _time("above 0, up to 0.5 s", Fraction(5 * 10**8), False), _time("up to 8.589 s", DELAY_MOST)
+UPDATES_MAX = 255
 PAUSE, AT = _time("up to 34.359 s", PAUSE_MOST), _time("above 0, up to 26 days", CHANGE_MOST, False)
 RATE, BACKGROUND_RATE = _rate(", up to 1Gbit", LINE_RATE_BPS), _rate("", 10**11)
 SHARE = Quantity("a share", "per cent like 12.5%, 0% to 100%", PER_CENT, Fraction(1), True, is_short=True)
@@ -83,10 +87,11 @@ LOAD = Quantity(
     "a share", "per cent of the link, like 80%, above 0%; above 100% too", PER_CENT, Fraction(1000), is_short=True
 )
 FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURST_MAX), plain="")
-NONE, LEAST = NoneWord("none"), NoneWord("least")
+NONE, LEAST, USUAL, KEEP = NoneWord("none"), NoneWord("least"), NoneWord("usual"), NoneWord("keep")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
-MATCH = Text("a filter expression, as of liteprobe capture", r".*\S.*", parse, lambda one: one.text)
+EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
+MATCH = Text("a filter expression, in tcpdump's words", r".*\S.*", parse, lambda one: one.text)
 
 # Delays ------------------------------------------------------------------------------------------------
 
@@ -105,7 +110,7 @@ class Jitter:
 
     ``spread_ns`` (ns) is half the width of the uniform distribution, the standard deviation of the others (netem scales its
     Pareto's alike); ``table_ns`` (ns) comes on top of the delay. The correlation of two frames n apart is the n-th power of
-    ``correlation``.
+    ``correlation``; None: the least with which order changes neither mean nor deviation by more than `KEPT` of the deviation.
     """
 
     kind: str = keys({"distribution": Key(OneOf(JITTERS), "Of the delays.", "normal; table with `table`")})
@@ -121,7 +126,12 @@ class Jitter:
         },
         (),
     )
-    correlation: Number = key("correlation", SHARE, "Share of the frames that have the delay of the one before.", 0)
+    correlation: Number | None = key(
+        "correlation",
+        WordOr(KEEP, SHARE),
+        "Share of the frames that have the delay of the one before; `keep`: as many as the distribution needs.",
+        0,
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, " of a jitter")
@@ -160,6 +170,47 @@ def spreads_of(kind: str, share: Fraction) -> Fraction:
     pareto = min(pareto, SPREADS_MOST)
     value = {"normal": normal, "pareto": pareto, "paretonormal": (normal + 3 * pareto) / 4}[kind]
     return Fraction(value)
+
+
+KEPT = 0.01  # Of the deviation: by how much order may move the mean and the deviation of a distribution that is kept.
+GRID = 4096  # Steps of the range of a distribution.
+
+
+def in_order(delays: NDArray[np.float64], gap: float, correlation: float) -> tuple[float, float]:
+    """Return mean and deviation of the delays of frames that keep their order, one each ``gap``, drawn from ``delays``.
+
+    A frame leaves at once after those before it: its delay is at most x where its own is, and that of the frame k before it at
+    most x + k gap, which counts where it wasn't repeated by the next one. Source: docs/design/emulator.md, "Jitter in order".
+    """
+    values = np.sort(delays)
+    span = values[-1] - values[0]
+    if gap >= span:
+        return float(values.mean()), float(values.std())
+    stride = int(np.ceil(GRID * gap / span))
+    step = gap / stride
+    rows = int(span / gap) + 2
+    grid = values[0] + step * np.arange(rows * stride)
+    below = np.searchsorted(values, grid, side="right") / len(values)
+    drawn = np.log(correlation + (1 - correlation) * below).reshape(rows, stride)
+    later = (drawn[::-1].cumsum(axis=0)[::-1] - drawn).ravel()  # Of all frames before it.
+    above = 1 - below * np.exp(later)
+    mean = above.sum() * step
+    square = 2 * (above * step * (np.arange(len(grid)) + 0.5)).sum() * step
+    return float(values[0] + mean), float(np.sqrt(max(square - mean * mean, 0)))
+
+
+def keeping(delays: NDArray[np.float64], gap: float) -> Fraction | None:
+    """Return the least correlation with which order moves mean and deviation by `KEPT` at most; None: none does."""
+    mean, deviation = float(delays.mean()), float(delays.std())
+
+    def is_kept(change: int) -> bool:
+        found = in_order(delays, gap, 1 - 2 ** -(change / 8))
+        return max(abs(found[0] - mean), abs(found[1] - deviation)) <= KEPT * deviation
+
+    for change in range(0, 8 * 20):
+        if is_kept(change):
+            return 1 - Fraction(1, round(2 ** (change / 8)))
+    return None
 
 
 @validated
@@ -412,7 +463,6 @@ BACKGROUND = part(Background, "background")
 
 # Bandwidth traces --------------------------------------------------------------------------------------
 
-OPPORTUNITY = 1500  # Octets that a line stands for.
 MS = 10**6
 STAMP_MAX = 2**40  # 34 years.
 TICKS_MAX = 2**32 - 1
@@ -439,7 +489,7 @@ class BandwidthTrace:
 
     @classmethod
     def from_file(cls, path: Path) -> "BandwidthTrace":
-        """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1500 octets each.
+        """Return the trace of a file in the format of Mahimahi: a stamp in ms a line, for 1504 octets each.
 
         Raises UsageError with its line, where the file isn't one.
         """
@@ -452,6 +502,8 @@ class BandwidthTrace:
         last = 0
         for number, line in enumerate(lines, 1):
             text = line.strip()
+            if not text:
+                continue
             if not text.isascii() or not text.isdigit() or len(text) > 20:
                 raise UsageError(f"{name}:{number}: '{text[:40]}' is not a stamp: give whole milliseconds, one a line")
             stamp = int(text)
@@ -555,6 +607,34 @@ CODEL = part(Codel, "CoDel")
 
 @validated
 @dataclass(frozen=True)
+class Pie:
+    """PIE drops a share of what comes, which grows and shrinks with the wait of frames.
+
+    Source: RFC 8033, of which the defaults are; RFC 3168 (ECN).
+
+    """
+
+    target_ns: Number = key("target", PIE_WAIT, "That frames may wait.", Fraction(15_000_000), "15ms")
+    update_ns: Number = key("update", WAIT, "So often the share changes.", Fraction(15_000_000), "15ms")
+    burst_ns: Number = key("burst", BURST, "Nothing is dropped for so long at first.", Fraction(150_000_000), "150ms")
+    has_ecn: bool = key("ecn", Flag(), "Below 10 %, frames that can be are marked and not dropped.", False)
+
+    def __post_init__(self) -> None:
+        check_fields(self, " of PIE")
+        if self.updates > UPDATES_MAX:
+            raise UsageError(f"a burst of {self.updates} updates is out of range: give {UPDATES_MAX} at most")
+
+    @property
+    def updates(self) -> int:
+        """Updates that the burst lasts."""
+        return round(exact(self.burst_ns) / exact(self.update_ns))
+
+
+PIE = part(Pie, "PIE")
+
+
+@validated
+@dataclass(frozen=True)
 class Queue:
     """A queue holds the frames that wait for the link."""
 
@@ -564,11 +644,13 @@ class Queue:
     octets: int | None = key("octets", OCTETS, "Likewise, without FCS.", None, "no limit")
     red: Red | None = key("red", ByShape(NONE, RED), "Random early detection.", None)
     codel: Codel | None = key("codel", ByShape(NONE, CODEL), "Controlled delay.", None)
+    pie: Pie | None = key("pie", ByShape(NONE, PIE), "Proportional integral controller enhanced.", None)
 
     def __post_init__(self) -> None:
         check_fields(self, " of a queue")
-        if self.red and self.codel:
-            raise UsageError("a queue has 'red' and 'codel': leave one out")
+        given = [name for name in ("red", "codel", "pie") if getattr(self, name)]
+        if len(given) > 1:
+            raise UsageError(f"a queue has '{given[0]}' and '{given[1]}': leave one out")
 
 
 QUEUE = part(Queue, "queue")
@@ -601,7 +683,7 @@ class TrafficClass:
 
     Without a ``delay_ns`` (ns) frames have the least delay that the probe can; what is expected (b/s) is what comes at most, for
     the division of the probe's store. What is lost late (``is_lost_late``) is lost after the queue; an ``overhead`` of 24 is
-    preamble, FCS and gap, 0 counts what a capture shows.
+    preamble, FCS and gap, 0 counts what a capture shows, -10 what Mahimahi does; None: 24, with a trace -10.
     """
 
     name: str = keys({"name": Key(NAME, "For people: in tables and reports.", is_needed=True)}, REST)
@@ -616,8 +698,12 @@ class TrafficClass:
     bucket: Bucket | None = key(
         "bucket", ByShape(NONE, BUCKET), "Token bucket: a rate of the class's own.", None, "none"
     )
-    overhead: int = key(
-        "overhead", Whole(0, OVERHEAD_MAX), "Octets of each frame on the link beside those of a capture.", OVERHEAD
+    overhead: int | None = key(
+        "overhead",
+        WordOr(USUAL, Whole(OVERHEAD_MIN, OVERHEAD_MAX)),
+        "Octets of each frame on the link beside those of a capture.",
+        None,
+        f"usual: {OVERHEAD}; with `trace` {TRACE_OVERHEAD}",
     )
     delay_ns: Number | None = key(
         "delay", WordOr(LEAST, DELAY), "From the end of its time on the link.", None, "the least of the probe"
@@ -662,11 +748,16 @@ class TrafficClass:
         check_fields(self, " of a class")
         if not self.name.strip():
             raise UsageError("a class needs a name: give one")
-        if self.bucket and self.bucket.burst < LONGEST_USUAL + self.overhead:
+        if self.bucket and self.bucket.burst < LONGEST_USUAL + self.around:
             raise UsageError(
                 f"a burst of {self.bucket.burst} octets lets no frame of {LONGEST_USUAL} pass: "
-                f"give {LONGEST_USUAL + self.overhead} or more"
+                f"give {LONGEST_USUAL + self.around} or more"
             )
+
+    @property
+    def around(self) -> int:
+        """Octets of each frame on the link beside its own; of a link with a trace `Direction.numbered` has them."""
+        return OVERHEAD if self.overhead is None else self.overhead
 
     @property
     def expression(self) -> Expression | None:
@@ -720,7 +811,13 @@ class Direction:
         """Its classes by the number that the probe has for them; the last is that of frames that no other matches."""
         found = dict(enumerate(one for one in self.classes if one.match is not None))
         rest = [one for one in self.classes if one.match is None]
-        return found | {UNMATCHED_CLASS: rest[0] if rest else TrafficClass()}
+        found |= {UNMATCHED_CLASS: rest[0] if rest else TrafficClass()}
+        if not self.trace:
+            return found
+        return {
+            number: replace(one, overhead=TRACE_OVERHEAD) if one.overhead is None else one
+            for number, one in found.items()
+        }
 
     @property
     def waits(self) -> bool:
@@ -754,6 +851,12 @@ class Network:
     changes: Sequence[Change] = ()
     seed: int = key("seed", SEED, "Of all draws: the same seed gives the same frames the same fates.", 1)
     name: str = key("name", NAME, "For people.", "network", "that of the file")
+    reserved: str = key(
+        "reserved",
+        OneOf((EATEN, FORWARDED)),
+        "Frames that no bridge forwards: PAUSE, LACP, STP, LLDP and the like.",
+        EATEN,
+    )
     about: str = keys({"about": Key(NAME, "For people: what it is, where its figures come from.")}, "")
 
     def __post_init__(self) -> None:

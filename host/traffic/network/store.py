@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Divides the store of a direction: a ring a lane, a power of two of words, by what waits and what is under way."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
-from liteprobe.cores.formats.emulate import REORDER_LANE, Feature
+from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD, TICK_NS
+from liteprobe.cores.formats.emulate import ENTRY_SPACE, REORDER_LANE, Feature
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
-from liteprobe.host.traffic.network.network import FRAMES_MAX, Direction, TrafficClass
+from liteprobe.host.traffic.network.network import DELAY_MOST, FRAMES_MAX, Direction, Queue, TrafficClass
 
 RING_BITS_MIN = 9
 RING_BITS_MAX = 20
 WORD_OCTETS = 4
 SPARE_FRAMES = 3  # In service, entering the store, leaving it.
 QUEUE_LEAST = 8  # Frames, where no length is asked for.
-WORST_LENGTH = 61  # The length that takes the most words for its octets.
+WORST_LENGTH = 60  # The length that takes the most words for its octets: ENTRY_SPACE.
+TICKS_A_US = 1000 // TICK_NS
+KBIT = 1000
+ENTRY_TICKS = 2400  # That the entry of a frame is in use before and after its delay, at most.
 SHARE_FACTOR = 2  # Of what is drawn, so much more than its mean may come at once.
 
 
@@ -65,6 +68,7 @@ class Path:
     one: TrafficClass
     delay: int  # The longest.
     held: int  # How long frames are held back on top.
+    jitter: int = 0  # Of ``delay``: what jitter adds to what is asked for, at most.
 
     @property
     def waits(self) -> bool:
@@ -84,16 +88,14 @@ class Path:
     def octets(self, ticks: int, longest: int) -> Fraction:
         """Return the octets of the store that frames under way for ``ticks`` take."""
         one = self.one
-        rates = [
-            (exact(rate), one.overhead) for rate in (self.direction.rate_bps, one.expected_bps) if rate is not None
-        ]
+        rates = [(exact(rate), one.around) for rate in (self.direction.rate_bps, one.expected_bps) if rate is not None]
         found = [ticks * rate / LINE_RATE_BPS * _fill(overhead, longest) for rate, overhead in (*rates, LINE)]
         if one.bucket:
             passed = one.bucket.burst + ticks * exact(one.bucket.rate_bps) / LINE_RATE_BPS
-            found.append(passed * _fill(one.overhead, longest))
+            found.append(passed * _fill(one.around, longest))
         if self.direction.trace:
             octets = self.direction.trace.most_octets(Fraction(ticks * TICK_NS, 10**6))
-            found.append(octets * _fill(one.overhead, longest))
+            found.append(octets * _fill(one.around, longest))
         return min(found)
 
     def queue_words(self, limits: Limits) -> int:
@@ -106,7 +108,7 @@ class Path:
             frames = QUEUE_LEAST
         found = [] if frames is None else [frames * limits.frame_words]
         if queue.octets is not None:
-            found.append(-(-queue.octets * 16 // WORST_LENGTH))
+            found.append(-(-queue.octets * ENTRY_SPACE // WORST_LENGTH))
         return min(found)
 
     def queue_frames(self) -> int:
@@ -128,19 +130,33 @@ class BufferAllocation:
     notes: tuple[str, ...]
 
 
+class _DoesNotFit(UsageError):
+    """Says what a store doesn't hold."""
+
+
 def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllocation:
     """Return the division of a store.
 
     ``paths``: by class: its path in each state of the direction; ``way``: name of the direction, for messages. Raises
-    UsageError when it holds too little; the message has the limit.
+    UsageError when it holds too little; the message has limits, each of which is enough with all else as it is.
     """
+    try:
+        return _divided(paths, limits, way)
+    except _DoesNotFit as error:
+        raise UsageError(f"{error}: {_advice(paths, limits, way)}") from None
+
+
+# # #
+
+
+def _divided(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllocation:
     needs = {number: max(_own_words(path, limits) for path in states) for number, states in paths.items()}
     held = [_held_words(state, limits) for state in _states(paths)]
     if max(held):
         needs[REORDER_LANE] = max(held)
     bits = {lane: max(RING_BITS_MIN, (words - 1).bit_length()) for lane, words in needs.items()}
     if sum(1 << one for one in bits.values()) > limits.store_words or max(bits.values()) > RING_BITS_MAX:
-        raise UsageError(_too_little(paths, needs, bits, limits, way))
+        raise _DoesNotFit(_too_little(needs, bits, paths, limits, way))
     _grow(bits, needs, limits.store_words)
     rings, first = {}, 0
     for lane in sorted(bits, key=lambda lane: -bits[lane]):  # The largest first: each begins at a multiple of its size.
@@ -150,13 +166,10 @@ def divide(paths: dict[int, list[Path]], limits: Limits, way: str) -> BufferAllo
     return BufferAllocation(rings, queues, notes)
 
 
-# # #
-
-
 def _fill(overhead: int, longest: int) -> Fraction:
     """Return the octets of the store for each octet of the link, at most."""
     whole = -(-longest // WORD_OCTETS) * WORD_OCTETS
-    return max(Fraction(WORST_LENGTH + 3, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
+    return max(Fraction(ENTRY_SPACE * WORD_OCTETS, WORST_LENGTH + overhead), Fraction(whole, longest + overhead))
 
 
 def _portion(share: Fraction) -> Fraction:
@@ -204,20 +217,14 @@ def _queues(
     taken = max(sum(path.queue_frames() for path in state) for state in states)
     under_way = max(sum(path.octets(path.delay + path.held, limits.longest) for path in state) for state in states)
     if taken > limits.most_waiting:
-        raise UsageError(
-            f"the queues of '{way}' have {taken} frames, and this probe holds {limits.most_waiting} that wait: give that in all"
+        raise _DoesNotFit(
+            f"the queues of '{way}' have {taken} frames, and this probe holds {limits.most_waiting} that wait"
         )
     left = limits.entries - taken - -(-int(under_way) // long)
     if left < 0:
-        most = max(0, limits.entries - -(-int(under_way) // long))
-        raise UsageError(
+        raise _DoesNotFit(
             f"'{way}' has up to {limits.entries - left} frames that wait or are under way, and this probe holds "
-            f"{limits.entries}: "
-            + (
-                f"give queues of {most} frames in all, or shorter delays"
-                if most
-                else "give shorter delays, or lower rates"
-            )
+            f"{limits.entries}"
         )
     found = {}
     for number in open_ones:
@@ -236,39 +243,125 @@ def _queues(
 
 
 def _too_little(
-    paths: dict[int, list[Path]], needs: dict[int, int], bits: dict[int, int], limits: Limits, way: str
+    needs: dict[int, int], bits: dict[int, int], paths: dict[int, list[Path]], limits: Limits, way: str
 ) -> str:
-    """Return what doesn't find place, and the limit."""
+    """Return what doesn't find place."""
     lane = max(needs, key=lambda lane: needs[lane])
     others = sum(1 << one for number, one in bits.items() if number != lane)
     free = max(0, min(limits.store_words - others, 1 << RING_BITS_MAX))
-    ring = 1 << free.bit_length() - 1 if free else 0
-    kept = f"{_size(limits.store_words)} for '{way}'"
-    if lane == REORDER_LANE:
-        return (
-            f"frames that are held back need {_size(needs[lane])}, and the store of this probe has {kept}, in powers "
-            f"of two, of which {_size(ring)} are left: hold back fewer, or for a shorter time"
-        )
-    path = max(paths[lane], key=lambda path: _own_words(path, limits))
-    left = ring - path.queue_words(limits) - SPARE_FRAMES * limits.frame_words
-    octets = path.octets(path.delay, limits.longest)
-    most = Fraction(left * WORD_OCTETS) / octets * path.delay if octets else Fraction(0)
-    frames = int((ring * WORD_OCTETS - octets) / limits.longest) - SPARE_FRAMES
-    if left > 0 and most >= limits.least_delay:
-        advice = (
-            f"give it a delay of {int(most * TICK_NS / 1000) / 1000:.3f} ms at most, a lower rate, or say with 'expected' what "
-            "comes of it at most"
-        )
-    elif frames > 0 and path.waits:
-        advice = f"give it a queue of {frames} frames at most, or less delay"
-    else:
-        advice = "give it a shorter queue and less delay, or fewer classes"
-    return (
-        f"class '{path.one.name}' needs {_size(needs[lane])} for what waits and is under way, and the store of this probe has "
-        f"{kept}, in powers of two, of which {_size(ring)} are left: {advice}"
-    )
+    left = size_text(1 << free.bit_length() >> 1)
+    kept = f"{size_text(limits.store_words)} for '{way}', in powers of two, of which {left} are left"
+    who = "frames that are held back need" if lane == REORDER_LANE else f"class '{paths[lane][0].one.name}' needs"
+    return f"{who} {size_text(needs[lane])} for what waits and is under way, and the store of this probe has {kept}"
 
 
-def _size(words: int) -> str:
+# Advice ------------------------------------------------------------------------------------------------
+
+Change = Callable[[Path, int], Path]
+
+
+def _with_delay(path: Path, most: int) -> Path:
+    return replace(path, delay=min(path.delay, most + path.jitter))
+
+
+def _with_extent(path: Path, most: int) -> Path:
+    return replace(path, held=min(path.held, most))
+
+
+def _with_queue(path: Path, most: int) -> Path:
+    queue = path.one.queue
+    return replace(path, one=replace(path.one, queue=replace(queue, frames=min(queue.frames or most, most))))
+
+
+def _with_expected(path: Path, most: int) -> Path:
+    expected = Fraction(most) if path.one.expected_bps is None else min(exact(path.one.expected_bps), Fraction(most))
+    return replace(path, one=replace(path.one, expected_bps=expected))
+
+
+def _advice(paths: dict[int, list[Path]], limits: Limits, way: str) -> str:
+    """Return limits, each of which would be enough: of the class that needs most, else of all classes alike."""
+
+    def most(numbers: Iterable[int], change: Change, least: int, top: int) -> int | None:
+        def changed(number: int) -> dict[int, list[Path]]:
+            return {**paths, **{one: [change(path, number) for path in paths[one]] for one in numbers}}
+
+        return _most(lambda number: _fits(changed(number), limits), least, top)
+
+    by_need = sorted(paths, key=lambda number: -max(_own_words(path, limits) for path in paths[number]))
+    for numbers in (*([number] for number in by_need), by_need):
+        states = [path for number in numbers for path in paths[number]]
+        offers = []
+        least = limits.least_delay + max(path.jitter for path in states)  # So that no jitter is cut.
+        ticks = most(numbers, _with_delay, least, max(path.delay - path.jitter for path in states))
+        if ticks and ticks // TICKS_A_US > least // TICKS_A_US:
+            offers.append(f"a delay of {ticks // TICKS_A_US / 1000:.3f} ms at most")
+        ticks = most(numbers, _with_extent, 1, max(path.held for path in states))
+        if ticks and ticks >= TICKS_A_US:
+            offers.append(f"'reorder' with an extent of {ticks // TICKS_A_US / 1000:.3f} ms at most")
+        frames = most(numbers, _with_queue, 1, max((path.queue_frames() for path in states), default=0))
+        if frames:
+            offers.append(f"a queue of {frames} frames at most")
+        rate = most(numbers, _with_expected, KBIT, LINE_RATE_BPS)
+        if rate:
+            offers.append(f"with 'expected' {rate // KBIT}kbit at most")
+        if offers:
+            who = f"class '{paths[numbers[0]][0].one.name}'" if len(numbers) == 1 else "each class"
+            return f"give {who} {', or '.join(offers)}"
+    return "give shorter queues and less delay, or fewer classes"
+
+
+def _fits(paths: dict[int, list[Path]], limits: Limits) -> bool:
+    try:
+        _divided(paths, limits, "")
+    except _DoesNotFit:
+        return False
+    return True
+
+
+def _most(fits: Callable[[int], bool], least: int, top: int) -> int | None:
+    """Return the largest number up to ``top`` that fits; None: ``least`` is too much."""
+    if least > top or not fits(least):
+        return None
+    below, above = least, top + 1
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (middle, above) if fits(middle) else (below, middle)
+    return below
+
+
+# What it holds -----------------------------------------------------------------------------------------
+
+
+def most_delay_us(limits: Limits, rate_bps: int, length: int) -> int:
+    """Return the longest delay (us) that a direction takes, and holds at a rate full of frames of ``length`` octets.
+
+    One class has the store; a link slower than the line has the least queue.
+    """
+    direction = Direction(rate_bps if rate_bps < LINE_RATE_BPS else None)
+    slot = Fraction(8 * (length + OVERHEAD) * 10**9, rate_bps * TICK_NS)  # Ticks.
+    entries = limits.entries - QUEUE_LEAST * direction.waits
+    words = max(ENTRY_SPACE, -(-length // WORD_OCTETS))
+
+    def fits(ticks: int) -> bool:
+        path = Path(direction, TrafficClass(), ticks, 0)
+        spare = SPARE_FRAMES * limits.frame_words + QUEUE_LEAST * direction.waits * limits.frame_words
+        frames = SPARE_FRAMES - (-(ticks + ENTRY_TICKS) // slot)
+        return frames <= entries and frames * words + spare <= limits.store_words and _fits({0: [path]}, limits)
+
+    return (_most(fits, limits.least_delay, int(DELAY_MOST) // TICK_NS) or 0) // TICKS_A_US
+
+
+def most_queue(limits: Limits, length: int) -> int:
+    """Return the longest queue of frames of ``length`` octets, of a link without delay, whose ``octets`` are limited, too."""
+
+    def fits(frames: int) -> bool:
+        one = TrafficClass(queue=Queue(frames, max(frames * length, MIN_LENGTH)))
+        return _fits({0: [Path(Direction(LINE_RATE_BPS), one, limits.least_delay, 0)]}, limits)
+
+    return _most(fits, 1, FRAMES_MAX) or 0
+
+
+def size_text(words: int) -> str:
+    """Return the size of memory, in words of 32 bits."""
     octets = words * WORD_OCTETS
     return f"{octets / 2**20:.2f} MiB" if octets >= 2**20 else f"{octets / 2**10:.1f} KiB"

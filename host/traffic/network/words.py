@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+import numpy as np
+
 from liteprobe.cores.formats import TICK_NS, packed_words
 from liteprobe.cores.formats.emulate import (
     CLASS_FIELDS,
@@ -24,11 +26,12 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import BackgroundKind as Kind
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.units import Number, exact
+from liteprobe.host.base.units import Number, exact, rate_text, time_text
 from liteprobe.host.traffic.intervals import MEAN_MAX, NOMINAL, ticks_of
 from liteprobe.host.traffic.network.network import (
     BACKGROUNDS,
     DIRECTIONS,
+    KEPT,
     LONGEST_USUAL,
     Background,
     Bernoulli,
@@ -38,8 +41,10 @@ from liteprobe.host.traffic.network.network import (
     LossList,
     Network,
     TrafficClass,
+    in_order,
+    keeping,
 )
-from liteprobe.host.traffic.network.store import RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
+from liteprobe.host.traffic.network.store import LINE, RING_BITS_MIN, BufferAllocation, Limits, Path, Ring, divide
 
 WORD_MAX = 2**32 - 1
 
@@ -151,11 +156,11 @@ class _Maker:
     def __init__(self, network: Network, number: int, way: str, limits: Limits, increment: int) -> None:
         self._network, self._number, self._way, self._limits = network, number, way, limits
         self._ticks_per_ns = ticks_of(1, increment)
-        self._states = network.states(way)
+        self._notes: dict[str, None] = {}
+        self._states = [self._in_order(state) for state in network.states(way)]
         self._memory = _Memory(way)
         self._table: tuple[int, ...] = ()
         self._table_of: tuple[str, Jitter] | None = None
-        self._notes: dict[str, None] = {}
         self._delays = [{number: self._delay(one) for number, one in state.numbered.items()} for state in self._states]
 
     def made(self) -> DirectionWords:
@@ -213,6 +218,50 @@ class _Maker:
         self._table, self._table_of = table, (one.name, one.jitter)
         return kept[0]
 
+    def _in_order(self, state: Direction) -> Direction:
+        """Return a state whose correlations are known, and say what order does to jitter at the rate that is expected."""
+        classes = {one.name: self._kept(state, one) for one in state.numbered.values() if one.jitter}
+        if all(classes[one.name] is one for one in state.classes if one.name in classes):
+            return state
+        return replace(state, classes=[classes.get(one.name, one) for one in state.classes])
+
+    def _kept(self, state: Direction, one: TrafficClass) -> TrafficClass:
+        assert one.jitter
+        rates = [state.rate_bps, one.expected_bps]
+        rates += [part.rate_bps for part in (one.bucket, state.trace) if part]
+        rate, around = min([(exact(rate), one.around) for rate in rates if rate is not None] + [LINE])
+        gap = float(8 * (LONGEST_USUAL + around) * 10**9 / rate)
+        least = self._limits.least_delay / self._ticks_per_ns
+        asked = exact(least if one.delay_ns is None else one.delay_ns)
+        delays = np.array([float(max(asked + quantile, least)) for quantile in one.jitter.quantiles_ns()])
+        frames = f"frames of {LONGEST_USUAL} octets, one each {time_text(round(gap))} ({rate_text(rate)})"
+        who = f"class '{one.name}' of '{self._way}'"
+        share = one.jitter.correlation
+        if share is None:
+            share = keeping(delays, gap)
+            if share is None:
+                raise UsageError(
+                    f"{who} can't keep the distribution of its delays with {frames}: say with 'expected' that less comes, or give "
+                    "less jitter"
+                )
+            self._notes[
+                f"{who}: a delay stays for {1 / (1 - share)} frames in the mean, so that {frames}, keep their order, and their "
+                "delays the distribution that is asked for"
+            ] = None
+            return replace(one, jitter=replace(one.jitter, correlation=share))
+        mean, deviation = in_order(delays, gap, float(share))
+        usual = float(delays.std())
+        if max(abs(mean - delays.mean()), abs(deviation - usual)) > KEPT * usual:
+            kept = keeping(delays, gap)
+            advice = (
+                f"; 'correlation: keep' ({float(100 * kept):.4g} %) keeps the distribution" if kept is not None else ""
+            )
+            self._notes[
+                f"{who}: {frames}, keep their order: delays of {_ms(mean)} in the mean, not {_ms(float(delays.mean()))}, that "
+                f"deviate by {_ms(deviation)}, not {_ms(usual)}. Fewer frames come nearer to what is asked for{advice}"
+            ] = None
+        return one
+
     def _time(self, ticks: int) -> str:
         return f"{float(ticks / self._ticks_per_ns) / 1000:.3f} us"
 
@@ -222,13 +271,15 @@ class _Maker:
         held = self._ticks(one.reorder.extent_ns) if one.reorder else 0
         if longest + held >= DELAY_MAX:
             raise UsageError(
-                f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give less than "
-                f"{self._seconds(DELAY_MAX)} in all, jitter and 'reorder' included"
+                f"class '{one.name}' of '{self._way}' has delays of up to {self._seconds(longest + held)}: give "
+                f"{self._seconds(DELAY_MAX)} at most in all, jitter and 'reorder' included"
             )
-        return Path(state, one, longest, held)
+        jitter = max(self._ticks(one.jitter.quantiles_ns()[-1]), 0) if one.jitter else 0
+        return Path(state, one, longest, held, jitter)
 
     def _seconds(self, ticks: int) -> str:
-        return f"{float(ticks / self._ticks_per_ns) / 1e9:.3f} s"
+        """Return a time that may be typed back: rounded down."""
+        return f"{int(ticks / self._ticks_per_ns) // 10**6 / 1000:.3f} s"
 
     def _fine(self, rate_bps: Number, what: str) -> int:
         """Return the fine time of an octet at a rate."""
@@ -237,7 +288,7 @@ class _Maker:
             least = 8 * 10**9 * self._ticks_per_ns * FINE / WORD_MAX
             raise UsageError(
                 f"{what} of '{self._way}' has {float(rate_bps):g} b/s, and a probe can't be slower than "
-                f"{float(least) / 1000:.3f} kb/s: give that or more"
+                f"{-(-least // 1) / 1000:.3f} kb/s: give that or more"
             )
         return round(octet * FINE)
 
@@ -247,11 +298,15 @@ class _Maker:
             return ()
         words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
-            raise UsageError("this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace'")
-        if len(words) > self._limits.trace_words:
             raise UsageError(
-                f"{trace.name} has {len(words) // 2} opportunities, and this probe holds {self._limits.trace_words // 2}: "
-                "shorten it"
+                "this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace', or build one with "
+                "--trace-entries"
+            )
+        if len(words) > self._limits.trace_words:
+            most = self._limits.trace_words // 2
+            raise UsageError(
+                f"{trace.name} has {len(trace.stamps_ms)} opportunities, and this probe holds {most}: shorten it, to the lines "
+                f"up to {trace.stamps_ms[most - 1]} ms"
             )
         return tuple(words)
 
@@ -264,7 +319,7 @@ class _Maker:
             delay = self._delays[place].get(number, self._limits.least_delay)
             values = self._class_values(one, number, delay)
             values |= self._queue_values(one, division.queue_frames.get(number, 0))
-            values |= self._background_values(one.background, state, one.overhead) if one.background else {}
+            values |= self._background_values(one.background, state, one.around) if one.background else {}
             values |= _ring_values(division.rings.get(number, NOWHERE))
             words += packed_words(CLASS_FIELDS, SETTING_WORDS, values)
         link = {
@@ -283,7 +338,8 @@ class _Maker:
             ClassFlag.RED: one.queue.red is not None,
             ClassFlag.MENDED: one.is_mended,
             ClassFlag.LIST: isinstance(one.pattern, LossList),
-            ClassFlag.ECN: one.queue.red is not None and one.queue.red.has_ecn,
+            ClassFlag.ECN: any(early is not None and early.has_ecn for early in (one.queue.red, one.queue.pie)),
+            ClassFlag.PIE: one.queue.pie is not None,
         }
         parts = (self._number, number) if one.seed is None else ()
         seed = self._network.seed if one.seed is None else one.seed
@@ -296,8 +352,8 @@ class _Maker:
             "reorder": share_word(one.reorder.share) if one.reorder else 0,
             "reorder_ticks": self._ticks(one.reorder.extent_ns) if one.reorder else 0,
             "delay": delay,
-            "delay_repeat": share_word(one.jitter.correlation) if one.jitter else 0,
-            "overhead": one.overhead,
+            "delay_repeat": share_word(one.jitter.correlation or 0) if one.jitter else 0,
+            "overhead": one.around & 511,
             **_halves("frame_seed", frames),
             **_halves("background_seed", background),
             **_loss_values(one),
@@ -306,9 +362,9 @@ class _Maker:
             values |= {"pattern_start": self._memory.place(one.pattern.words()), "pattern_count": one.pattern.count}
         if one.bucket:
             octet = self._fine(one.bucket.rate_bps, f"the token bucket of class '{one.name}'")
-            burst = (one.bucket.burst - LONGEST_USUAL - one.overhead) * octet
+            burst = (one.bucket.burst - LONGEST_USUAL - one.around) * octet
             if burst > BURST_MAX:
-                most = BURST_MAX // octet + LONGEST_USUAL + one.overhead
+                most = BURST_MAX // octet + LONGEST_USUAL + one.around
                 raise UsageError(
                     f"class '{one.name}' of '{self._way}' has a burst of {one.bucket.burst} octets: give {most} at most at "
                     "this rate"
@@ -337,12 +393,20 @@ class _Maker:
                 "codel_target": self._ticks(codel.target_ns),
                 "codel_interval": self._ticks(codel.interval_ns),
             }
-        needed = Feature.CODEL if queue.codel else Feature.ECN if queue.red and queue.red.has_ecn else Feature.NONE
-        if needed & ~self._limits.features:
-            raise UsageError(
-                f"class '{one.name}' of '{self._way}' has {'codel' if queue.codel else 'ecn'}, which this probe's gateware "
-                "doesn't know: build and load a new one, or leave it out"
-            )
+        if pie := queue.pie:
+            values |= {
+                "pie": 1,
+                "pie_target": self._ticks(pie.target_ns),
+                "pie_update": self._ticks(pie.update_ns),
+                "pie_burst": pie.updates,
+            }
+        needed = {Feature.CODEL: queue.codel, Feature.PIE: queue.pie, Feature.ECN: queue.red and queue.red.has_ecn}
+        for feature, is_needed in needed.items():
+            if is_needed and not feature & self._limits.features:
+                raise UsageError(
+                    f"class '{one.name}' of '{self._way}' has '{str(feature.name).lower()}', which this probe's gateware doesn't "
+                    "know: build and load a new one, or leave it out"
+                )
         return values
 
     def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:
@@ -364,7 +428,7 @@ class _Maker:
         if not 1 <= ticks <= most:
             raise UsageError(
                 f"background frames of '{self._way}' come every {float(ticks * TICK_NS):g} ns: give {TICK_NS} ns to "
-                f"{float(most * TICK_NS) / 1e9:.3f} s"
+                f"{int(most * TICK_NS) // 10**6 / 1000:.3f} s"
             )
         values["background_ticks"], values["background_fraction"] = divmod(
             min(round(ticks * FINE), WORD_MAX * FINE), FINE
@@ -392,6 +456,10 @@ class _Maker:
                 "most"
             )
         return ticks
+
+
+def _ms(time_ns: float) -> str:
+    return f"{time_ns / 1e6:.4g} ms"
 
 
 def _loss_values(one: TrafficClass) -> dict[str, int]:

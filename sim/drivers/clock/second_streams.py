@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from liteprobe.sim.drivers.clock.clock_runs import UNSURE, Feed
 from liteprobe.sim.models.clock.receiver import sentence, tim_tp, timels
 
+EARLIEST_MS = 10  # After its pulse, a sentence that names it.
 FIRST_MS = 5000
 LOOK_MS = 990  # After its pulse: what it leads to is known by then.
 TAI_UTC, GPS_UTC = 37, 18
@@ -204,7 +205,7 @@ FAULTS = ("late", "early", "missing", "doubled", "wrong", "stale", "cut", "no_fi
 
 @dataclass(frozen=True)
 class Case:
-    """Holds a stream with faults, and the number of its first second that the receiver names right."""
+    """Holds a stream with faults, and the number of its first second that is named right after its pulse."""
 
     stream: Stream
     name: str
@@ -235,8 +236,6 @@ def faulty(seed: int, seconds: int = 24) -> Case:
     first_right = seconds
     for number in range(seconds):
         fault = generator.choice(faults) if generator.random() < share else ""
-        if not fault or fault == "doubled":
-            first_right = min(first_right, number)
         if fault != "no_pulse":
             stream.pulse(number, falling_ms + generator.uniform(-0.4, 0.4))
         off_s = {"wrong": wrong_s, "stale": -1}.get(fault, 0)
@@ -252,6 +251,8 @@ def faulty(seed: int, seconds: int = 24) -> Case:
         elif fault == "missing":
             says.octets = b""
         says.late_ms = max(says.late_ms, 1.0 - 1000 * number - FIRST_MS + 10)
+        if (not fault or fault == "doubled") and says.late_ms >= falling_ms + EARLIEST_MS:
+            first_right = min(first_right, number)
         say_epoch(stream, kind, number, says)
         for stranger, off_s in strangers:
             other = stranger.says(stream.utc(number + off_s), generator)

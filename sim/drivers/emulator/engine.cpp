@@ -8,12 +8,13 @@
 // number of cycles. It ends with 1 where the emulation breaks a rule: it hands a frame on too early, or stands still.
 //
 // Time goes on when the engine has done all that it can (rate 0), up to step_ticks at once, so that what becomes of a frame can't
-// depend on when the engine came to it; or by a rate, whatever the engine does.
+// depend on when the engine came to it; or by a rate, whatever the engine does. With AGAIN all begins anew after so many cycles,
+// whatever is under way.
 
 #include "../tools/harness.h"
 
 enum kind : uint32_t { SET, WRITE, FRAME, OPPORTUNITY, SWITCH, END };
-enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, PARAMETERS };
+enum parameter : uint32_t { STEP_TICKS, LAG_TICKS, STALL_256, RATE_256, ARRIVAL_TICKS, LEAD_TICKS, MEMORY_CYCLES, MEMORY_256, AGAIN, PARAMETERS };
 
 struct item {
     uint32_t kind, a;
@@ -47,6 +48,11 @@ struct freed {
     uint32_t lane, words;
 };
 
+struct burst {
+    bool write;
+    uint32_t address, left;
+};
+
 struct lateness {
     uint32_t number, ticks;
     bool waited;
@@ -64,9 +70,42 @@ static size_t next_frame, next_opportunity, next_change, next_write, decided;
 static std::deque<freed> to_free;
 static std::deque<lateness> late;
 static uint32_t idle;
+static std::vector<uint32_t> memory(1 << 20);
+static std::deque<burst> bursts;
+static uint64_t burst_at;
 static bool was_freed, asks, is_started;
 
 static uint64_t tick() { return now_256 >> 8; }
+
+// Memory: bursts one after the other, each after a while, and with gaps.
+
+static void drive_memory()
+{
+    const bool may = !bursts.empty() && now >= burst_at && !chance(parameters[MEMORY_256]);
+    top.memory_takes = may && bursts.front().write;
+    top.memory_gives = may && !bursts.front().write;
+    top.memory_ready = bursts.size() < 8 && (bursts.empty() || !bursts.back().write);
+    top.memory_read_data = may ? memory.at(bursts.front().address) : draw();
+}
+
+static void clock_memory()
+{
+    if (top.memory_takes)
+        memory.at(bursts.front().address) = top.memory_write_data;
+    if (top.memory_takes || top.memory_gives) {
+        bursts.front().address++;
+        if (bursts.front().left-- == 0) {
+            bursts.pop_front();
+            burst_at = now + draw(parameters[MEMORY_CYCLES]);
+        }
+    }
+    if (top.memory_valid && top.memory_ready) {
+        check(top.memory_address / 256 == (top.memory_address + top.memory_rest) / 256, "a burst goes beyond a row");
+        if (bursts.empty())
+            burst_at = now + draw(parameters[MEMORY_CYCLES]);
+        bursts.push_back({top.memory_write != 0, top.memory_address, top.memory_rest});
+    }
+}
 
 // Before the edge.
 
@@ -209,6 +248,7 @@ static void go_on()
 static void clock_cycle()
 {
     drive();
+    drive_memory();
     top.eval();
     const bool comes = top.arrivals_valid && top.arrivals_ready;
     if (top.verdicts_valid && top.verdicts_ready)
@@ -226,6 +266,7 @@ static void clock_cycle()
         next_write = 0;
     }
     idle = top.is_empty && !comes && !top.switch_ask ? idle + top.is_idle : 0;
+    clock_memory();
     pulse(top.sys_clk);
     top.start = 0;
     next_frame += comes;
@@ -252,10 +293,34 @@ static void read_script()
     }
 }
 
-static void bench()
+static void begin()
 {
+    drive_memory();
+    top.start = 1;
+    top.arrivals_valid = top.verdicts_ready = top.departures_ready = top.freed = 0;
+    top.eval();
+    clock_memory();
+    pulse(top.sys_clk);
+    top.start = 0;
+    now++;
+    for (FILE *file : {verdicts, departures})
+        if (file)
+            fclose(file);
     verdicts = output("verdicts");
     departures = output("departures");
+    now_256 = line_free = next_frame = next_opportunity = decided = 0;
+    to_free.clear();
+    late.clear();
+    is_started = was_freed = false;
+    for (int k = 0; k < 1000; k++)
+        clock_cycle();
+    is_started = true;
+    idle = 0;
+    last_progress = quiet_since = now;
+}
+
+static void bench()
+{
     read_script();
     top.sys_rst = 1;
     for (int k = 0; k < 4; k++)
@@ -263,13 +328,16 @@ static void bench()
     top.sys_rst = 0;
     for (const item &i : writes)
         access(top, i.a, true, (uint32_t)i.b, still);
-    top.start = 1;
-    for (int k = 0; k < 1000; k++)
-        clock_cycle();
-    is_started = true;
-    idle = 0;
-    last_progress = quiet_since = now;
-    while (tick() < end_tick || next_frame < frames.size() || decided < frames.size() || idle < 3 || now - quiet_since < 1000) {
+    if (parameters[AGAIN]) {
+        begin();
+        for (uint64_t k = 0; k < parameters[AGAIN]; k++) {
+            clock_cycle();
+            go_on();
+        }
+    }
+    begin();
+    const uint64_t quiet = 1000 + 16 * parameters[MEMORY_CYCLES];
+    while (tick() < end_tick || next_frame < frames.size() || decided < frames.size() || idle < 3 || now - quiet_since < quiet) {
         check(now - last_progress <= 200000, "it stands still");
         clock_cycle();
         go_on();

@@ -19,8 +19,9 @@ from litex.gen import *
 from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS, CLASSES, CODEL_INTERVAL_MAX, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag,
-    ClassGauge, Outcome,
+    ClassGauge, PIE_WAIT_MAX, Outcome,
 )
+from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.models.emulator.direction import Direction
@@ -29,6 +30,7 @@ from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 WAITING, ENTRIES          = 1024, 4096 # Frames and background frames that wait; frames that wait or are under way.
 ARRIVAL_TICKS, LEAD_TICKS = 2048, 1024
+STORE_WORDS               = 1 << 21
 COUNTS                    = 1 << 16    # Bit of ``adr``: the counts, not the settings.
 
 # Engine Bench -------------------------------------------------------------------------------------
@@ -39,11 +41,20 @@ class EngineBench(PinnedBench):
     Pins: ``sys_clk``, ``sys_rst``; ``<stream>_valid``, ``_ready`` and payload of its streams; ``start``, ``now``, ``freed``,
     ``freed_lane``, ``freed_words``, ``switch_at``, ``switch_ask``, ``switch_pending``; one bus ``adr``, ``stb``, ``we``, ``dat_w``,
     ``ack``, ``dat_r``; ``is_idle``: a pulse each time that the engine finds that it has nothing to do yet;
-    ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``.
+    ``is_empty``: no frame waits for its draws or its verdict; ``counted_<field>``; ``memory_<field>``: of a `BurstPort`.
+
+    Parameters
+    ----------
+    pool : entries of queues and of lanes that are in block RAM, the others in the memory; 0: all are, and there are enough.
     """
-    def __init__(self):
+    def __init__(self, pool=0):
         PinnedBench.__init__(self)
-        self.core   = core = DirectionControl(WAITING, ENTRIES, ARRIVAL_TICKS, LEAD_TICKS)
+        port        = BurstPort()
+        memory      = (port, 0, STORE_WORDS) if pool else None
+        self.core   = core = DirectionControl(pool or WAITING, pool or ENTRIES, ARRIVAL_TICKS, LEAD_TICKS, memory=memory)
+        self.add_source("memory", port.request)
+        self.add_outputs(port, ["write_data"], "memory_")
+        self.add_inputs(port, ["takes", "gives", "read_data"], "memory_")
         self.add_inputs(core, ["start", "now", "freed", "freed_lane", "freed_words"])
         self.add_input("switch_at", core.switch.tick)
         self.add_input("switch_ask", core.switch.ask)
@@ -67,9 +78,10 @@ BENCH = CompiledBench(EngineBench, Path(__file__).with_name("engine.cpp"))
 ALL = 2**32 - 1
 TICK = 1 << 16
 MARGIN = 1000             # Ticks, of what the engine takes.
-RING_BITS = 21
+RING_BITS = 17
 LIST, BACKGROUND = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
+SHORTEST = 50             # Octets of a background frame: an overhead may take so many off.
 MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
 SWITCH_TICKS = 8000       # Least time between two switches.
 
@@ -85,6 +97,10 @@ class Plan:
     step_ticks, lag_ticks, stall_256, rate_256 : int
         Ticks that time goes on at once, at most; and that a frame comes after its SFD. How often of 256 cycles nobody takes what
         the emulation says. Ticks of 256 cycles; 0: as fast as the emulation can.
+    memory_cycles, memory_256 : int
+        Until a burst begins, at most; and how often of 256 cycles its next word is late.
+    again : int
+        Cycles after which all begins anew; 0: never. Without switches.
     """
     settings: Settings
     switches: list[tuple[int, list[int]]]
@@ -94,6 +110,9 @@ class Plan:
     lag_ticks: int
     stall_256: int
     rate_256: int = 0
+    memory_cycles: int = 200
+    memory_256: int = 64
+    again: int = 0
 
 class Planner:
     """Draws a plan: ``scale`` stretches all times, ``grid`` makes ties."""
@@ -134,13 +153,14 @@ class Planner:
     def bank(self) -> list[int]:
         """Return the words of a bank."""
         random = self.random
-        classes = {number: self.one_class() for number in range(CLASSES)}
+        classes = {number: self.one_class() | {"store_start": number << RING_BITS} for number in range(CLASSES)}
         classes[self.reorders]["reorder"] = self.seldom()
         octet = random.choice([0, TICK, TICK, TICK * 3 // 4, TICK * 5 // 4, TICK // 3, random.randint(1, 4 * TICK), 10 * TICK])
         octet = min(octet * (1 if self.grid else self.scale // 100 or 1), ALL)
         if random.random() < 0.02:
             octet = ALL
         link = {"octet": octet, "service": random.randint(0, 1), "trace": self.has_trace, "store_bits": RING_BITS}
+        link["store_start"] = CLASSES << RING_BITS
         return bank_words(classes, link)
 
     def one_class(self) -> dict[str, int]:
@@ -159,7 +179,7 @@ class Planner:
             "delay_repeat":   self.share(),
             "limit_frames":   random.choice([0, 1, 2, 5, random.randint(3, most), most, most]),
             "limit_octets":   random.choice([ALL, ALL, ALL, ALL, 0, 1514, random.randint(60, 50_000)]),
-            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(0, 255)]),
+            "overhead":       24 if self.grid else random.choice([0, 0, 24, 255, random.randint(-50, 255)]) & 511,
             "service_weight": random.choice([0, 1, 1, 2, 5, random.randint(0, 255)]),
             "store_bits":     RING_BITS,
         }
@@ -179,7 +199,9 @@ class Planner:
             if flags & ClassFlag.RED:
                 flags |= self.codels.choice([0, ClassFlag.ECN])
             else:
-                found |= self.codel()
+                more = self.codel()
+                flags |= more.pop("flags", 0)
+                found |= more
         return {**found, "flags": flags}
 
     def codel(self) -> dict[str, int]:
@@ -187,6 +209,17 @@ class Planner:
         random = self.codels
         target = random.choice([0, 1, 100, 500, 2000, random.randint(0, 20_000)]) * self.scale
         interval = random.choice([0, 1, 100, 1000, 3000, 10_000, random.randint(0, 100_000)]) * self.scale
+        if random.random() < 0.4:
+            update = random.choice([1, 100, 300, 500, 2000, random.randint(1, 20_000)]) * self.scale
+            return {
+                "limit_frames": 50 if self.is_jumbo else 100,
+                "limit_octets": ALL,
+                "flags":      ClassFlag.PIE | random.choice([0, ClassFlag.ECN]),
+                "pie":        1,
+                "pie_target": min(target, PIE_WAIT_MAX),
+                "pie_update": min(update, CODEL_INTERVAL_MAX),
+                "pie_burst":  random.choice([0, 0, 1, 10]),
+            }
         room = {"limit_frames": 50 if self.is_jumbo else 100, "limit_octets": ALL} if random.random() < 0.8 else {}
         return room | {
             "codel":          1,
@@ -238,7 +271,7 @@ class Planner:
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
-            "background_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
+            "background_length":   104 if self.grid else max(random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]), SHORTEST),
             "background_phase":    self.ticks(5000),
             "background_ticks":    min(mean, ALL),
             "background_fraction": 0 if self.grid else random.getrandbits(16),
@@ -260,7 +293,8 @@ class Planner:
         background = []
         for entry in range((PATTERN_WORDS - BACKGROUND) // 2):
             gap = random.choice([0, 200, random.randint(0, 2000)]) if entry % 2 else random.randint(300, 2000)
-            background += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
+            length = random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)
+            background += [gap * self.scale, max(length, SHORTEST)]
         return bits + listed + background
 
     def trace(self) -> list[tuple[int, int]]:
@@ -365,7 +399,8 @@ def ecn_of(tick: int) -> int:
 
 def script_of(plan: Plan) -> bytes:
     """Return what the bench is to do."""
-    parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS)
+    parameters = (plan.step_ticks, plan.lag_ticks, plan.stall_256, plan.rate_256, ARRIVAL_TICKS, LEAD_TICKS,
+        plan.memory_cycles, plan.memory_256, plan.again)
     items = [(SET, n, value) for n, value in enumerate(parameters)]
     memory = [*plan.settings.words, *[0] * BANK_WORDS, *plan.settings.delay_table(), *plan.settings.pattern_memory()]
     assert len(plan.settings.words) == BANK_WORDS and len(plan.settings.delay_table()) == DELAY_ENTRIES
@@ -380,9 +415,9 @@ def script_of(plan: Plan) -> bytes:
     items.append((END, 0, plan.end))
     return b"".join(ITEM.pack(*item) for item in items)
 
-def run(plan: Plan) -> EngineRun:
-    """Run a plan; RuntimeError where the emulation breaks a rule."""
-    done = BENCH.run({"script": script_of(plan)})
+def run(plan: Plan, pool: int = 0) -> EngineRun:
+    """Run a plan, with ``pool`` of an `EngineBench`; RuntimeError where the emulation breaks a rule."""
+    done = BENCH.run({"script": script_of(plan)}, pool=pool)
     return EngineRun(done.array("verdicts", VERDICT_DTYPE), done.array("departures", DEPARTURE_DTYPE),
         done.array("counts", np.uint32), done.numbers[0])
 
@@ -398,9 +433,9 @@ def reference(plan: Plan) -> tuple[Direction, list[int]]:
 
 # Comparison -------------------------------------------------------------------------------------------
 
-def compare(plan: Plan) -> Compared:
+def compare(plan: Plan, pool: int = 0) -> Compared:
     """Run a plan both ways."""
-    done = run(plan)
+    done = run(plan, pool)
     one, left = reference(plan)
     off, found = 0, []
     for kind in (verdicts_off(done, one), departures_off(done, one, left), counts_off(done, one)):

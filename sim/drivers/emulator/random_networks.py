@@ -3,12 +3,14 @@
 """Makes networks at random, all of which a large probe can hold."""
 
 import random
+import re
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from liteprobe.host.traffic.network import (
     Background, BandwidthTrace, Bernoulli, Bucket, Change, Codel, Direction, GilbertElliott, Jitter, LossList, LossPattern,
-    Network, Queue, Red, Reorder, TrafficClass,
+    Network, Pie, Queue, Red, Reorder, TrafficClass,
 )
 
 LEAST_NS = 40_000
@@ -70,7 +72,7 @@ class NetworkMaker:
         options: dict[str, Any] = {
             "queue": self.queue(),
             "weight": draw.randint(1, 255),
-            "overhead": draw.choice((0, 4, 24, 255)),
+            "overhead": draw.choice((None, -59, -10, 0, 4, 24, 255)),
             "delay_ns": draw.randint(least, least + 10**6) if jitter else self._maybe(draw.randint(least, 10**6)),
             "jitter": self._maybe(jitter),
             "loss": self.loss(),
@@ -101,7 +103,8 @@ class NetworkMaker:
         if queue.red:
             return replace(queue, red=replace(queue.red, has_ecn=draw.random() < 0.5))
         codel = Codel(draw.randint(8, 10**6), draw.randint(8, 10**7), draw.random() < 0.5)
-        return replace(queue, codel=codel if draw.random() < 0.4 else None)
+        pie = Pie(draw.randint(8, 10**6), draw.randint(1000, 10**6), draw.randint(0, 10**5), draw.random() < 0.5)
+        return replace(queue, **draw.choice(({}, {}, {"codel": codel}, {"pie": pie})))
 
     def jitter(self) -> Jitter | None:
         """Return jitter."""
@@ -156,3 +159,43 @@ class NetworkMaker:
 
     def _maybe(self, value: Any) -> Any:
         return value if self.random.random() < 0.4 else None
+
+
+#: Limits that a refusal names, by the field of a class.
+OFFERS = {
+    "delay_ns":     r"a delay of ([0-9.]+) ms",
+    "reorder":      r"extent of ([0-9.]+) ms",
+    "queue":        r"queue of (\d+) frames",
+    "expected_bps": r"'expected' (\d+)kbit",
+}  # fmt: skip
+
+
+def typed_back(network: Network, refused: str) -> list[Network]:
+    """Return what is asked for with each limit that a refusal names in its place."""
+    offers = refused.rpartition(": give ")[2]
+    name = re.match("class '(.*?)' ", offers)
+    found = []
+    for field, pattern in OFFERS.items():
+        if given := re.search(pattern, offers):
+            ways: dict[str, Any] = {
+                way: replace(one, classes=[
+                    _limited(each, field, Fraction(given[1])) if not name or each.name == name[1] else each
+                    for each in one.numbered.values()
+                ])
+                for way, one in (("there", network.there), ("back", network.back))
+            }  # fmt: skip
+            found.append(replace(network, **ways, changes=()))
+    return found
+
+
+def _limited(one: TrafficClass, field: str, number: Fraction) -> TrafficClass:
+    """Return a class with a field that is a number (ms, frames, kb/s) at most."""
+    if field == "queue":
+        return replace(one, queue=replace(one.queue, frames=min(one.queue.frames or int(number), int(number))))
+    if field == "expected_bps":
+        return replace(one, expected_bps=min(one.expected_bps or 1000 * number, 1000 * number))
+    ns = number * 10**6
+    if field == "delay_ns":
+        return one if one.delay_ns is None else replace(one, delay_ns=min(one.delay_ns, ns))
+    held = one.reorder
+    return replace(one, reorder=replace(held, extent_ns=min(held.extent_ns, ns))) if held else one

@@ -7,6 +7,7 @@ import ipaddress
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from liteprobe.sim.drivers.frames.stacks import stacks
 from liteprobe.sim.models.receive.filter import FilterKey, key_of
@@ -261,6 +262,63 @@ class RandomExpressions:
         for part in parts[1:]:
             joined += rng.choice([" and ", " or ", " && ", " || "]) + part
         return rng.choice(["", "not "]) + f"({joined})" if rng.randrange(2) else joined
+
+
+class RandomRules(RandomExpressions):
+    """Expressions over all that rules of an emulator are compared with: octets under a mask, types, tags, labels, lengths too."""
+
+    OCTETS: ClassVar = {
+        "ip": [*range(20)],
+        "ip6": [*range(40)],
+        "tcp": [*range(8), *range(12, 16)],
+        "udp": [*range(4)],
+        "sctp": [*range(4)],
+        "icmp": [0, 1],
+        "icmp6": [0, 1],
+        "arp": [*range(8), *range(14, 18), *range(24, 28)],
+        "ether": [*range(14)],
+    }
+
+    def relation(self) -> str:
+        """Return a relation of one, two or four octets under a mask, or of none."""
+        rng = self.rng
+        protocol = rng.choice(["ip", "ip", "ip6", "ip6", "tcp", *self.OCTETS])
+        count = rng.choice([1, 1, 2, 4])
+        places = [
+            place for place in self.OCTETS[protocol] if {*range(place, place + count)} <= {*self.OCTETS[protocol]}
+        ]
+        if not places:
+            return self.relation()
+        most = (1 << 8 * count) - 1
+        mask = rng.choice([None, 0xFC, 1, 0xF0, rng.randint(0, most), most << 4 & most])
+        value = rng.choice([rng.randint(0, most), 64, 0, 0x0800, 6, 0x45, rng.randint(0, most) & (mask or most)])
+        compare = rng.choice(["=", "==", "!=", "<", "<=", ">", ">=", "="])
+        size = rng.choice(["", ":1"]) if count == 1 else f":{count}"
+        return f"{protocol}[{rng.choice(places)}{size}]{'' if mask is None else f' & {mask:#x}'} {compare} {value}"
+
+    def primitive(self) -> str:
+        """Return a primitive."""
+        rng = self.rng
+        kinds: list[Callable[[], str]] = [super().primitive] * 4 + [self.relation] * 3
+        dscp = rng.randrange(64)
+        kinds += [
+            lambda: f"ip[1] & 0xfc == {dscp << 2:#x}",
+            lambda: f"ip6[0:2] & 0x0fc0 == {dscp << 6:#x}",
+            lambda: f"ether proto {rng.choice(['0x88f7', '0x88cc', '0x8035', '0x8100', '0x8847', '0x0806', '35020'])}",
+            lambda: rng.choice(["len <= ", "less ", "greater ", "len != ", "len > "]) + str(rng.randrange(58, 400)),
+            lambda: rng.choice(["ether multicast", "ether broadcast", "ip multicast", "ip6 multicast", "sctp", "igmp", "ah"]),
+            lambda: f"{rng.choice(['', 'ip ', 'ip6 '])}proto {rng.choice([0, 2, 6, 17, 43, 44, 51, 58, 60, 132])}",
+        ]
+        return rng.choice(kinds)()
+
+    def expression(self, depth: int = 2) -> str:
+        """Return an expression, some behind tags or labels."""
+        rng = self.rng
+        found = super().expression(depth)
+        if depth == 2 and not rng.randrange(6):
+            behind = rng.choice(["vlan", f"vlan {rng.randrange(4096)}", "vlan and vlan", "mpls", "vlan and mpls"])
+            return f"{behind} and ({found})"
+        return found
 
 
 def varied(count: int, rng: random.Random) -> list[bytes]:

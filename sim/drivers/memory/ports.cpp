@@ -6,7 +6,8 @@
 // Options:
 // mhz, sys_ps, memory_ps (0: no domain of its own), phase_ps; seed, cycles (of sys), most (words of a burst), fixed (all bursts are
 // so long), mix (0: each draws; 1: ports 0 and 1 write, 2 and 3 read), idle (256: masters never pause), bus (256: an access after
-// the other; 0: none), order (of 256, accesses of the bus to words that ports read or write).
+// the other; 0: none), order (of 256, accesses of the bus to words that ports read or write). Of the chip: banks, cl, turn. apart (1:
+// ports aren't ordered, each has an area of its own), streams (1: words follow each other).
 // The output is JSON. Ends with 1, and says why, when a word or a signal isn't as it should be.
 
 #include "../tools/harness.h"
@@ -140,20 +141,29 @@ struct Master {
     std::map<uint32_t, std::vector<uint32_t>> unsure; // Words before those that it wrote since it wasn't busy.
     Span wait, whole; // Until a request is taken; until its last word was given or taken.
 
+    uint32_t next = 0, rest = 0; // Of a stream: where it goes on, and words of this frame.
+
     void begin(unsigned most, unsigned fixed, unsigned mix)
     {
         is_asking = true;
         asked = now;
         writes = mix ? number < 2 : chance(128);
         count = fixed ? fixed : 1 + draw() % most;
-        unsigned area = mix ? 0 : draw() & 7;
+        unsigned area = mix ? 0 : option("apart", 0) ? draw() & 6 : draw() & 7;
         uint32_t base = area == 7 ? SHARED : area == 6 && !writes ? TABLE : BUS_WORDS + number * OWN;
         uint32_t words = area == 7 ? SHARED_WORDS : area == 6 && !writes ? TABLE_WORDS : OWN;
-        if (mix && !writes)
+        if (mix && !writes && !option("apart", 0))
             base = BUS_WORDS + (number - 2) * OWN; // What another one writes.
-        address = base + draw() % (base >= SHARED || chance(128) ? words : NEAR);
+        if (option("streams", 0)) { // In lines of 64 words, as frames of one length in a ring.
+            uint32_t to_line = 64 - (next & 63);
+            rest = rest ? rest : fixed;
+            count = rest < to_line ? rest : to_line;
+            rest -= count;
+        }
+        address = option("streams", 0) ? base + next % OWN : base + draw() % (base >= SHARED || chance(128) ? words : NEAR);
         if ((address & 255) + count > 256) // Within a row.
             address -= (address & 255) + count - 256;
+        next += count;
         data.clear();
         for (uint32_t n = 0; writes && n < count; n++)
             data.push_back(draw());
@@ -307,7 +317,7 @@ static void bench()
     bool has_domain = memory_ps != 0;
     memory_ps = has_domain ? memory_ps : sys_ps;
     memory_at = has_domain ? option("phase_ps", 0) : 0;
-    chip = new SdramChip(option("mhz", 50), 80);
+    chip = new SdramChip(option("mhz", 50), option("slack", 80), option("banks", 2), option("cl", 2), option("turn", 3));
     unsigned most = option("most", 64), fixed = option("fixed", 0), mix = option("mix", 0);
     unsigned idle = option("idle", 256), rate = option("bus", 0), order = option("order", 128);
 

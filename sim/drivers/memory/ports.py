@@ -16,6 +16,7 @@ from litex.gen import *
 
 from litedram.phy.dfi import Interface
 
+from liteprobe.cores.memory.interleaved import BusCrossing, InterleavedController, PortCrossing
 from liteprobe.cores.memory.ports import BurstPorts, MemoryCrossing
 from liteprobe.cores.memory.sdram import SdramController
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
@@ -23,6 +24,7 @@ from liteprobe.sim.drivers.tools.pins import PinnedBench
 
 CL    = 2
 PORTS = 4
+INTERLEAVED_CL, INTERLEAVED_BANKS = 3, 4
 
 # Memory Bench -------------------------------------------------------------------------------------
 
@@ -30,14 +32,29 @@ class MemoryBench(PinnedBench):
     """Has PORTS burst ports and the bus at ``sys``, and the chip's pins; ``with_crossing``: the controller is in ``memory``.
 
     ``late`` : int, cycles that a word takes more from the chip to the controller: 2 with the boards' late pins.
+    ``cl`` : int; 3: the controller is an `InterleavedController`, of all banks.
     """
-    def __init__(self, clk_freq, with_crossing, late):
+    def __init__(self, clk_freq, with_crossing, late, cl=CL):
         PinnedBench.__init__(self, "sys", "memory")
-        dfi   = Interface(11, 1, 1, 32)
-        phy   = SimpleNamespace(dfi=dfi, settings=SimpleNamespace(cl=CL, read_latency=CL + 1 + late))
-        sdram = SdramController(phy, clk_freq, with_bursts=True)
+        dfi   = Interface(11, cl - 1, 1, 32)
+        phy   = SimpleNamespace(dfi=dfi, settings=SimpleNamespace(cl=cl, read_latency=cl + 1 + late))
         lost, empty = Signal(), Signal()
-        if with_crossing:
+        if cl == CL:
+            sdram = SdramController(phy, clk_freq, with_bursts=True)
+        if cl != CL:
+            self.sdram = sdram = InterleavedController(phy, clk_freq, INTERLEAVED_BANKS)
+            ClockDomainsRenamer("memory")(sdram)
+            users = [sdram.add_port() for _ in range(PORTS)]
+            self.crossings = crossings = [PortCrossing(user) for user in users]
+            self.joined = BusCrossing(sdram, sdram.started)
+            self.submodules += crossings
+            bus = self.joined.bus
+            self.comb += [
+                lost.eq(Reduce("OR", [one.read_queue.sink.valid & ~one.read_queue.sink.ready for one in crossings])),
+                empty.eq(Reduce("OR", [user.takes & ~one.write_queue.source.valid for user, one in zip(users, crossings)])),
+            ]
+            ports = SimpleNamespace(ports=[one.burst for one in crossings])
+        elif with_crossing:
             self.sdram    = ClockDomainsRenamer("memory")(sdram)
             self.crossing = crossing = MemoryCrossing(sdram)
             memory, bus   = crossing.burst, crossing.bus
@@ -48,8 +65,9 @@ class MemoryBench(PinnedBench):
         else:
             self.sdram  = sdram
             memory, bus = sdram.burst, sdram.bus
-        self.ports = ports = BurstPorts(memory, PORTS)
-        self.add_output("sdram_ready", sdram.ready)
+        if cl == CL:
+            self.ports = ports = BurstPorts(memory, PORTS)
+        self.add_output("sdram_ready", sdram.ready if cl == CL else sdram.started)
         self.add_output("lost", lost)
         self.add_output("empty", empty)
         self.add_outputs(dfi.p0, ["address", "bank", "ras_n", "cas_n", "we_n", "wrdata", "wrdata_en"], "dfi_")
@@ -167,6 +185,8 @@ class Arithmetic:
 class Setting:
     """Clocks of a run.
 
+    ``cl`` of INTERLEAVED_CL: an `InterleavedController`.
+
     ``mhz`` is of the SDRAM; ``sys_ps`` is None where it runs on ``sys``, else the period of ``sys``; words that are read come
     ``late`` cycles later than from LiteDRAM's PHY.
     """
@@ -174,6 +194,7 @@ class Setting:
     mhz: float
     sys_ps: int | None = None
     late: int = 0
+    cl: int = CL
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -194,7 +215,10 @@ def run(setting: Setting, **options: int) -> dict[str, Any]:
     clocks = {"mhz": setting.mhz, "sys_ps": setting.sys_ps or setting.memory_ps}
     if setting.sys_ps is not None:
         clocks["memory_ps"] = setting.memory_ps
+    if setting.cl != CL:
+        clocks |= {"banks": INTERLEAVED_BANKS, "cl": setting.cl, "turn": setting.cl + 2, "slack": 400, "apart": 1}
     with_crossing = setting.sys_ps is not None
-    done = BENCH.run({}, {**clocks, **options}, clk_freq=setting.mhz * 1e6, with_crossing=with_crossing, late=setting.late)
+    built = {"clk_freq": setting.mhz * 1e6, "with_crossing": with_crossing, "late": setting.late, "cl": setting.cl}
+    done = BENCH.run({}, {**clocks, **options}, **built)
     found: dict[str, Any] = json.loads(done.output)
     return found

@@ -23,18 +23,16 @@ from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS, CLASSES, COUNTER_WORDS, DELAY_ENTRIES, UNMATCHED_CLASS, ClassCounter, ClassGauge,
 )
-from liteprobe.cores.formats.monitor import (
-    FILTER_CHANNEL_BIT, FILTER_CONDITIONS, FILTER_ENABLED_BIT, FILTER_KINDS_BIT, FILTER_NAMES_BIT,
-    FILTER_PROBE_PORTS_BIT, FILTER_PROTOCOLS, FILTER_TERM_WORDS, FilterCondition, FilterControl,
-)
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.packets.filter.rules import class_rules
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.emulate import EmulatorDirection
 from liteprobe.host.run.port import ProbePort
 from liteprobe.sim.drivers.frames.truth import BAD_FCS, OUT, read_pcap, read_truth
 from liteprobe.sim.drivers.system.senders import Packet, write
-from liteprobe.sim.models.emulator.direction import Direction
-from liteprobe.sim.models.emulator.direction import Frame
+from liteprobe.sim.models.emulator.direction import Direction, Frame, is_reserved
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 from liteprobe.soc.config import ProbeConfig
 
@@ -81,6 +79,15 @@ def packets(
         octets[PROTOCOL_OCTET] = FIRST_PROTOCOL + chance.choice(classes)
         made.append(Packet(1_700_000_000 * 10**9 + int(now), bytes(octets)))
         now += chance.expovariate(1 / mean_ns) if load < 1 else TICK_NS * (len(octets) + 24)
+    return made
+
+
+def back_to_back(frames: Sequence[bytes]) -> list[Packet]:
+    """Return frames that come one right behind the other."""
+    made, now = [], 1_700_000_000 * 10**9
+    for octets in frames:
+        made.append(Packet(now, octets))
+        now += TICK_NS * (len(octets) + 24)
     return made
 
 
@@ -148,24 +155,10 @@ class Emulated:
         return sum(words[counter] for words in self.counts(number))
 
     def name_classes(self) -> None:
-        """Have the filter name the class of each frame by its protocol."""
-        registers = self.probe.registers
-        protocols = [0] * 64
-        for term in range(UNMATCHED_CLASS):
-            protocol = FIRST_PROTOCOL + term
-            protocols[protocol // 4] |= 1 << 8 * (protocol % 4) + term
-        registers.write_memory("filter", FILTER_PROTOCOLS, protocols)
-        words = [
-            FilterCondition.IN << FILTER_CONDITIONS["protocol"]
-            | 0xF << FILTER_KINDS_BIT
-            | 3 << FILTER_PROBE_PORTS_BIT
-            | 1 << FILTER_NAMES_BIT
-            | term << FILTER_CHANNEL_BIT
-            | 1 << FILTER_ENABLED_BIT
-            for term in range(UNMATCHED_CLASS)
-        ]
-        registers.write_memory("filter", FILTER_TERM_WORDS, words)
-        registers.write("filter_control", FilterControl.ENABLE)
+        """Have rules name the class of each frame by its protocol."""
+        expressions = {number: (str(number), parse(f"ip proto {FIRST_PROTOCOL + number}")) for number in range(UNMATCHED_CLASS)}
+        for number in range(EmulatorDirection.count(self.probe.registers)):
+            EmulatorDirection(self.probe.registers, number).load_rules(class_rules(expressions), False)
 
     def start(self, settings: Mapping[int, Settings], other: Mapping[int, Sequence[int]] | None = None) -> None:
         """Write the settings of directions, and start them in one tick.
@@ -267,6 +260,8 @@ class Emulated:
             model.switch(tick, words)
         for seen in self.pins(number, "in"):
             length = len(seen.octets)
+            if is_reserved(seen.octets) and not self.read(number, "forward_reserved"):
+                continue
             if not seen.is_bad and 60 <= length <= self.read(number, "longest") and seen.tick >= origin:
                 model.arrive(seen.tick - origin, length, class_of(seen.octets), is_ect=with_ce(seen.octets) is not None)
                 came.append(seen.octets)
@@ -350,6 +345,35 @@ def emulating(
         folder = with_options(folder, files, clocks)
     with EmulatorProbe(sim_url(wire, build=folder, link=link, pcap=files / "pins", truth=files / "truth")) as probe:
         yield Emulated(probe, files, [0, 0, 0, 0])
+
+
+#: PAUSE to the group and to a station, PFC, LACP, STP, LLDP, PTP's delays between neighbours, the last address of the range.
+RESERVED = [
+    bytes.fromhex(ends).ljust(14 + 46, b"\x07")
+    for ends in (
+        "0180c2000001 024c50000001 8808 0001ffff",
+        "024c50000002 024c50000001 8808 0001ffff",
+        "0180c2000001 024c50000001 8808 0101",
+        "0180c2000002 024c50000001 8809 01",
+        "0180c2000000 024c50000001 0026 424203",
+        "0180c200000e 024c50000001 88cc",
+        "0180c200000e 024c50000001 88f7 02",
+        "0180c200000f 024c50000001 0800 45",
+    )
+]
+#: What is nearly that, and passes any bridge.
+ORDINARY = [
+    bytes.fromhex(ends).ljust(14 + 46, b"\x07")
+    for ends in (
+        "0180c2000010 024c50000001 0800",
+        "0180c2010000 024c50000001 0800",
+        "0180c3000000 024c50000001 0800",
+        "0080c2000001 024c50000001 0800",
+        "024c50000002 024c50000001 8807",
+        "024c50000002 024c50000001 0888",
+        "011b19000000 024c50000001 88f7",
+    )
+]
 
 
 def frame_with(octets: bytes, fcs_error: int = 0) -> bytes:

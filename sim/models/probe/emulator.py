@@ -9,7 +9,7 @@ tokens, traces, background frames and RED; outcomes, delays and counters are tho
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from liteprobe.cores.formats import FILTER_WORDS, MIN_LENGTH, TransmitState, map_hash, slot_octets
+from liteprobe.cores.formats import MIN_LENGTH, TransmitState, map_hash, slot_octets
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
     CLASSES,
@@ -22,6 +22,8 @@ from liteprobe.cores.formats.emulate import (
     LINK_WORD,
     PATTERN_WORDS,
     REORDER_LANE,
+    RULE_BLOCK_WORDS,
+    RULES,
     SETTING_WORDS,
     ClassCounter,
     ClassGauge,
@@ -31,20 +33,20 @@ from liteprobe.sim.models.emulator.direction import FCS_OCTETS, LEAST_TICKS, Cla
 from liteprobe.sim.models.emulator.settings import ClassSettings
 from liteprobe.sim.models.probe.trains import BUILD_TICKS, PORT_STRIDE, PROGRAM, TX, ModelProbe, registers
 
-SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, FILTER_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
+SETTINGS_BASE, COUNTS_BASE, TRACE_BASE, RULES_BASE = 0x90000000, 0x98000000, 0xA0000000, 0xB0000000
 SETTINGS_WORDS = 2 * BANK_WORDS + DELAY_ENTRIES + PATTERN_WORDS
 TRACE_WORDS = 4096
 WORD = 1 << 32
 ALL = WORD - 1
 STRIDE = PORT_STRIDE
-WRITTEN = ("arm", "switch_at", "switch", "trace_entries")
+WRITTEN = ("arm", "switch_at", "switch", "trace_entries", "rule_words", "forward_reserved")
 REGISTERS = registers(
     "arm:1 switch_at:64 switch:1 trace_entries waiting features bank now:64 least_delay entries store_words longest damaged "
-    "overflows management"
+    "overflows management reserved rules rule_words forward_reserved"
 )
 
 #: Registers of port 0's transmitter where there is one direction: it starts nothing.
-OF_WAY_BACK = ("state", "sent", "damaged", "full", "management_sent", "management_dropped", "link_up")
+OF_WAY_BACK = ("state", "sent", "reserved", "damaged", "full", "management_sent", "management_dropped", "link_up")
 OF_TRAINS = {*PROGRAM, "attached", "arm", "clear", "first_late", "disturbed"}  # No port of an emulator sends any.
 
 
@@ -97,17 +99,16 @@ class EmulatorProbe(ModelProbe):
             gone = TX.keys() - OF_TRAINS - {*OF_WAY_BACK}
             self.remove([f"port0_tx_{name}" for name in TX if name in gone])
         built = {"store_words": store_words, "entries": entries, "longest": longest, "least_delay": least_delay}
-        built |= {"waiting": 512, "features": int(~Feature.NONE)}
+        built |= {"waiting": 512, "rules": RULES, "features": int(~Feature.NONE)}
         areas = {"settings": (SETTINGS_BASE, SETTINGS_WORDS), "counts": (COUNTS_BASE, CLASSES * COUNTER_WORDS)}
+        areas["rules"] = (RULES_BASE, RULE_BLOCK_WORDS)
         areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
         for n in range(directions):
             self.extend(f"direction{n}", REGISTERS, WRITTEN)
             self.values |= {f"direction{n}_{name}": value for name, value in built.items()}
             self.extend_memories(n, areas, "direction")
         if directions == 1:
-            self.extend("port0_tx", registers("damaged full"), ())
-        self.extend("filter", registers("control"), ("control",))
-        self.map["memories"]["filter"] = {"base": FILTER_BASE, "size": 4 * FILTER_WORDS, "type": "io"}
+            self.extend("port0_tx", registers("damaged full reserved"), ())
         self.values["probe_map_hash"] = map_hash(self.map)
         self.running: list[DirectionState | None] = [None, None]
         self.shown: list[list[list[int]]] = [Counts().of_class for _ in range(2)]

@@ -28,7 +28,7 @@ from liteprobe.cores.formats import (
 )
 
 ETHERNET = 14
-ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
+ARP, RARP, IPV4, IPV6 = 0x0806, 0x8035, 0x0800, 0x86DD
 MPLS = (0x8847, 0x8848)
 
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 51, 60
@@ -96,9 +96,13 @@ class UnifiedHeader:
 
 
 class Walk:
-    """A walk through the headers of one frame (without FCS), word by word; `header` says what it found."""
+    """A walk through the headers of one frame (without FCS), word by word; `header` says what it found.
 
-    def __init__(self, frame: bytes) -> None:
+    ``with_rarp``: RARP is walked through like ARP, as by an emulator.
+    """
+
+    def __init__(self, frame: bytes, with_rarp: bool = False) -> None:
+        self.arp_kinds = (ARP, RARP) if with_rarp else (ARP,)
         self.frame = frame
         self.end = len(frame)  # No header reaches beyond it.
         self.header = UnifiedHeader()
@@ -126,7 +130,7 @@ class Walk:
             header.ethertype, at = int.from_bytes(tag[2:]), at + 4
         if header.ethertype in MPLS:
             self.mpls(at)
-        elif header.ethertype == ARP:
+        elif header.ethertype in self.arp_kinds:
             self.arp(at)
         elif header.ethertype == IPV4:
             self.ip(at, (4,))
@@ -262,16 +266,20 @@ class Walk:
 
 
 @lru_cache(1 << 14)
-def walked(frame: bytes) -> UnifiedHeader:
+def walked(frame: bytes, with_rarp: bool = False) -> UnifiedHeader:
     """Return the header of a walk: the same object for the same frame, so it must not be changed."""
-    return Walk(frame).header
+    return Walk(frame, with_rarp).header
 
 
 def unified_header(
-    frame: bytes, port: int = 0, stamp: int = 0, verdict: UnifiedFlag = UnifiedFlag.NONE
+    frame: bytes,
+    port: int = 0,
+    stamp: int = 0,
+    verdict: UnifiedFlag = UnifiedFlag.NONE,
+    with_rarp: bool = False,
 ) -> UnifiedHeader:
-    """Return the unified header of a frame (without FCS); ``verdict``: errors that the MAC found."""
-    header = copy(walked(frame))
+    """Return the unified header of a frame (without FCS); ``verdict``: errors that the MAC found; ``with_rarp``: as of `Walk`."""
+    header = copy(walked(frame, with_rarp))
     header.port, header.stamp = port, stamp
     header.length = header.snap_length = min(len(frame), 0xFFFF)
     header.flags |= verdict

@@ -2,13 +2,32 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Two ports of the whole simulated probe joined by emulated networks: each frame at the pins is the reference's."""
 
+from itertools import zip_longest
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 
-from liteprobe.cores.formats.emulate import ClassCounter, ClassFlag
+from liteprobe.cores.formats.emulate import RULES, UNMATCHED_CLASS, ClassCounter, ClassFlag
+from liteprobe.host.packets.filter import libpcap
+from liteprobe.host.packets.filter.expression import parse
+from liteprobe.host.packets.filter.rules import class_rules
+from liteprobe.host.run.emulate import EmulatorDirection
+from liteprobe.sim.drivers.filter.expressions import varied
 from liteprobe.sim.drivers.system import emulator
-from liteprobe.sim.drivers.system.emulator import bank, emulating, frame_with, packets, rings
+from liteprobe.sim.drivers.system.emulator import (
+    ORDINARY,
+    RESERVED,
+    back_to_back,
+    bank,
+    emulating,
+    frame_with,
+    packets,
+    rings,
+)
+from liteprobe.sim.models.emulator.direction import is_reserved
+from liteprobe.sim.models.emulator.rules import RulesModel, headers_of
 from liteprobe.sim.models.emulator.settings import Settings
 
 WORDS = 1 << 15
@@ -47,6 +66,56 @@ def test_a_receive_clock_of_another_phase_changes_no_tick_and_the_origin_is_that
         emulated.play({port: packets(60, port, 0.3) for port in range(2)})
         assert [emulated.compare(0, busy), emulated.compare(1, plain(5000))] == [[], []]
         assert set(emulator.delays(emulated, 1).tolist()) == {5000}
+
+
+def test_frames_that_no_bridge_forwards_are_counted_and_dropped_unless_they_are_asked_for(
+    emulator_build: Path, tmp_path: Path
+) -> None:
+    settings = plain(4000)
+    with emulating(emulator_build, tmp_path) as emulated:
+        frames = [one for pair in zip_longest(RESERVED, ORDINARY) for one in pair if one]
+        for is_forwarded, wanted in ((0, ORDINARY), (1, frames)):
+            emulated.probe.registers.write("direction0_forward_reserved", is_forwarded)
+            emulated.start({0: settings})
+            for one in frames:
+                emulated.link.inject(0, frame_with(one))
+            emulated.link.inject(0, frame_with(RESERVED[0], 1))  # Damaged, and nothing else.
+            emulated.probe.wait(60e-6)
+            assert emulated.compare(0, settings) == []
+            assert [seen.octets for seen in emulated.pins(1, "out")] == wanted
+            assert [emulated.read(0, name) for name in ("reserved", "damaged")] == [len(RESERVED), 1 + is_forwarded]
+            emulated.stop([0])
+
+
+def test_classes_are_those_of_the_expressions_frame_by_frame(emulator_build: Path, tmp_path: Path) -> None:
+    """The whole way: an expression becomes rules, these name classes of frames at line rate, and each class has a delay."""
+    chance = Random(7)
+    frames = [one for one in varied(400, chance) if not is_reserved(one)]
+    matches = [
+        "arp",
+        "udp portrange 1-1023",
+        "ip[1] & 0xfc = 0 and tcp",
+        "not ip and not port 443",
+        "len > 200",
+        "sctp",
+        "icmp",
+    ]
+    rules = class_rules({number: (match, parse(match)) for number, match in enumerate(matches)})
+    classes = RulesModel(
+        {first + n: word for first, words in rules.blocks(RULES) for n, word in enumerate(words)}, rules.looks
+    )
+    wanted = np.full(len(frames), UNMATCHED_CLASS)
+    for number in reversed(range(len(matches))):
+        wanted[libpcap.matches(matches[number], frames)] = number
+    assert classes.classes(headers_of(frames)).tolist() == wanted.tolist()
+    with emulating(emulator_build, tmp_path) as emulated:
+        EmulatorDirection(emulated.probe.registers, 0).load_rules(rules, False)
+        emulated.start({0: plain(4000)})
+        emulated.play({0: back_to_back(frames)})
+        assert [words[ClassCounter.ARRIVED] for words in emulated.counts(0)] == np.bincount(
+            wanted, minlength=8
+        ).tolist()
+        assert emulated.read(0, "overflows") == 0
 
 
 def test_a_step_of_the_clock_moves_no_frame_that_waits_or_comes(emulator_build: Path, tmp_path: Path) -> None:

@@ -3,12 +3,23 @@
 """A whole simulated probe with a network of one direction: frames of port 1 leave port 0 as they came."""
 
 import random
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 from liteprobe.cores.formats import TransmitState
-from liteprobe.sim.drivers.system.emulator import Emulated, bank, delays, emulating, frame_with, packets, rings
+from liteprobe.sim.drivers.system.emulator import (
+    ORDINARY,
+    RESERVED,
+    Emulated,
+    bank,
+    delays,
+    emulating,
+    frame_with,
+    packets,
+    rings,
+)
 from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.models.emulator.direction import Arrival, is_good, leaving
@@ -83,6 +94,22 @@ def test_hostile_frames_go_no_further_and_hurt_no_other(build: tuple[str, Path],
         emulated.probe.wait(30e-6)
         check(emulated, empty=1)
         assert 0 < counted(emulated, "damaged")[0] < len(came(emulated))
+
+
+def test_frames_that_no_bridge_forwards_are_counted_and_dropped_unless_they_are_asked_for(
+    build: tuple[str, Path], tmp_path: Path
+) -> None:
+    with emulating(build[1], tmp_path, build[0]) as emulated:
+        frames = [one for pair in zip_longest(RESERVED, ORDINARY) for one in pair if one]
+        for is_forwarded, wanted in ((0, ORDINARY), (1, frames)):
+            emulated.probe.registers.write("direction0_forward_reserved", is_forwarded)
+            before = len(emulated.pins(0, "out", anew=False))
+            for one in frames:
+                emulated.link.inject(1, frame_with(one))
+            emulated.link.inject(1, frame_with(RESERVED[0], 1))  # Damaged, and nothing else.
+            emulated.probe.wait(60e-6)
+            assert [seen.octets for seen in emulated.pins(0, "out", anew=False)][before:] == wanted
+            assert counted(emulated, "reserved", "damaged") == [len(RESERVED), 1 + is_forwarded]
 
 
 @pytest.mark.parametrize("clocks", ["--phase 0,1000,0", "--ppm 100,-100,0", "--ppm -100,100,0"])

@@ -144,10 +144,12 @@ def test_a_leap_second_moves_utc_and_not_the_clock(running: Running) -> None:
     receiver = running.receiver
     receiver.has_pulses, receiver.has_sentences = True, False
     running.wait(4)
+    end = timegm((2027, 1, 1, 0, 0, 0))
     running.shell(f"clock leap {TAI_UTC}")  # Forgets the second, which is another from here on.
-    receiver.has_sentences = True
+    running.shell(f"clock leap {TAI_UTC} {end} {TAI_UTC + 1}")  # Announces the leap second.
     receiver.leap = receiver.number + 14
-    receiver.utc_of_first = timegm((2027, 1, 1, 0, 0, 0)) - receiver.leap
+    receiver.utc_of_first = end - receiver.leap
+    receiver.has_sentences = True
     running.wait(10)
     assert told(running) == (LOCKED, NONE)
     assert (running.status().tai_utc_s, running.edge()[0]) == (TAI_UTC, running.tai())

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag, DELAY_ENTRIES, Outcome
 from liteprobe.host.analysis.confidence import mean_interval
+from liteprobe.host.traffic.network import Jitter
+from liteprobe.host.traffic.network.network import in_order
 from liteprobe.sim.drivers.tools.figures import Figure, Size, row
 from liteprobe.sim.models.emulator import queueing
 from liteprobe.sim.models.emulator.direction import Direction
@@ -281,6 +284,19 @@ def delay_table(count: int, repeat: float = 0.8) -> Iterator[Claim]:
         yield claim(f"delay_lag_{lag}", mean**2 + spread * repeat**lag, products(found, lag))
 
 
+def order(count: int, gap: int = 250_000) -> Iterator[Claim]:
+    """Frames that keep their order, one each 2 ms, a deviation of 20 ms: mean and square of their delays, by the closed form."""
+    for kind, repeat in (("pareto", 0.0), ("normal", 0.0), ("uniform", 0.9)):
+        quantiles = [round(one / TICK_NS) for one in Jitter(kind, 20 * 10**6).quantiles_ns()]
+        delays = [one - quantiles[0] for one in quantiles]
+        words = {**SEED, "flags": ClassFlag.JITTER, "delay_repeat": share(repeat)}
+        one = passed_by(Settings(bank_words({0: words}), delays=delays), frames_of(gap * np.arange(1, count + 1)))
+        found = np.array([frame.due - frame.time for frame in one.frames if frame.due is not None], np.float64)
+        mean, deviation = in_order(np.array(delays, np.float64), gap, repeat)
+        yield claim(f"order_{kind}_mean", mean, found)
+        yield claim(f"order_{kind}_square", mean**2 + deviation**2, found**2)
+
+
 # Shapers ------------------------------------------------------------------------------------------------
 
 def bucket(count: int, load: float = 0.7, burst: int = 3) -> Iterator[Claim]:
@@ -327,7 +343,7 @@ def mahimahi(count: int) -> Iterator[Claim]:
     yield exact("trace_exact", np.array([frame.due for frame in sent]), expected)
 
 
-MODEL_EXPERIMENTS: tuple[Experiment, ...] = (bursty_loss, four_shares, delay_table, bucket, opportunities, mahimahi)
+MODEL_EXPERIMENTS: tuple[Experiment, ...] = (bursty_loss, four_shares, delay_table, order, bucket, opportunities, mahimahi)
 
 EXPERIMENTS = (*QUEUE_EXPERIMENTS, *MODEL_EXPERIMENTS)
 

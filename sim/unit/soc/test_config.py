@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from liteprobe.boards import board
+from liteprobe.host.run.emulate import BOARDS
 from liteprobe.soc.config import ProbeConfig, most_ports
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.probe import ProbeSoC, direction_limits
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Board:
     with_pcie: bool = False
     sdram_bytes: int = 0
     sdram_banks: int = 0
+    eye_clk_freqs: tuple[float, float] | None = None
     spare_bytes: int = 0
     spare_records: int = 1024
 
@@ -286,3 +288,16 @@ def test_replay_over_pcie_takes_a_dma_channel_a_port_and_the_place_of_main_ram()
         replace(config, dma_channels=1).check(board)
     with pytest.raises(ValueError, match="use main_ram=sdram or main_ram=none"):
         replace(config, main_ram="block", main_ram_bytes=131072).check(board)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_limits_that_a_host_checks_by_are_those_of_what_is_built_for_a_board(name):
+    held   = BOARDS[name]
+    store  = {"store": "block", "store_words": held[0].store_words} if name == "versa_ecp5" else {}
+    config = ProbeConfig(preset="emulator", directions=len(held), with_cpu=False, with_discipline=False, **store)
+    config.check(Board(lut_sites=None, block_rams=None, sdram_bytes=8 << 20, sdram_banks=4) if name == "emulator" else board(name))
+    sizes  = direction_limits(config)
+    least  = sizes.arrival_ticks + sizes.lead_ticks + sizes.engine_ticks + sizes.move_ticks
+    assert {(one.store_words, one.entries, one.longest, one.least_delay, one.trace_words, one.waiting) for one in held} == {
+        (config.store_words, sizes.entries, sizes.longest, least, 2*config.trace_depth, sizes.waiting),
+    }
