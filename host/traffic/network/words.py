@@ -296,19 +296,18 @@ class _Maker:
         trace = self._states[0].trace
         if not trace:
             return ()
-        words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
             raise UsageError(
                 "this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace', or build one with "
                 "--trace-entries"
             )
-        if len(words) > self._limits.trace_words:
-            most = self._limits.trace_words // 2
+        most = self._limits.trace_words // 2
+        if len(trace.stamps_ms) > most:
             raise UsageError(
                 f"{trace.name} has {len(trace.stamps_ms)} opportunities, and this probe holds {most}: shorten it, to the lines "
                 f"up to {trace.stamps_ms[most - 1]} ms"
             )
-        return tuple(words)
+        return tuple(trace.words(self._ticks_per_ns))
 
     # Banks ---------------------------------------------------------------------------------------------
 
