@@ -312,7 +312,7 @@ class EmulatedDirection(LiteXModule):
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
             "rules":       (limits.rules, "Rules that name classes."),
-            "features":    (int(Feature.CODEL | Feature.ECN), "What it can beside what each can: formats.emulate.Feature."),
+            "features":    (int(~Feature.NONE), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):

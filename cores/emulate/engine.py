@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Admits frames to queues (tail drop and RED) and serves them on one link (CoDel drops or marks them there).
+"""Admits frames to queues (tail drop, RED and PIE) and serves them on one link (CoDel drops or marks them there).
 
 A state machine that works off events in time order.
 
@@ -23,8 +23,8 @@ from liteprobe.cores.emulate.layouts import (
 from liteprobe.cores.emulate.memories import EntryLists, SpilledLists, lut_ports
 from liteprobe.cores.emulate.settings import field, link_address, word_address
 from liteprobe.cores.formats.emulate import (
-    CLASS_FIELDS, CLASSES, CODEL_BACKLOG, CODEL_COUNT_MAX, CODEL_ROOTS, ENTRY_SPACE, FINE_BITS, LANES, LINK_FIELDS, REORDER_LANE,
-    TIME_BITS, ClassFlag, Outcome, Service,
+    CLASS_FIELDS, CLASSES, CODEL_BACKLOG, CODEL_COUNT_MAX, CODEL_ROOTS, ENTRY_SPACE, FINE_BITS, LANES, LINK_FIELDS, PIE_BACKLOG,
+    PIE_CHANGE_MAX, PIE_FIFTH, PIE_IDLE, PIE_SHIFTS, PIE_TENTH, PIE_WAIT_MAX, REORDER_LANE, TIME_BITS, ClassFlag, Outcome, Service,
 )
 
 OLD        = 30 # Bits of ticks: a bucket is full by then, which never is ahead by more than half of it.
@@ -51,6 +51,17 @@ codel_layout = [ # What CoDel keeps of a class: ticks, modulo; numbers of drops 
     ("drops",     1),          # where it drops.
     ("count",     COUNT_BITS),
     ("last",      COUNT_BITS), # As it began to drop.
+]
+
+WAIT_BITS = PIE_WAIT_MAX.bit_length()
+
+pie_layout = [ # What PIE keeps of a class.
+    ("share",     32),
+    ("following", TICKS_BITS), # The next update.
+    ("wait",      WAIT_BITS),  # Of the frame that was served last,
+    ("before",    WAIT_BITS),  # and as it was at the last update.
+    ("burst",     8),          # Updates in which nothing is dropped.
+    ("is_begun",  1),          # It is PIE's; never where CoDel has it.
 ]
 
 queue_layout = [ # What is known of the queue of a class.
@@ -183,9 +194,9 @@ class QueueEngine(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `FreeSpace`.
 
-    What comes takes 8 cycles, with RED 12, and what is served 11, with CoDel 16, 21 where it is marked, and 7 to 13 more for each
-    drop, where counters and lanes don't stall it. Where something waits, the search for what is served takes one cycle more, with
-    token buckets up to 9.
+    What comes takes 8 cycles, with RED 12, with PIE 14, and what is served 11, with PIE 17, with CoDel 16, 21 where it is marked;
+    14 to 20 more for each drop of CoDel, 11 for each update of PIE; where counters and lanes don't stall it. Where something waits,
+    the search for what is served takes one cycle more, with token buckets up to 9.
 
     Source: docs/design/emulator.md, "Queue".
     """
@@ -242,6 +253,7 @@ class QueueEngine(LiteXModule):
         self.add_admission()
         self.add_service()
         self.add_codel()
+        self.add_pie()
 
     def read(self, name):
         """Return the statement that reads the word of a field of the class at hand."""
@@ -290,20 +302,25 @@ class QueueEngine(LiteXModule):
         self.codel       = Record(codel_layout) # Likewise.
         self.codel_after = Record(codel_layout)
         self.codel_writes = Signal()
-        self.has_codel   = Signal() # Of the class that is served,
+        self.has_codel   = Signal() # Or PIE, of the class that is served,
         self.marks_ect   = Signal() # which may be marked.
         self.marks       = Signal() # It is,
         self.gone        = Signal() # or was dropped at its turn.
         self.is_first    = Signal() # Nothing was, at this turn;
         self.again       = Signal() # something was, and not for the first time.
         self.marks_in    = Signal() # What comes is marked.
-        write, read = lut_ports(self, "codel", len(self.codel.raw_bits()), CLASSES)
+        self.comes_now   = Signal() # PIE deals with what comes; else with what is served.
+        self.pie         = Record(pie_layout) # In the place of CoDel's.
+        self.pie_after   = Record(pie_layout)
+        self.pie_writes  = Signal()
+        write, read = lut_ports(self, "early", len(self.pie.raw_bits()), CLASSES)
         self.comb += [
             read.adr.eq(self.number),
             self.codel.raw_bits().eq(read.dat_r),
+            self.pie.raw_bits().eq(read.dat_r),
             write.adr.eq(self.number),
-            write.dat_w.eq(self.codel_after.raw_bits()),
-            write.we.eq(self.codel_writes),
+            write.dat_w.eq(Mux(self.pie_writes, self.pie_after.raw_bits(), self.codel_after.raw_bits())),
+            write.we.eq(self.codel_writes | self.pie_writes),
         ]
 
     def add_seeds(self):
@@ -578,6 +595,7 @@ class QueueEngine(LiteXModule):
         ]
         self.add_limits(length, sum_octets, is_gone, is_full, is_early, mean)
         self.add_red(mean, is_early)
+        self.is_early = is_early
         outcome = self.add_outcome(length, is_sent, is_full, is_early)
         self.add_admit(length, sum_octets, is_sent, mean, outcome)
 
@@ -612,7 +630,14 @@ class QueueEngine(LiteXModule):
             NextValue(self.marks_in, 0),
             NextValue(mean, queue.mean),
             NextState("ADMIT"),
-            If(((flags & int(ClassFlag.RED)) != 0) & ~is_gone, NextState("MEAN")),
+            NextValue(self.comes_now, 1),
+            If(~is_gone,
+                If((flags & int(ClassFlag.RED)) != 0,
+                    NextState("MEAN"),
+                ).Elif((flags & int(ClassFlag.PIE)) != 0,
+                    NextState("PIE"),
+                ),
+            ),
         )
         # A multiplier shifts.
         power  = Signal(2**len(weight))
@@ -635,9 +660,9 @@ class QueueEngine(LiteXModule):
         self.product = product = Signal(len(mean) + 32, reset_less=True)
         self.sync   += product.eq(self.shares*self.data)
         chance  = Signal(len(mean) + 32 - MEAN_BITS)
-        draw    = Signal(32)
+        self.draw  = draw  = Signal(32)
+        self.marks_comer = marks = Signal()
         is_hit  = Signal()
-        marks   = Signal()
         self.comb += [
             chance.eq(product[MEAN_BITS:]),
             draw.eq(Mux(self.is_background, self.background.red, self.arrivals.red)),
@@ -772,14 +797,20 @@ class QueueEngine(LiteXModule):
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),
             NextValue(burst[32:], self.of("token_burst_high")),
-            NextValue(self.has_codel, self.of("codel")),
+            NextValue(self.has_codel, self.of("codel") | self.of("pie")),
+            NextValue(self.comes_now, 0),
             NextValue(self.marks_ect, self.of("codel_ecn")),
             NextValue(self.marks, 0),
             NextValue(self.gone, 0),
             NextValue(self.again, 0),
             NextValue(self.is_first, 1),
             NextState("OCTETS_OF"),
-            If(self.of("codel"), NextState("CODEL")),
+            If(self.of("codel"),
+                NextState("CODEL"),
+                If(self.pie.is_begun, NextState("FORGET")),
+            ).Elif(self.of("pie"),
+                NextState("PIE"),
+            ),
         )
         fsm.act("OCTETS_OF",
             self.read_link("octet"),
@@ -945,6 +976,7 @@ class QueueEngine(LiteXModule):
         idle      = Signal(TICKS_BITS)                   # since then, less 16 intervals.
         is_recent = Signal(reset_less=True)
         interval  = self.of("codel_interval")
+        fsm.act("FORGET", self.codel_writes.eq(1), NextState("CODEL"))
         fsm.act("CODEL",
             self.read("codel_target"),
             NextValue(waited, now - head.arrival),
@@ -1051,4 +1083,128 @@ class QueueEngine(LiteXModule):
             NextValue(self.is_first, 0),
             self.waiting.drop.eq(1),
             NextState("LEAVE"),
+        )
+
+    # PIE ------------------------------------------------------------------------------------------
+
+    def add_pie(self):
+        """Let PIE look at what comes, which it may drop or mark, or see how long what is served has waited.
+
+        States: PIE -> TARGET -> UPDATE -> DUE -> (BEGIN, or for each update ERROR -> ... -> DUE ->) SHARE -> CHANCE -> ADMIT, or
+        WAIT -> SEEN -> PASS.
+
+        Source: RFC 8033, 4 and 5.1; docs/design/emulator.md, "PIE".
+        """
+        fsm, queue, state, after, head = self.fsm, self.queue, self.pie, self.pie_after, self.waiting.head
+        now = self.time[FINE_BITS:]
+        target   = Signal(WAIT_BITS, reset_less=True)
+        update   = Signal(27, reset_less=True)
+        overdue  = Signal(TICKS_BITS, reset_less=True) # The next update is.
+        idle     = Signal(TICKS_BITS, reset_less=True) # Less than nothing, where it can still catch up.
+        waited   = Signal(TICKS_BITS, reset_less=True)
+        is_low   = Signal(reset_less=True)             # The wait is less than half of the target,
+        was_low  = Signal(reset_less=True)             # or was.
+        is_calm  = Signal(reset_less=True)             # Nothing is to be dropped.
+        is_hit   = Signal(reset_less=True)
+        can_mark = Signal(reset_less=True)
+        starts   = Signal(reset_less=True)             # A burst may come again.
+        burst    = self.of("pie_burst")
+        fsm.act("PIE",
+            self.read("pie_target"),
+            NextValue(overdue, now - state.following),
+            NextState("TARGET"),
+        )
+        fsm.act("TARGET", self.read("pie_update"), NextValue(target, self.of("pie_target")), NextState("UPDATE"))
+        fsm.act("UPDATE",
+            self.read("pie_burst"),
+            NextValue(update, self.of("pie_update")),
+            NextValue(idle, overdue - (self.of("pie_update") << log2_int(PIE_IDLE))),
+            NextState("DUE"),
+        )
+        fsm.act("DUE",
+            self.read("pie_burst"),
+            If(~state.is_begun | (~overdue[-1] & ~idle[-1]),
+                after.is_begun.eq(1),
+                after.following.eq(now + update),
+                after.burst.eq(burst),
+                self.pie_writes.eq(1),
+                NextValue(overdue, -1),
+            ).Elif(~overdue[-1],
+                NextState("ERROR"),
+            ).Elif(self.comes_now,
+                NextState("SHARE"),
+            ).Else(
+                NextState("WAIT"),
+            ),
+        )
+        fsm.act("SHARE",
+            self.read("pie_burst"),
+            NextValue(is_low, state.wait < target[1:]),
+            NextValue(was_low, state.before < target[1:]),
+            NextValue(is_calm, state.share < PIE_FIFTH),
+            NextValue(starts, state.share == 0),
+            NextValue(is_hit, (self.draw < state.share) & (queue.octets > PIE_BACKLOG)),
+            NextValue(can_mark, self.marks_comer & (state.share < PIE_TENTH)),
+            NextState("CHANCE"),
+        )
+        is_burst = Signal()
+        fsm.act("CHANCE",
+            after.eq(state),
+            If(starts & is_low & was_low, after.burst.eq(burst)),
+            self.pie_writes.eq(1),
+            is_burst.eq(after.burst != 0),
+            NextValue(self.is_early, is_hit & ~is_burst & ~(is_calm & was_low) & ~can_mark),
+            NextValue(self.marks_in, is_hit & ~is_burst & ~(is_calm & was_low) & can_mark),
+            NextState("ADMIT"),
+        )
+        fsm.act("WAIT", NextValue(waited, now - head.arrival), NextState("SEEN"))
+        fsm.act("SEEN",
+            after.eq(state),
+            after.wait.eq(Mux(queue.frames == 1, 0, Mux(waited[WAIT_BITS:] != 0, PIE_WAIT_MAX, waited))),
+            self.pie_writes.eq(1),
+            NextState("PASS"),
+        )
+        self.add_update(target, update, overdue)
+
+    def add_update(self, target, update, overdue):
+        """Change the share of drops, by how far the wait is from its target, and how it grew."""
+        fsm, state, after = self.fsm, self.pie, self.pie_after
+        off    = Signal((WAIT_BITS + 1, True), reset_less=True)
+        grown  = Signal((WAIT_BITS + 1, True), reset_less=True)
+        error  = Signal((WAIT_BITS + 5, True), reset_less=True)
+        most   = Signal((WAIT_BITS + 8, True), reset_less=True) # Of the change, and
+        least  = Signal((WAIT_BITS + 8, True), reset_less=True) # what is left of it.
+        change = Signal((WAIT_BITS + 9, True), reset_less=True)
+        shift  = Signal(4, reset_less=True)
+        total  = Signal((WAIT_BITS + 10, True), reset_less=True)
+        share  = Signal(32, reset_less=True)
+        steps  = [
+            [
+                NextValue(off, state.wait - target),
+                NextValue(grown, state.wait - state.before),
+                *[NextValue(shift, 0)],
+                *[If(state.share < below, NextValue(shift, bits)) for below, bits in reversed(PIE_SHIFTS)],
+            ],
+            [NextValue(error, off + (grown << 3) + (grown << 1))],
+            [NextValue(most, (error << 2) + (error >> 2)), NextValue(least, (error >> 5) + (error >> 6))],
+            [NextValue(change, most + least)],
+            [Case(shift, {bits: NextValue(change, change >> bits) for bits in (*[bits for _, bits in PIE_SHIFTS], 0)})],
+            [If((state.share >= PIE_TENTH) & (change > PIE_CHANGE_MAX), NextValue(change, PIE_CHANGE_MAX))],
+            [NextValue(total, state.share + change)],
+            [NextValue(share, Mux(total < 0, 0, Mux(total > 2**32 - 1, 2**32 - 1, total)))],
+            [If((state.wait == 0) & (state.before == 0), NextValue(share, share - (share >> 6)))],
+        ]
+        names = ["ERROR", *[f"ERROR_{n}" for n in range(1, len(steps))], "UPDATED"]
+        for name, following, step in zip(names, names[1:], steps):
+            fsm.act(name, *step, NextState(following))
+        fsm.act("UPDATED",
+            self.read("pie_burst"),
+            after.eq(state),
+            after.share.eq(share),
+            after.before.eq(state.wait),
+            after.following.eq(state.following + update),
+            If(state.burst != 0, after.burst.eq(state.burst - 1)),
+            self.pie_writes.eq(1),
+            NextValue(overdue, overdue - update),
+            NextState("DUE"),
         )

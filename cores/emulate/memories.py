@@ -473,6 +473,9 @@ class SpillStore(LiteXModule):
             *[If(((wants & ~fetching) >> look)[0], is_wanted.eq(1), wanted.eq(Cat(look, Constant(kind, 1))))
                 for kind, (wants, fetching) in enumerate(zip(self.wants, self.fetching))],
         )
+        can_read  = Signal()
+        has_space = Signal()
+        self.comb += has_space.eq(self.held < QUEUE_WORDS - GROUP*ENTRY_WORDS)
         self.fsm = fsm = FSM(reset_state="CLEAR")
         fsm.act("CLEAR",
             clears.eq(1),
@@ -480,10 +483,12 @@ class SpillStore(LiteXModule):
             If(at == 2**len(at) - 1, NextState("CHOOSE")),
         )
         fsm.act("CHOOSE",
-            writes.eq((run.count != 0) & ~(wrote & is_wanted)),
+            # Never does it wait for what was read before: who is to take that may wait for a write.
+            can_read.eq(is_wanted & has_space & self.fetches.sink.ready & ~self.is_stale),
+            writes.eq((run.count != 0) & ~(wrote & can_read)),
             NextValue(wrote, writes),
             NextValue(at, Mux(writes, run.at, wanted)),
-            If(writes | is_wanted, NextState("LOOK")),
+            If(writes | can_read, NextState("LOOK")),
         )
         # It stands as long as the state machine is at the burst.
         writes_now = Signal()
@@ -510,10 +515,8 @@ class SpillStore(LiteXModule):
                 NextState("ASK"),
             ),
         )
-        has_space = Signal()
-        self.sync += has_space.eq(self.held < QUEUE_WORDS - GROUP*ENTRY_WORDS)
         fsm.act("ASK",
-            port.request.valid.eq(writes | (has_space & self.fetches.sink.ready & ~self.is_stale)),
+            port.request.valid.eq(1),
             If(port.request.valid & port.request.ready,
                 If(writes,
                     NextState("GIVE"),

@@ -48,7 +48,8 @@ class ClassFlag(IntFlag):
     RED = 1 << 3
     MENDED = 1 << 4  # A corrupted frame leaves with a good FCS; else with a bad one.
     LIST = 1 << 5  # The loss pattern is a list of frame numbers, ascending; else bits, which repeat.
-    ECN = 1 << 6  # What RED would drop is marked, where it can be.
+    ECN = 1 << 6  # What RED or PIE would drop is marked, where it can be.
+    PIE = 1 << 7  # Drops by chance, when a frame comes; `pie` of the class must be set, too.
 
 
 class BackgroundKind(IntEnum):
@@ -92,12 +93,16 @@ CLASS_FIELDS: Final = {
     "red_slope":          WordField(14),        # Share for each frame of the mean queue above red_least.
     "codel_target":       WordField(13, 0, 27),  # Ticks, in the place of RED: that a frame may wait,
     "codel_interval":     WordField(14, 0, 27),  # and for how long one may wait longer.
+    "pie_target":         WordField(13, 0, 26),  # Likewise of PIE: the wait to keep to,
+    "pie_update":         WordField(14, 0, 27),  # how often its share of drops changes,
+    "pie_burst":          WordField(31, 0, 8),   # and how many of those nothing is dropped at first.
     "token_octet":        WordField(15),        # Fine time for each octet of the token bucket; 0: no bucket.
     "token_burst_low":    WordField(16),        # Fine time by which the bucket may be ahead.
     "token_burst_high":   WordField(17, 0, 13),  # 4.3 s at most.
     "overhead":           WordField(17, 16, 9),  # Signed: octets that each frame takes of link and bucket beside its length.
     "codel":              WordField(17, 25, 1),  # CoDel drops frames where they would be served,
     "codel_ecn":          WordField(17, 26, 1),  # or marks them, where they can be.
+    "pie":                WordField(17, 27, 1),  # PIE sees how long frames wait.
     "pattern_start":      WordField(18, 0, 9),  # Word of the pattern memory.
     "pattern_count":      WordField(18, 16, 15),  # Bits, or frame numbers; 0: no loss pattern.
     "background_ticks":     WordField(19),        # The interval, ticks,
@@ -143,12 +148,27 @@ def codel_step(interval: int, count: int) -> int:
     return interval * CODEL_ROOTS[count >> 2 * shift] >> 16 + shift
 
 
+# PIE: shares are parts of 2^32. --------------------------------------------------------------------------
+
+PIE_BACKLOG: Final = 2 * CODEL_BACKLOG  # Octets: where no more wait nothing is dropped.
+PIE_WAIT_MAX: Final = 2**26 - 1  # Ticks: a longer wait counts as that.
+PIE_IDLE: Final = 16  # Updates: where so many are due, PIE begins anew.
+#: A change is this many bits less where the share is below.
+PIE_SHIFTS: Final = tuple(
+    (round(2**32 / 10**digits), shift) for digits, shift in ((6, 11), (5, 9), (4, 7), (3, 5), (2, 3), (1, 1))
+)
+PIE_TENTH: Final = PIE_SHIFTS[-1][0]
+PIE_FIFTH: Final = 2 * PIE_TENTH
+PIE_CHANGE_MAX: Final = PIE_TENTH // 5
+
+
 class Feature(IntFlag):
     """Bits of the register ``features``: what a build can do beside what each does."""
 
     NONE = 0
     CODEL = 1 << 0
     ECN = 1 << 1
+    PIE = 1 << 2
 
 
 RESERVED_MACS: Final = 0x0180C2000000  # To this and the next 15 bridges forward nothing (IEEE 802.1D-2004, table 7-10).
@@ -223,7 +243,7 @@ class Outcome(IntEnum):
     DISCARDED = 1  # By its class.
     LOST = 2  # By a loss model or pattern.
     FULL = 3  # The queue was: frames or octets.
-    EARLY = 4  # By RED or CoDel.
+    EARLY = 4  # By RED, CoDel or PIE.
     NO_STORE = 5  # The memory was full, not the queue: a limit of the probe.
 
 

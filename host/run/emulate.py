@@ -91,7 +91,7 @@ class ClassCounts:
     discarded: int  # Dropped by the class.
     lost: int  # By loss.
     full: int  # By its full queue.
-    early: int  # By RED or CoDel.
+    early: int  # By RED, CoDel or PIE.
     no_store: int  # For want of the probe's memory.
     duplicated: int
     corrupted: int

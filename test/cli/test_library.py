@@ -196,6 +196,7 @@ PURE: dict[str, dict[str, Any]] = {
     },
     "traffic.network.network.Network.at": {"state": 0},
     "traffic.network.network.Network.states": {"way": "there"},
+    "traffic.network.network.Pie.__init__": {"target_ns": 5000, "update_ns": 900, "burst_ns": 9000, "has_ecn": True},
     "traffic.network.network.Queue.__init__": {"frames": 10, "red": Red(5000, 9000, 0.5)},
     "traffic.network.network.Red.__init__": {"least": 5000, "most": 9000, "share": 0.5, "weight": 2},
     "traffic.network.network.Reorder.__init__": {"share": 0.5, "extent_ns": 1000},

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Networks in the words of a probe: what was encoded is decoded by arithmetic of this file; what the words can't hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -20,6 +20,8 @@ from liteprobe.cores.formats.emulate import (
     LINK_WORD,
     SETTING_WORDS,
     UNMATCHED_CLASS,
+    ClassFlag,
+    Feature,
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
@@ -30,12 +32,14 @@ from liteprobe.host.traffic.network import (
     Bernoulli,
     Bucket,
     Change,
+    Codel,
     Direction,
     GilbertElliott,
     Jitter,
     LossList,
     LossPattern,
     Network,
+    Pie,
     Queue,
     Red,
     Reorder,
@@ -121,6 +125,45 @@ def test_red_drops_its_share_just_below_its_most() -> None:
     one = fields(made(TrafficClass(queue=Queue(100, red=Red(10, 50, 0.1, 4)))).banks[0])
     assert (one["red_least"], one["red_most"], one["red_weight"], one["flags"]) == (10, 50, 4, 8)
     assert one["red_slope"] * 40 / 2**32 == pytest.approx(0.1, abs=1e-8)
+
+
+def test_codel_pie_and_ecn_are_what_their_rfcs_have_where_nothing_is_said() -> None:
+    names = ("flags", "codel", "codel_ecn", "pie")
+    one = fields(made(TrafficClass(queue=Queue(codel=Codel()))).banks[0])
+    assert [one[name] for name in (*names, "codel_target", "codel_interval")] == [0, 1, 0, 0, 625_000, 12_500_000]
+    one = fields(made(TrafficClass(queue=Queue(codel=Codel(10**6, 2 * 10**6, True)))).banks[0])
+    assert [one[name] for name in (*names, "codel_target", "codel_interval")] == [0, 1, 1, 0, 125_000, 250_000]
+    one = fields(made(TrafficClass(queue=Queue(pie=Pie(has_ecn=True)))).banks[0])
+    found = [one[name] for name in (*names, "pie_target", "pie_update", "pie_burst")]
+    assert found == [ClassFlag.PIE | ClassFlag.ECN, 0, 0, 1, 1_875_000, 1_875_000, 10]
+    one = fields(made(TrafficClass(queue=Queue(red=Red(1, 5, 0.1, has_ecn=True)))).banks[0])
+    assert one["flags"] == ClassFlag.RED | ClassFlag.ECN
+
+
+@pytest.mark.parametrize(
+    ("queue", "name"),
+    [(Queue(codel=Codel()), "codel"), (Queue(pie=Pie()), "pie"), (Queue(red=Red(1, 5, 0.1, has_ecn=True)), "ecn")],
+)
+def test_what_a_gateware_does_not_know_is_refused(queue: Queue, name: str) -> None:
+    old = replace(LARGE, features=Feature.NONE)
+    made(TrafficClass(queue=Queue(red=Red(1, 5, 0.1))), limits=old)
+    with pytest.raises(
+        UsageError, match=f"'{name}', which this probe's gateware doesn't know: build and load a new one"
+    ):
+        made(TrafficClass(queue=queue), limits=old)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Queue(red=Red(1, 5, 0.1), codel=Codel()), "a queue has 'red' and 'codel': leave one out"),
+        (lambda: Codel(interval_ns=2 * 10**9), "interval 2s of CoDel is out of range"),
+        (lambda: Pie(update_ns=10**5), "a burst of 1500 updates is out of range: give 255 at most"),
+    ],
+)
+def test_what_no_queue_can_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
 
 
 def test_patterns_lie_in_one_memory_equal_ones_once() -> None:

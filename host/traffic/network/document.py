@@ -285,6 +285,9 @@ def _queue(queue: Queue) -> Iterator[str]:
     if codel := queue.codel:
         ecn = ", with ECN" if codel.has_ecn else ""
         yield f"CoDel to {time_text(codel.target_ns)} within {time_text(codel.interval_ns)}{ecn}"
+    if pie := queue.pie:
+        ecn = ", with ECN" if pie.has_ecn else ""
+        yield f"PIE to {time_text(pie.target_ns)}, each {time_text(pie.update_ns)}{ecn}"
 
 
 def _background(one: Background) -> str:
@@ -314,7 +317,7 @@ SECTIONS: tuple[Section, ...] = (
     *(NETWORK, DIRECTION, CLASS),
     *(
         one.section
-        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
+        for one in (parts.QUEUE, parts.RED, parts.CODEL, parts.PIE, parts.BUCKET, parts.JITTER, parts.GE, parts.REORDER)
     ),
     *(parts.BACKGROUND.section, parts.ENTRY.section, CHANGE, CHANGED),
 )

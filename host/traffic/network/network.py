@@ -78,6 +78,8 @@ def _rate(most: str, most_bps: int) -> Quantity:
 
 DELAY, SPREAD = _time("up to 8.589 s", DELAY_MOST), _time("above 0, up to 8.589 s", DELAY_MOST, False)
 WAIT = _time("above 0, up to 1 s", Fraction(10**9), False)
+PIE_WAIT, BURST = _time("above 0, up to 0.5 s", Fraction(5 * 10**8), False), _time("up to 8.589 s", DELAY_MOST)
+UPDATES_MAX = 255
 PAUSE, AT = _time("up to 34.359 s", PAUSE_MOST), _time("above 0, up to 26 days", CHANGE_MOST, False)
 RATE, BACKGROUND_RATE = _rate(", up to 1Gbit", LINE_RATE_BPS), _rate("", 10**11)
 SHARE = Quantity("a share", "per cent like 12.5%, 0% to 100%", PER_CENT, Fraction(1), True, is_short=True)
@@ -605,6 +607,34 @@ CODEL = part(Codel, "CoDel")
 
 @validated
 @dataclass(frozen=True)
+class Pie:
+    """PIE drops a share of what comes, which grows and shrinks with the wait of frames.
+
+    Source: RFC 8033, of which the defaults are; RFC 3168 (ECN).
+
+    """
+
+    target_ns: Number = key("target", PIE_WAIT, "That frames may wait.", Fraction(15_000_000), "15ms")
+    update_ns: Number = key("update", WAIT, "So often the share changes.", Fraction(15_000_000), "15ms")
+    burst_ns: Number = key("burst", BURST, "Nothing is dropped for so long at first.", Fraction(150_000_000), "150ms")
+    has_ecn: bool = key("ecn", Flag(), "Below 10 %, frames that can be are marked and not dropped.", False)
+
+    def __post_init__(self) -> None:
+        check_fields(self, " of PIE")
+        if self.updates > UPDATES_MAX:
+            raise UsageError(f"a burst of {self.updates} updates is out of range: give {UPDATES_MAX} at most")
+
+    @property
+    def updates(self) -> int:
+        """Updates that the burst lasts."""
+        return round(exact(self.burst_ns) / exact(self.update_ns))
+
+
+PIE = part(Pie, "PIE")
+
+
+@validated
+@dataclass(frozen=True)
 class Queue:
     """A queue holds the frames that wait for the link."""
 
@@ -614,11 +644,13 @@ class Queue:
     octets: int | None = key("octets", OCTETS, "Likewise, without FCS.", None, "no limit")
     red: Red | None = key("red", ByShape(NONE, RED), "Random early detection.", None)
     codel: Codel | None = key("codel", ByShape(NONE, CODEL), "Controlled delay.", None)
+    pie: Pie | None = key("pie", ByShape(NONE, PIE), "Proportional integral controller enhanced.", None)
 
     def __post_init__(self) -> None:
         check_fields(self, " of a queue")
-        if self.red and self.codel:
-            raise UsageError("a queue has 'red' and 'codel': leave one out")
+        given = [name for name in ("red", "codel", "pie") if getattr(self, name)]
+        if len(given) > 1:
+            raise UsageError(f"a queue has '{given[0]}' and '{given[1]}': leave one out")
 
 
 QUEUE = part(Queue, "queue")

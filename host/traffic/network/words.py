@@ -296,19 +296,18 @@ class _Maker:
         trace = self._states[0].trace
         if not trace:
             return ()
-        words = trace.words(self._ticks_per_ns)
         if not self._limits.trace_words:
             raise UsageError(
                 "this probe has no memory for bandwidth traces: give 'rate' in the place of 'trace', or build one with "
                 "--trace-entries"
             )
-        if len(words) > self._limits.trace_words:
-            most = self._limits.trace_words // 2
+        most = self._limits.trace_words // 2
+        if len(trace.stamps_ms) > most:
             raise UsageError(
                 f"{trace.name} has {len(trace.stamps_ms)} opportunities, and this probe holds {most}: shorten it, to the lines "
                 f"up to {trace.stamps_ms[most - 1]} ms"
             )
-        return tuple(words)
+        return tuple(trace.words(self._ticks_per_ns))
 
     # Banks ---------------------------------------------------------------------------------------------
 
@@ -338,7 +337,8 @@ class _Maker:
             ClassFlag.RED: one.queue.red is not None,
             ClassFlag.MENDED: one.is_mended,
             ClassFlag.LIST: isinstance(one.pattern, LossList),
-            ClassFlag.ECN: one.queue.red is not None and one.queue.red.has_ecn,
+            ClassFlag.ECN: any(early is not None and early.has_ecn for early in (one.queue.red, one.queue.pie)),
+            ClassFlag.PIE: one.queue.pie is not None,
         }
         parts = (self._number, number) if one.seed is None else ()
         seed = self._network.seed if one.seed is None else one.seed
@@ -392,12 +392,20 @@ class _Maker:
                 "codel_target": self._ticks(codel.target_ns),
                 "codel_interval": self._ticks(codel.interval_ns),
             }
-        needed = Feature.CODEL if queue.codel else Feature.ECN if queue.red and queue.red.has_ecn else Feature.NONE
-        if needed & ~self._limits.features:
-            raise UsageError(
-                f"class '{one.name}' of '{self._way}' has {'codel' if queue.codel else 'ecn'}, which this probe's gateware "
-                "doesn't know: build and load a new one, or leave it out"
-            )
+        if pie := queue.pie:
+            values |= {
+                "pie": 1,
+                "pie_target": self._ticks(pie.target_ns),
+                "pie_update": self._ticks(pie.update_ns),
+                "pie_burst": pie.updates,
+            }
+        needed = {Feature.CODEL: queue.codel, Feature.PIE: queue.pie, Feature.ECN: queue.red and queue.red.has_ecn}
+        for feature, is_needed in needed.items():
+            if is_needed and not feature & self._limits.features:
+                raise UsageError(
+                    f"class '{one.name}' of '{self._way}' has '{str(feature.name).lower()}', which this probe's gateware doesn't "
+                    "know: build and load a new one, or leave it out"
+                )
         return values
 
     def _background_values(self, one: Background, state: Direction, overhead: int) -> dict[str, int]:

@@ -19,7 +19,7 @@ from litex.gen import *
 from liteprobe.cores.emulate.direction import DirectionControl
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS, CLASSES, CODEL_INTERVAL_MAX, COUNTER_WORDS, DELAY_ENTRIES, PATTERN_WORDS, BackgroundKind, ClassCounter, ClassFlag,
-    ClassGauge, Outcome,
+    ClassGauge, PIE_WAIT_MAX, Outcome,
 )
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
@@ -81,6 +81,7 @@ MARGIN = 1000             # Ticks, of what the engine takes.
 RING_BITS = 17
 LIST, BACKGROUND = 256, 384   # Words of the pattern memory from which on there are numbers of frames; intervals and lengths.
 LONGEST, JUMBO = 1514, 9018
+SHORTEST = 50             # Octets of a background frame: an overhead may take so many off.
 MEAN_MOST = 2**25         # Ticks: an exponential interval is up to 22 times its mean, and no interval is longer than 2^30.
 SWITCH_TICKS = 8000       # Least time between two switches.
 
@@ -198,7 +199,9 @@ class Planner:
             if flags & ClassFlag.RED:
                 flags |= self.codels.choice([0, ClassFlag.ECN])
             else:
-                found |= self.codel()
+                more = self.codel()
+                flags |= more.pop("flags", 0)
+                found |= more
         return {**found, "flags": flags}
 
     def codel(self) -> dict[str, int]:
@@ -206,6 +209,17 @@ class Planner:
         random = self.codels
         target = random.choice([0, 1, 100, 500, 2000, random.randint(0, 20_000)]) * self.scale
         interval = random.choice([0, 1, 100, 1000, 3000, 10_000, random.randint(0, 100_000)]) * self.scale
+        if random.random() < 0.4:
+            update = random.choice([1, 100, 300, 500, 2000, random.randint(1, 20_000)]) * self.scale
+            return {
+                "limit_frames": 50 if self.is_jumbo else 100,
+                "limit_octets": ALL,
+                "flags":      ClassFlag.PIE | random.choice([0, ClassFlag.ECN]),
+                "pie":        1,
+                "pie_target": min(target, PIE_WAIT_MAX),
+                "pie_update": min(update, CODEL_INTERVAL_MAX),
+                "pie_burst":  random.choice([0, 0, 1, 10]),
+            }
         room = {"limit_frames": 50 if self.is_jumbo else 100, "limit_octets": ALL} if random.random() < 0.8 else {}
         return room | {
             "codel":          1,
@@ -257,7 +271,7 @@ class Planner:
         burst = random.choice([0, 1, 2, 10, 100])
         found = {
             "background":     kind,
-            "background_length":   104 if self.grid else random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]),
+            "background_length":   104 if self.grid else max(random.choice([0, 60, 1514, random.randint(0, 2**14 - 1)]), SHORTEST),
             "background_phase":    self.ticks(5000),
             "background_ticks":    min(mean, ALL),
             "background_fraction": 0 if self.grid else random.getrandbits(16),
@@ -279,7 +293,8 @@ class Planner:
         background = []
         for entry in range((PATTERN_WORDS - BACKGROUND) // 2):
             gap = random.choice([0, 200, random.randint(0, 2000)]) if entry % 2 else random.randint(300, 2000)
-            background += [gap * self.scale, random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)]
+            length = random.randint(0, 2**14 - 1) if random.random() < 0.1 else random.randint(0, 1514)
+            background += [gap * self.scale, max(length, SHORTEST)]
         return bits + listed + background
 
     def trace(self) -> list[tuple[int, int]]:

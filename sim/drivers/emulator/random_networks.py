@@ -10,7 +10,7 @@ from typing import Any
 
 from liteprobe.host.traffic.network import (
     Background, BandwidthTrace, Bernoulli, Bucket, Change, Codel, Direction, GilbertElliott, Jitter, LossList, LossPattern,
-    Network, Queue, Red, Reorder, TrafficClass,
+    Network, Pie, Queue, Red, Reorder, TrafficClass,
 )
 
 LEAST_NS = 40_000
@@ -103,7 +103,8 @@ class NetworkMaker:
         if queue.red:
             return replace(queue, red=replace(queue.red, has_ecn=draw.random() < 0.5))
         codel = Codel(draw.randint(8, 10**6), draw.randint(8, 10**7), draw.random() < 0.5)
-        return replace(queue, codel=codel if draw.random() < 0.4 else None)
+        pie = Pie(draw.randint(8, 10**6), draw.randint(1000, 10**6), draw.randint(0, 10**5), draw.random() < 0.5)
+        return replace(queue, **draw.choice(({}, {}, {"codel": codel}, {"pie": pie})))
 
     def jitter(self) -> Jitter | None:
         """Return jitter."""

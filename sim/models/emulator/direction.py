@@ -23,6 +23,13 @@ from liteprobe.cores.formats.emulate import (
     HISTOGRAM_WORD,
     LANES,
     PATTERN_WORDS,
+    PIE_BACKLOG,
+    PIE_CHANGE_MAX,
+    PIE_FIFTH,
+    PIE_IDLE,
+    PIE_SHIFTS,
+    PIE_TENTH,
+    PIE_WAIT_MAX,
     REORDER_LANE,
     BackgroundKind,
     ClassCounter,
@@ -346,6 +353,31 @@ class CodelState:
     last: int = 0
 
 
+@dataclass(slots=True)
+class PieState:
+    """Keeps what PIE remembers of a class: ticks, modulo 2^32 where they name a time, and a share in parts of 2^32."""
+
+    following: int
+    burst: int  # Updates.
+    share: int = 0
+    wait: int = 0
+    before: int = 0
+
+    def update(self, own: ClassSettings) -> None:
+        """Change the share: RFC 8033, 4.2, with 4.2969 = 0.125 * 8 ns * 2^32, and ten times that."""
+        error = self.wait - own.pie_target + 10 * (self.wait - self.before)
+        change = (error << 2) + (error >> 2) + (error >> 5) + (error >> 6)
+        change >>= next((shift for below, shift in PIE_SHIFTS if self.share < below), 0)
+        if self.share >= PIE_TENTH:
+            change = min(change, PIE_CHANGE_MAX)
+        share = min(max(self.share + change, 0), MOST_SHARE)
+        if not self.wait and not self.before:
+            share -= share >> 6
+        self.share, self.before = share, self.wait
+        self.following = self.following + own.pie_update & MASK
+        self.burst = max(self.burst - 1, 0)
+
+
 class Direction:
     """A network from one port to another, fed as time goes on.
 
@@ -375,7 +407,7 @@ class Direction:
         self.queues: list[deque[Waiting]] = [deque() for _ in range(CLASSES)]
         self.octets = [0] * CLASSES
         self.means = [0] * CLASSES
-        self.codel = [CodelState() for _ in range(CLASSES)]
+        self.early: list[CodelState | PieState] = [CodelState() for _ in range(CLASSES)]
         self.earliest: list[int] = [ALWAYS] * CLASSES  # Of each class: when its bucket lets it be served.
         self.has_tokens = False  # Any of them, ever.
         self.waiting = 0  # A bit for each class.
@@ -552,6 +584,10 @@ class Direction:
             is_marked = is_hit and own.has_ecn and is_ect
             if is_hit and not is_marked:
                 return Outcome.EARLY, False
+        elif own.has_pie and self.is_hit_by_pie(klass, own, red):
+            is_marked = own.has_ecn and is_ect and self.pie(klass, own).share < PIE_TENTH
+            if not is_marked:
+                return Outcome.EARLY, False
         if frames + 1 > own.limit_frames or self.octets[klass] + length > own.limit_octets:
             return Outcome.FULL, False
         return None, is_marked
@@ -574,9 +610,44 @@ class Direction:
         self.counts.queued(klass, len(queue), self.octets[klass])
         return found
 
+    def pie(self, klass: int, own: ClassSettings) -> PieState:
+        """Return the state of PIE, once all updates that are due are done."""
+        state, now = self.early[klass], self.last_event >> FINE & MASK
+        if isinstance(state, PieState) and not (
+            is_from(now, state.following) and is_from(now - state.following, PIE_IDLE * own.pie_update)
+        ):
+            while is_from(now, state.following):
+                state.update(own)
+            return state
+        self.early[klass] = begun = PieState(now + own.pie_update & MASK, own.pie_burst)
+        return begun
+
+    def is_hit_by_pie(self, klass: int, own: ClassSettings, draw: int) -> bool:
+        """Return whether PIE would drop what comes."""
+        state, half = self.pie(klass, own), own.pie_target // 2
+        if not state.share and state.wait < half and state.before < half:
+            state.burst = own.pie_burst
+        is_calm = state.before < half and state.share < PIE_FIFTH
+        return draw < state.share and not state.burst and not is_calm and self.octets[klass] > PIE_BACKLOG
+
+    def leave_pie(self, klass: int, own: ClassSettings) -> Waiting:
+        """Return what waits longest; PIE sees how long it did."""
+        state, found = self.pie(klass, own), self.leave_queue(klass)
+        waited = (self.last_event >> FINE) - found[2] & MASK
+        state.wait = min(waited, PIE_WAIT_MAX) if self.queues[klass] else 0
+        return found
+
+    def codel(self, klass: int) -> CodelState:
+        """Return the state of CoDel."""
+        state = self.early[klass]
+        if isinstance(state, CodelState):
+            return state
+        self.early[klass] = begun = CodelState()
+        return begun
+
     def leave_codel(self, klass: int, own: ClassSettings, now: int) -> Waiting:
         """Return what CoDel lets be served; all that it drops before waits no more, and leaves something behind."""
-        state = self.codel[klass]
+        state = self.codel(klass)
         is_over = self.is_over(klass, own, now)
         if state.is_dropping:
             state.is_dropping = is_over
@@ -603,7 +674,7 @@ class Direction:
 
     def is_over(self, klass: int, own: ClassSettings, now: int) -> bool:
         """Return whether what waits longest has waited too long, and so did all for an interval."""
-        state, queue = self.codel[klass], self.queues[klass]
+        state, queue = self.codel(klass), self.queues[klass]
         length, _, came = queue[0]
         if (now - came) % 2**32 < own.codel_target or self.octets[klass] - length <= CODEL_BACKLOG:
             state.above = None
@@ -669,8 +740,10 @@ class Direction:
         own = self.bank.classes[klass]
         if own.has_codel:
             served = self.leave_codel(klass, own, time >> FINE)
+        elif own.pie_sees:
+            served = self.leave_pie(klass, own)
         else:
-            served, self.codel[klass] = self.leave_queue(klass), CodelState()
+            served, self.early[klass] = self.leave_queue(klass), CodelState()
         frame, earliest = served[1], self.earliest[klass]
         self.counts.of_class[klass][MARKED] += frame is not None and frame.is_marked and not frame.is_lost
         octets = served[0] + own.overhead

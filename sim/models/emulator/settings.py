@@ -25,7 +25,8 @@ ALWAYS = 2**32 - 1
 SHARES = ("loss_enter", "loss_leave", "loss_good", "loss_bad", "duplicate", "corrupt", "reorder", "delay_repeat")
 AS_THEY_ARE = (
     *("red_weight", "red_least", "red_most", "red_slope", "reorder_ticks", "delay", "limit_frames", "limit_octets"),
-    *("codel_target", "codel_interval", "token_octet", "pattern_start", "pattern_count"),
+    *("codel_target", "codel_interval", "pie_target", "pie_update", "pie_burst"),
+    *("token_octet", "pattern_start", "pattern_count"),
     *("background_length", "background_burst", "background_pause", "background_start", "background_phase"),
 )
 
@@ -42,6 +43,8 @@ class ClassSettings:
     has_list: bool
     has_ecn: bool
     has_codel: bool
+    has_pie: bool
+    pie_sees: bool
     has_codel_ecn: bool
     background: BackgroundKind
     red_weight: int
@@ -63,6 +66,9 @@ class ClassSettings:
     red_slope: int
     codel_target: int
     codel_interval: int
+    pie_target: int
+    pie_update: int
+    pie_burst: int
     token_octet: int
     token_burst_fine: int
     overhead: int
@@ -83,7 +89,7 @@ class ClassSettings:
     def of(cls, words: Sequence[int]) -> "ClassSettings":
         """Return what the words of a class say."""
         value = {name: place.value(words) for name, place in CLASS_FIELDS.items()}
-        flags = ClassFlag(value["flags"] & 127)
+        flags = ClassFlag(value["flags"])
         background_fine = value["background_ticks"] << FINE_BITS | value["background_fraction"]
         return cls(
             discards=ClassFlag.DISCARD in flags,
@@ -93,6 +99,8 @@ class ClassSettings:
             is_mended=ClassFlag.MENDED in flags,
             has_list=ClassFlag.LIST in flags,
             has_ecn=ClassFlag.ECN in flags,
+            has_pie=ClassFlag.PIE in flags,
+            pie_sees=bool(value["pie"]),
             has_codel=bool(value["codel"]),
             has_codel_ecn=bool(value["codel_ecn"]),
             background=BackgroundKind(value["background"]),

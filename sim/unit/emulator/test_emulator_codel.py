@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""CoDel and ECN of the reference, beside the pseudo code of RFC 8289 in seconds and floating point."""
+"""CoDel, PIE and ECN of the reference, beside the pseudo code of RFC 8289 and 8033 in seconds and floating point."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -98,6 +98,72 @@ class PseudoCode:
         return waited
 
 
+class PseudoPie:
+    """Serves a queue at a rate as RFC 8033 writes it: 4.1 to 4.4, and the cap of 5.5; with the draws that it is given."""
+
+    def __init__(self, target: float, update: float, burst: float) -> None:
+        self.qdelay_ref, self.t_update, self.max_burst = target, update, burst
+        self.burst_allowance, self.drop_prob = burst, 0.0
+        self.current_qdelay = self.qdelay_old = 0.0
+        self.queue: deque[tuple[float, int]] = deque()
+        self.octets = self.drops = 0
+
+    def drop_early(self, draw: float) -> bool:
+        """Whether what comes is dropped."""
+        if self.drop_prob == 0 and self.current_qdelay < self.qdelay_ref / 2 and self.qdelay_old < self.qdelay_ref / 2:
+            self.burst_allowance = self.max_burst
+        if self.burst_allowance > 0:
+            return False
+        if (self.qdelay_old < self.qdelay_ref / 2 and self.drop_prob < 0.2) or self.octets <= 2 * MAX_PACKET:
+            return False
+        return draw < self.drop_prob
+
+    def calculate_drop_prob(self) -> None:
+        """Change the share: each T_UPDATE."""
+        change = 0.125 * (self.current_qdelay - self.qdelay_ref) + 1.25 * (self.current_qdelay - self.qdelay_old)
+        for below, part in ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2)):
+            if self.drop_prob < below:
+                change /= part
+                break
+        if self.drop_prob >= 0.1 and change > 0.02:
+            change = 0.02
+        self.drop_prob += change
+        if self.current_qdelay == 0 and self.qdelay_old == 0:
+            self.drop_prob *= 1 - 1 / 64
+        self.drop_prob = min(max(self.drop_prob, 0.0), 1.0)
+        self.burst_allowance = max(self.burst_allowance - self.t_update, 0.0)
+        if self.burst_allowance < self.t_update / 2:  # What is left of a floating point number.
+            self.burst_allowance = 0.0
+        self.qdelay_old = self.current_qdelay
+
+    def run(self, arrivals: list[tuple[int, int, int]], draws: list[int], octet: float) -> list[float]:
+        """Serve frames (tick, length); return how long each that was sent had waited."""
+        waited, free, left = [], 0.0, deque(zip(arrivals, draws, strict=True))
+        following = arrivals[0][0] * TICK + self.t_update
+        while left or self.queue:
+            arrival = left[0][0][0] * TICK if left else float("inf")
+            service = free if self.queue else float("inf")
+            if following <= min(arrival, service):
+                self.calculate_drop_prob()
+                following += self.t_update
+            elif arrival <= service:
+                (_, length, _), draw = left.popleft()
+                if self.drop_early(draw / 2**32):
+                    self.drops += 1
+                    continue
+                if not self.queue:
+                    free = max(free, arrival)
+                self.queue.append((arrival, length))
+                self.octets += length
+            else:
+                came, length = self.queue.popleft()
+                self.octets -= length
+                waited.append(free - came)
+                self.current_qdelay = free - came if self.queue else 0.0
+                free += length * octet
+        return waited
+
+
 def traffic(seed: int, count: int) -> list[tuple[int, int, int]]:
     """Return frames that come more and less often than the link serves them, by turns."""
     chance = Random(seed)
@@ -158,7 +224,29 @@ def ecn_of(flags: dict[str, int], is_ect: bool) -> Direction:
     return one
 
 
+def pie_apart(seed: int, count: int, target: int, update: int) -> tuple[int, float, float]:
+    """Return drops, by how much of them ours are apart from those of RFC 8033, and so the mean wait."""
+    own = {"flags": ClassFlag.PIE, "pie": 1, "pie_target": target, "pie_update": update, "pie_burst": 10}
+    one = Direction(Settings(bank_words({0: own}, {"octet": OCTET_TICKS << 16})))
+    frames = traffic(seed, count)
+    one.finish(frames, frames[-1][0] + 10**9)
+    truth = PseudoPie(target * TICK, update * TICK, 10 * update * TICK)
+    waited = truth.run(frames, [frame.red for frame in one.frames], OCTET_TICKS * TICK)
+    ours = [(one.due - one.time - one.length * OCTET_TICKS) * TICK for one in one.frames if one.due is not None]
+    drops = one.counts.words(0)[ClassCounter.EARLY]
+    assert len(ours) + drops == len(waited) + truth.drops == count
+    mean = sum(waited) / len(waited)
+    return truth.drops, abs(drops - truth.drops) / max(truth.drops, 1), abs(sum(ours) / len(ours) - mean) / mean
+
+
+@pytest.mark.parametrize(("target", "update"), [(15 * MS, 15 * MS), (5 * MS, 3 * MS), (MS, MS)])
+def test_pie_drops_as_the_pseudo_code_of_the_rfc(target: int, update: int) -> None:
+    drops, of_drops, of_wait = pie_apart(3, 20_000, target, update)
+    assert drops > 1000 and of_drops <= 0.02 and of_wait <= 0.02
+
+
 CODEL = {"codel": 1, "codel_ecn": 1, "codel_target": MS, "codel_interval": 10 * MS}
+PIE = {"flags": ClassFlag.PIE | ClassFlag.ECN, "pie": 1, "pie_target": 5 * MS, "pie_update": 3 * MS}
 RED = {"flags": ClassFlag.RED | ClassFlag.ECN, "red_weight": 3, "red_least": 5, "red_most": 5000, "red_slope": 2**20}
 
 
@@ -178,11 +266,22 @@ def test_red_drops_all_above_its_most_in_spite_of_ecn() -> None:
     assert one.counts.words(0)[ClassCounter.EARLY] > 100
 
 
+def test_pie_marks_what_can_be_as_long_as_its_share_is_small() -> None:
+    counts = ecn_of(PIE, True).counts.words(0)
+    assert min(counts[ClassCounter.MARKED], counts[ClassCounter.EARLY]) > 20
+    assert ecn_of(PIE, False).counts.words(0)[ClassCounter.MARKED] == 0
+
+
 @row("emulator")
-def test_codel(is_full: bool) -> Iterator[Figure]:
-    """CoDel of the reference beside the pseudo code of RFC 8289 in floating point: drops and mean wait, by seeds."""
+def test_aqm(is_full: bool) -> Iterator[Figure]:
+    """CoDel and PIE of the reference beside the pseudo code of RFC 8289 and 8033 in floating point: drops, mean wait, by seeds."""
     seeds, count = (100, 20_000) if is_full else (20, 5000)
-    found = [apart(seed, count, target, 20 * target) for seed in range(seeds) for target in (MS // 2, 5 * MS)]
-    yield Figure("codel_drops", sum(one[0] for one in found), "frames", 100 * seeds, is_least=True)
-    yield Figure("codel_drops_apart", 100 * max(one[1] for one in found), "%", 5)
-    yield Figure("codel_wait_apart", 100 * max(one[2] for one in found), "%", 5)
+    targets = (MS // 2, 5 * MS)
+    found = {
+        "codel": [apart(seed, count, target, 20 * target) for seed in range(seeds) for target in targets],
+        "pie": [pie_apart(seed, count, target, target) for seed in range(seeds) for target in targets],
+    }
+    for name, ones in found.items():
+        yield Figure(f"{name}_drops", sum(one[0] for one in ones), "frames", 100 * seeds, is_least=True)
+        yield Figure(f"{name}_drops_apart", 100 * max(one[1] for one in ones), "%", 5)
+        yield Figure(f"{name}_wait_apart", 100 * max(one[2] for one in ones), "%", 5)

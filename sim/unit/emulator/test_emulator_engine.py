@@ -121,6 +121,29 @@ def test_a_ring_that_is_full_takes_what_still_fits_and_all_again_once_it_is_empt
     assert [*departures_off(done, one, left), *counts_off(done, one)] == []
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"codel": 1, "codel_ecn": 1, "codel_target": 5000, "codel_interval": 100_000},
+        {"codel": 1, "codel_target": 1000, "codel_interval": 20_000},
+        {"flags": ClassFlag.PIE | ClassFlag.ECN, "pie": 1, "pie_target": 4000, "pie_update": 3000, "pie_burst": 3},
+        {"flags": ClassFlag.PIE, "pie": 1, "pie_target": 100_000, "pie_update": 60_000},
+    ],
+    ids=["codel ecn", "codel", "pie ecn", "pie"],
+)
+def test_a_queue_that_is_offered_too_much_drops_as_the_reference(own: dict[str, int]) -> None:
+    chance, tick, arrivals = Random(8), 1000, []
+    for number in range(2500):
+        arrivals.append((tick, chance.choice([60, 600, 1514]), 0))
+        tick += arrivals[-1][1] + AROUND + chance.randrange(400 if number // 500 % 2 else 30_000)
+    delay = ARRIVAL_TICKS + LEAD_TICKS + 4000
+    classes = {number: {"delay": delay, "store_bits": 21, "limit_frames": 900, **own} for number in range(CLASSES)}
+    settings = Settings(bank_words(classes, {"octet": 10 << 16, "store_bits": 21}))
+    plan = Plan(settings, [], arrivals, tick + 20_000_000, 2000, 200, 60)
+    done = compare(plan)
+    assert (done.found, done.outcomes[Outcome.EARLY] > 30) == ([], True)
+
+
 # What waits beyond block RAM -----------------------------------------------------------------------
 
 BOARD_POOL = 512  # Entries of a probe's lists in block RAM (cores/emulate/direction.py).
@@ -313,11 +336,17 @@ CASES: dict[str, tuple[int, Mapping[str, int]]] = {
     "eight_classes": (CLASSES, {}),
     "red": (CLASSES, {"flags": ClassFlag.RED, "red_most": 0xFFFF, "red_least": 0xFFFE}),
     "codel": (CLASSES, {"codel": 1}),
+    "pie": (CLASSES, {"flags": ClassFlag.PIE, "pie": 1, "pie_update": 10**6}),
     "bucket": (CLASSES, {"token_octet": 1, "token_burst_high": 1}),
     # In one class, a background frame for every four frames.
-    "ghosts": (1, {
-        "background": BackgroundKind.CONSTANT, "background_ticks": 4 * (FRAME_LENGTH + OVERHEAD), "background_length": FRAME_LENGTH,
-    }),
+    "ghosts": (
+        1,
+        {
+            "background": BackgroundKind.CONSTANT,
+            "background_ticks": 4 * (FRAME_LENGTH + OVERHEAD),
+            "background_length": FRAME_LENGTH,
+        },
+    ),
 }
 
 

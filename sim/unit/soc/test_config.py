@@ -60,7 +60,7 @@ REFUSED = [
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
     (
         {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False},
-        "memories need 97 block RAMs, paper has 56",
+        "memories need 90 block RAMs, paper has 56",
     ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
     ({"ip_address": "192.168.1"}, "write it as 192.168.1.50"),
