@@ -371,7 +371,10 @@ class _Translator:
         )
 
     def _ecn(self) -> None:
-        raise UsageError("netem's 'ecn' can't be done: the probe drops, it doesn't mark. Leave it out")
+        raise UsageError(
+            "netem's 'ecn' can't be done: it marks what 'loss' would drop, and the probe marks what a queue would. Leave it out, "
+            "or give 'ecn' of 'codel', 'pie' or 'red' of a queue in a document"
+        )
 
     def _seed(self) -> None:
         self._found.seed = self._words.whole("a seed", SEED_MAX)

@@ -3,23 +3,27 @@
 
 """CERN's experiment: a web site is fetched through a queue that carries other traffic, too.
 
-12.5 ms each way, 10 Mb/s, a queue of 128 frames; 499 files, 1.6 MB. BackgroundKind of frames of 1514 octets in both directions, at
-constant or at exponential intervals, or in bursts. Load is the share of the rate that the background asks for.
+12.5 ms each way, 10 Mb/s, a queue of 128 frames; 499 files, 1.6 MB. Background of frames of 1514 octets in both directions: at
+constant or exponential intervals, in bursts, or by a pattern of exponential intervals that was uploaded and repeats, as theirs was.
+Load is the share of the rate that the background asks for; a pattern's own share is off by one part in the root of its intervals.
 
 Source: M. Ivanovici, R. Beuran, N. Davies, "Assessing Application Performance in Degraded Network Environments: an FPGA-based
 Approach", Communicating Process Architectures 2005.
 """
 
+import multiprocessing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.cores.formats.emulate import FINE_BITS, BackgroundKind, ClassCounter
+from liteprobe.cores.formats.emulate import FINE_BITS, PATTERN_WORDS, BackgroundKind, ClassCounter
 from liteprobe.host.device.link.sim_stations import CLIENT
-from liteprobe.sim.drivers.emulator.stations.network import CLASS, Simulation
+from liteprobe.sim.drivers.emulator.stations.network import CLASS, Model, Simulation
 from liteprobe.sim.models.emulator.direction import AROUND
+from liteprobe.sim.models.emulator.fifo import FifoDirection
 from liteprobe.sim.models.emulator.settings import Settings, bank_words
 
 FILES = 499
@@ -31,6 +35,7 @@ TICKS_S = 10**9 // TICK_NS
 DELAY = 12_500_000 // TICK_NS
 BACKGROUND_LENGTH = 1514
 BURST = 32  # Frames, on average.
+STORE_BITS = 18  # Of the words of the engine's store: more than a queue of frames and what is under way.
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class Kind(Enum):
     CONSTANT = "constant"
     EXPONENTIAL = "exponential"
     BURSTS = "bursts"
+    PATTERN = "pattern"
 
 
 @dataclass(frozen=True)
@@ -107,14 +113,49 @@ def fields(kind: Kind, load: float, seed: int, line: Line = CERN) -> dict[str, i
     return own
 
 
-def settings(kind: Kind, load: float, seed: int) -> Settings:
-    """Return a direction of CERN's network."""
-    return Settings(bank_words({CLASS: fields(kind, load, seed)}, {"octet": CERN.octet << FINE_BITS}))
+@dataclass(frozen=True)
+class Case:
+    """A background, and how the site is fetched through it.
+
+    Attributes
+    ----------
+    load : share of the rate.
+    gaps : intervals of a pattern.
+    """
+
+    kind: Kind
+    load: float
+    is_kept: bool
+    seed: int = 0
+    gaps: int = 0
 
 
-def transfer(kind: Kind, load: float, is_kept: bool, seed: int, lengths: list[int], limit_s: float) -> Transfer:
+def pattern(gaps: int, load: float, seed: int, line: Line = CERN) -> list[int]:
+    """Return the words of a pattern of exponential intervals, with the mean of a load; a seed draws the same ones at any load."""
+    mean = (BACKGROUND_LENGTH + AROUND) * line.octet / load
+    drawn = np.rint(np.random.default_rng([SITE_SEED, seed, gaps]).exponential(mean, gaps))
+    return [int(word) for ticks in drawn for word in (ticks, BACKGROUND_LENGTH)]
+
+
+def settings(case: Case, number: int) -> Settings:
+    """Return a direction of CERN's network; a pattern longer than a probe's memory is for `FifoDirection` only."""
+    seed = 2 * case.seed + number
+    own = fields(case.kind, case.load, seed) | {"store_bits": STORE_BITS}
+    if case.gaps:
+        own["background_count"] = min(case.gaps, PATTERN_WORDS // 2)
+    words = pattern(case.gaps, case.load, seed) if case.gaps else []
+    return Settings(bank_words({CLASS: own}, {"octet": CERN.octet << FINE_BITS}), patterns=words)
+
+
+def simulation(case: Case, lengths: Sequence[int], model: Model = FifoDirection) -> Simulation:
+    """Return the stations and the network between them."""
+    there, back = (settings(case, number) for number in range(2))
+    return Simulation(there, back, list(lengths), case.is_kept, case.seed + 1, model=model)
+
+
+def transfer(case: Case, lengths: Sequence[int], limit_s: float) -> Transfer:
     """Fetch a site through the network."""
-    one = Simulation(settings(kind, load, 2 * seed), settings(kind, load, 2 * seed + 1), lengths, is_kept, seed + 1)
+    one = simulation(case, lengths)
     is_complete = one.run(round(limit_s * TICKS_S))
     progress = one.stations[CLIENT].progress()
     return Transfer(
@@ -126,3 +167,9 @@ def transfer(kind: Kind, load: float, is_kept: bool, seed: int, lengths: list[in
         frames=one.count(int(ClassCounter.ARRIVED)),
         lost=one.count(int(ClassCounter.FULL)),
     )
+
+
+def transfers(cases: Sequence[Case], limit_s: float, processes: int = 2) -> list[Transfer]:
+    """Fetch the site in each case, in processes side by side; each ends after some, as a stack stays in its memory."""
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=8) as pool:
+        return pool.starmap(transfer, [(case, site(), limit_s) for case in cases], chunksize=8)

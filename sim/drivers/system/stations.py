@@ -135,7 +135,7 @@ def beside(emulated: Emulated, alone: Simulation, origin: int) -> list[str]:
     differences = []
     for port, number in enumerate((CLIENT, SERVER)):
         path = alone.paths[number]
-        sent = [(frame.time, octets) for frame, octets in zip(path.direction.frames, path.octets, strict=True)]
+        sent = [(path.direction.frames[n].time, octets) for n, octets in enumerate(path.octets)]
         came = [(tick, path.octets[index]) for tick, index in path.direction.departures]
         for way, at, wanted in (("in", port, sent), ("out", 1 - port, came)):
             found = [(seen.tick - origin, seen.octets) for seen in emulated.pins(at, way)]

@@ -9,7 +9,7 @@ Each station is a web server or a client on a TCP/IP stack of its own, in this p
 import ctypes
 import pathlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from heapq import heappop, heappush
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.device.link.sim_stations import CLIENT, SERVER
 from liteprobe.sim.drivers.emulator.stations import build
 from liteprobe.sim.models.emulator.direction import AROUND, Direction
+from liteprobe.sim.models.emulator.fifo import FifoDirection
 from liteprobe.sim.models.emulator.settings import Settings
 
 # Station ------------------------------------------------------------------------------------------
@@ -97,11 +98,12 @@ FCS = 4
 PREAMBLE = 8 # With the SFD; what a station sends at a tick has its first octet on the line in the next one.
 CLASS = UNMATCHED_CLASS # Of all that the stations send.
 ORDER = (CLIENT, SERVER)
+Model = Callable[[Settings], Direction] | Callable[[Settings], FifoDirection]
 
 class Path:
     """The way from one station to the other: its line, and a direction of the network."""
-    def __init__(self, settings: Settings, destination: int) -> None:
-        self.direction = Direction(settings)
+    def __init__(self, settings: Settings, destination: int, model: Model) -> None:
+        self.direction = model(settings)
         self.destination = destination
         self.octets: list[bytes] = []
         self.least = self.direction.bank.classes[CLASS].delay
@@ -130,16 +132,18 @@ class Simulation:
     lengths, is_kept, seed
         As of `Station`.
     start : the tick of the network at which the stations start; backgrounds begin at 0.
+    model : of a direction.
 
     Attributes
     ----------
     tick : the simulated time.
     sent : list of (tick, destination, frame); all that arrived at a station.
     """
-    def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int, start: int = 0) -> None:
+    def __init__(self, there: Settings, back: Settings, lengths: list[int], is_kept: bool, seed: int, start: int = 0,
+        model: Model = Direction) -> None:
         self.stations = {number: Station(number, lengths, is_kept, 2 * seed + number) for number in ORDER}
         # By the station that sends.
-        self.paths = {CLIENT: Path(there, SERVER), SERVER: Path(back, CLIENT)}
+        self.paths = {CLIENT: Path(there, SERVER, model), SERVER: Path(back, CLIENT, model)}
         self.files = len(lengths)
         self.start = self.tick = start
         self.coming: list[tuple[int, int, int, bytes]] = [] # Tick, order, destination, frame.
