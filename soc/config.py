@@ -218,6 +218,7 @@ class NetworkConfig:
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
     rules : that name the classes of each direction: 32, 64 or 128.
+    with_aqm : queues can drop by CoDel and PIE, and mark frames (ECN).
     with_eye : the SDRAM has the fastest clock of the board, and its read phase is found at start.
     """
 
@@ -228,6 +229,7 @@ class NetworkConfig:
     longest: int = 1536
     trace_entries: int | None = None
     rules: int = RULES
+    with_aqm: bool = True
     with_eye: bool = False
 
     @property

@@ -247,7 +247,7 @@ def add_leave(soc, number):
     if number < 2 - soc.probe_config.directions:
         add_back(soc)
         return
-    source = ForwardSource(BUFFER_WORDS, LEAVE_WORDS[soc.probe_config.stores_in_sdram])
+    source = ForwardSource(BUFFER_WORDS, LEAVE_WORDS[soc.probe_config.stores_in_sdram], soc.probe_config.with_aqm)
     path   = ForwardTransmit(source, soc.carries_management(number), soc.phys[number].tx_ticks)
     path.add_csr()
     soc.join_transmit(number, path, soc.add_local_timebase(f"tx{number}"))
@@ -285,6 +285,7 @@ def add_arrive(soc, number):
         config.mac_address if soc.carries_management(number) else None,
         longest        = limits.longest,
         staging_octets = staging_octets(limits),
+        with_marks     = config.with_aqm,
         pad_ticks      = phy.rx_ticks)
     domain = soc.add_local_timebase(f"rx{number}")
     path   = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": domain})(path)
@@ -300,6 +301,7 @@ def direction_limits(config):
         entries       = config.most_entries,
         longest       = longest,
         rules         = config.rules,
+        without       = () if config.with_aqm else ("aqm",),
         # The frame, as many octets as its parser and the rules take, and what is counted of it meanwhile.
         arrival_ticks = longest + 4 + 512,
         lead_ticks    = 4096 if config.stores_in_sdram else 512,

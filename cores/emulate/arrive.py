@@ -62,6 +62,8 @@ class ForwardPath(LiteXModule):
         Of the staging memory; a power of two, more than twice ``longest``.
     pad_ticks : int
         As of `ArrivalStamper`.
+    with_marks : bool
+        Of each frame is known whether it can be marked, and where: ``ect``, ``ip``.
 
     Attributes
     ----------
@@ -88,7 +90,8 @@ class ForwardPath(LiteXModule):
 
     Limits: as of `Arrivals`.
     """
-    def __init__(self, clock, rules=RULES, management_mac=None, longest=1536, staging_octets=4096, pad_ticks=0):
+    def __init__(self, clock, rules=RULES, management_mac=None, longest=1536, staging_octets=4096, pad_ticks=0,
+        with_marks=True):
         assert 2*longest < staging_octets
         self.origin     = Signal(NOW_BITS)
         self.runs       = Signal()
@@ -127,7 +130,10 @@ class ForwardPath(LiteXModule):
         self.is_reserved = Signal(reset_less=True)
         self.comb       += copied(frames, arrivals.mac.source, "valid", "last", "data")
         self.sync       += If(parser.asks, self.is_reserved.eq(frames.is_reserved & ~self.forwards_reserved))
-        self.add_ecn()
+        self.ect = Signal(reset_less=True) # Its ECN codepoint isn't 0;
+        self.ip  = Signal(IP_BITS, reset_less=True) # where its IP header is.
+        if with_marks:
+            self.add_ecn()
         self.add_decision(matcher, longest)
 
     def add_own(self, management_mac):
@@ -146,8 +152,6 @@ class ForwardPath(LiteXModule):
         """Find the ECN codepoint of a frame, and keep where its IP header is."""
         walk   = self.parser.walk
         passes = Signal(2, reset_less=True)
-        self.ect = Signal(reset_less=True)
-        self.ip  = Signal(IP_BITS, reset_less=True)
         version  = walk.octets[0][4:]
         self.sync += [
             If(walk.take & (walk.state == WalkStep.IP),

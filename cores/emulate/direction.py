@@ -46,6 +46,7 @@ class DirectionSizes(NamedTuple):
     ----------
     waiting, entries : frames and background frames that can wait for service; frames that can wait or be under way
     longest, rules : as of `ForwardPath`
+    without : as of `QueueEngine`, but for ``trace``
     arrival_ticks : from an SFD until the frame is known, where it is the longest
     lead_ticks : from what is known of a departure to its SFD
     engine_ticks : what the engine takes at most, for what it does in its load's limit
@@ -55,6 +56,7 @@ class DirectionSizes(NamedTuple):
     entries:       int
     longest:       int
     rules:         int
+    without:       tuple[str, ...]
     arrival_ticks: int
     lead_ticks:    int
     engine_ticks:  int
@@ -76,7 +78,7 @@ class DirectionControl(LiteXModule):
         After so many ticks every frame, counted from its SFD, has come to ``arrivals``.
     lead_ticks : int
         As ``lead`` of `DelayLanes`.
-    with_trace : bool
+    without : tuple of str
         As of `QueueEngine`.
     longest : int
         As of `DelayLanes`.
@@ -102,7 +104,7 @@ class DirectionControl(LiteXModule):
     settings_bus, counts_bus : wishbone.Interface, slave
         Of SettingsMemory.words_count and DirectionCounts.words words.
     """
-    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, with_trace=True, memory=None,
+    def __init__(self, waiting=512, entries=1024, arrival_ticks=2048, lead_ticks=1024, without=(), memory=None,
         longest=2**LENGTH_BITS - 1):
         self.start      = Signal()
         self.now        = Signal(NOW_BITS)
@@ -122,7 +124,7 @@ class DirectionControl(LiteXModule):
         self.generators = generators = ClassGenerators()
         self.sampler  = sampler  = anew(ImpairmentSampler(settings, switch, generators))
         self.background = background = anew(BackgroundTraffic(settings, switch, generators))
-        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, with_trace, memory is not None))
+        self.engine   = engine   = anew(QueueEngine(settings, switch, waiting, entries, without, memory is not None))
         self.lanes    = lanes    = anew(DelayLanes(entries, lead_ticks, memory is not None, longest))
         self.counts   = counts   = anew(DirectionCounts())
         self.settings_bus, self.counts_bus = settings.bus, counts.bus
@@ -254,7 +256,7 @@ class EmulatedDirection(LiteXModule):
         self.store     = store
         waiting, entries = (limits.waiting, limits.entries) if memory is None else (POOL, POOL)
         self.emulation = emulation = DirectionControl(waiting, entries, limits.arrival_ticks, limits.lead_ticks,
-            with_trace=trace is not None, memory=memory, longest=limits.longest)
+            (*limits.without, *["trace"]*(trace is None)), memory, limits.longest)
         self.mover     = mover     = FrameMover(store)
         self.forward   = forward   = transmit.forward
         arms      = Signal()
@@ -305,6 +307,7 @@ class EmulatedDirection(LiteXModule):
         for name, pulse in (("damaged", receive.damaged), ("overflows", receive.overflows), ("management", receive.own),
             ("reserved", receive.reserved)):
             self.sync += If(pulse, self.counts[name].eq(self.counts[name] + 1))
+        features = Feature.NONE if "aqm" in limits.without else ~Feature.NONE
         self.constants = {
             "least_delay": (settled, "Ticks: no frame may be delayed by less."),
             "entries":     (limits.entries, "Frames that can be in the network."),
@@ -312,7 +315,7 @@ class EmulatedDirection(LiteXModule):
             "store_words": (store.words, "Words for their octets."),
             "longest":     (limits.longest, "Octets of the longest frame, without FCS."),
             "rules":       (limits.rules, "Rules that name classes."),
-            "features":    (int(~Feature.NONE), "What it can beside what each can: formats.emulate.Feature."),
+            "features":    (int(features), "What it can beside what each can: formats.emulate.Feature."),
         }
 
     def add_csr(self):

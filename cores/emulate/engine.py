@@ -169,8 +169,9 @@ class QueueEngine(LiteXModule):
     spills : bool
         More of them wait in the memory: ``waiting`` is a `SpilledLists`, whose ends are to be connected. A class has an entry for
         each ENTRY_SPACE words of its ring, a frame takes so many at least, and ``departures`` is not looked at.
-    with_trace : bool
-        A link can be served by a trace; else its setting is ignored.
+    without : tuple of str
+        ``trace``: no link can be served by one; ``aqm``: queues have no CoDel and PIE, and mark nothing (`Feature`). Their
+        settings are ignored then.
 
     Attributes
     ----------
@@ -201,7 +202,7 @@ class QueueEngine(LiteXModule):
     Source: docs/design/emulator.md, "Queue".
     """
 
-    def __init__(self, settings, switch, entries, departures, with_trace=True, spills=False):
+    def __init__(self, settings, switch, entries, departures, without=(), spills=False):
         self.safe          = Signal(TICKS_BITS)
         self.arrivals      = stream.Endpoint(impairment_layout)
         self.background_valid   = Signal()
@@ -230,7 +231,7 @@ class QueueEngine(LiteXModule):
         self.base     = Signal(TIME_BITS)            # No service begins before: the end of the last one, the last event.
         self.time     = Signal(TIME_BITS)            # Of the event at hand.
         self.service  = Signal()                     # Of the link: formats.emulate.Service,
-        self.trace    = Signal() if with_trace else Constant(0) # by a trace.
+        self.trace    = Constant(0) if "trace" in without else Signal() # by a trace.
         self.next_opportunity = Signal(TIME_BITS)
         self.octets_next      = Signal(32)           # It brings so many.
         self.is_started       = Signal()             # It is known.
@@ -246,14 +247,16 @@ class QueueEngine(LiteXModule):
             self.departures_left.eq(self.departures_left + self.left - self.admitted),
             self.entries_left.eq(self.entries_left + self.waiting.drop - self.waiting.put),
         ]
-        self.with_trace = with_trace
+        self.with_trace = "trace" not in without
+        self.with_aqm   = "aqm" not in without
         self.add_queues()
         self.add_seeds()
         self.add_schedule()
         self.add_admission()
         self.add_service()
-        self.add_codel()
-        self.add_pie()
+        if self.with_aqm:
+            self.add_codel()
+            self.add_pie()
 
     def read(self, name):
         """Return the statement that reads the word of a field of the class at hand."""
@@ -266,6 +269,10 @@ class QueueEngine(LiteXModule):
     def of(self, name):
         """Return a field of the word that was read."""
         return field(CLASS_FIELDS, name, self.data)
+
+    def by_aqm(self, *statements):
+        """Return what is done where queues have CoDel and PIE."""
+        return statements if self.with_aqm else ()
 
     def by_trace(self, statements, others):
         """Return what is done on a link with a trace, and on one without."""
@@ -634,9 +641,10 @@ class QueueEngine(LiteXModule):
             If(~is_gone,
                 If((flags & int(ClassFlag.RED)) != 0,
                     NextState("MEAN"),
-                ).Elif((flags & int(ClassFlag.PIE)) != 0,
-                    NextState("PIE"),
                 ),
+                *self.by_aqm(If((flags & int(ClassFlag.RED | ClassFlag.PIE)) == int(ClassFlag.PIE),
+                    NextState("PIE"),
+                )),
             ),
         )
         # A multiplier shifts.
@@ -667,7 +675,8 @@ class QueueEngine(LiteXModule):
             chance.eq(product[MEAN_BITS:]),
             draw.eq(Mux(self.is_background, self.background.red, self.arrivals.red)),
             is_hit.eq(~above[-1] & Mux(chance[32:] != 0, draw != 2**32 - 1, draw < chance[:32])),
-            marks.eq(((self.flags & int(ClassFlag.ECN)) != 0) & ~self.is_background & self.arrivals.ect),
+            *self.by_aqm(
+                marks.eq(((self.flags & int(ClassFlag.ECN)) != 0) & ~self.is_background & self.arrivals.ect)),
         ]
         frames   = mean[MEAN_BITS:]
         gap_most = Signal(17)
@@ -797,20 +806,22 @@ class QueueEngine(LiteXModule):
             self.read("token_octet"),
             NextValue(overhead, self.of("overhead")),
             NextValue(burst[32:], self.of("token_burst_high")),
-            NextValue(self.has_codel, self.of("codel") | self.of("pie")),
             NextValue(self.comes_now, 0),
-            NextValue(self.marks_ect, self.of("codel_ecn")),
+            *self.by_aqm(
+                NextValue(self.has_codel, self.of("codel") | self.of("pie")),
+                NextValue(self.marks_ect, self.of("codel_ecn")),
+            ),
             NextValue(self.marks, 0),
             NextValue(self.gone, 0),
             NextValue(self.again, 0),
             NextValue(self.is_first, 1),
             NextState("OCTETS_OF"),
-            If(self.of("codel"),
+            *self.by_aqm(If(self.of("codel"),
                 NextState("CODEL"),
                 If(self.pie.is_begun, NextState("FORGET")),
             ).Elif(self.of("pie"),
                 NextState("PIE"),
-            ),
+            )),
         )
         fsm.act("OCTETS_OF",
             self.read_link("octet"),
@@ -910,14 +921,15 @@ class QueueEngine(LiteXModule):
             If(served.ready | ~served.valid,
                 *self.by_trace([NextState("TRANSIT")], [NextState("PICK")]),
                 # Something is left behind what is dropped.
-                If(self.gone,
+                *self.by_aqm(If(self.gone,
                     NextValue(self.gone, 0),
                     NextState("CODEL"),
                     If(waiting.lacks, NextState("REFILL")),
-                ),
+                )),
             ),
         )
-        fsm.act("REFILL", waiting.idle.eq(waiting.lacks), If(~waiting.lacks, NextState("CODEL")))
+        if self.with_aqm:
+            fsm.act("REFILL", waiting.idle.eq(waiting.lacks), If(~waiting.lacks, NextState("CODEL")))
         if self.with_trace:
             self.add_trace(ends, missing)
 

@@ -47,6 +47,8 @@ class ForwardSource(LiteXModule):
         As ``buffer`` of the `RingStore`.
     shown_words : int
         Of a frame that are here before it is shown: the rest must come as fast as it leaves.
+    with_marks : bool
+        Frames that are marked leave with CE.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class ForwardSource(LiteXModule):
     """
     patience_bits = PATIENCE_BITS # As of `TrainPacer`.
 
-    def __init__(self, buffer_words, shown_words):
+    def __init__(self, buffer_words, shown_words, with_marks=True):
         self.departures  = stream.Endpoint(departure_layout)
         self.read        = stream.Endpoint(request_layout)
         self.read_data   = stream.Endpoint([("data", 32)])
@@ -106,6 +108,7 @@ class ForwardSource(LiteXModule):
 
         # # #
 
+        self.with_marks = with_marks
         self.frames = ResetInserter()(stream.SyncFIFO(frame_layout, AHEAD))
         self.frame  = Record(frame_layout, reset_less=True) # That is shown.
         self.had_to = Signal() # Its octets were not there when it was its turn,
@@ -219,7 +222,10 @@ class ForwardSource(LiteXModule):
         is_at  = Signal()
         marked = Signal(32)
         shows  = self.fsm.ongoing("SHOW")
-        self.add_mark(word, marked)
+        if self.with_marks:
+            self.add_mark(word, marked)
+        else:
+            self.comb += marked.eq(data.data)
         self.comb += [
             is_at.eq(frame.corrupt & (word == frame.bit[5:])),
             fetch.data.eq(marked ^ Mux(is_at, 1 << frame.bit[:5], 0)),
