@@ -195,7 +195,7 @@ class QueueEngine(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `FreeSpace`.
 
-    What comes takes 8 cycles, with RED 12, with PIE 14, and what is served 11, with PIE 17, with CoDel 16, 21 where it is marked;
+    What comes takes 8 cycles, with RED 12, with PIE 12, and what is served 11, with PIE 16, with CoDel 16, 21 where it is marked;
     14 to 20 more for each drop of CoDel, 11 for each update of PIE; where counters and lanes don't stall it. Where something waits,
     the search for what is served takes one cycle more, with token buckets up to 9.
 
@@ -820,7 +820,7 @@ class QueueEngine(LiteXModule):
                 NextState("CODEL"),
                 If(self.pie.is_begun, NextState("FORGET")),
             ).Elif(self.of("pie"),
-                NextState("PIE"),
+                NextState("PIE_HEAD"),
             )),
         )
         fsm.act("OCTETS_OF",
@@ -1102,8 +1102,8 @@ class QueueEngine(LiteXModule):
     def add_pie(self):
         """Let PIE look at what comes, which it may drop or mark, or see how long what is served has waited.
 
-        States: PIE -> TARGET -> UPDATE -> DUE -> (BEGIN, or for each update ERROR -> ... -> DUE ->) SHARE -> CHANCE -> ADMIT, or
-        WAIT -> SEEN -> PASS.
+        States: (PIE_HEAD ->) PIE -> UPDATE -> DUE (-> for each update ERROR -> ... -> DUE) -> CHANCE -> ADMIT, or SEEN ->
+        OCTETS_OF.
 
         Source: RFC 8033, 4 and 5.1; docs/design/emulator.md, "PIE".
         """
@@ -1121,12 +1121,15 @@ class QueueEngine(LiteXModule):
         can_mark = Signal(reset_less=True)
         starts   = Signal(reset_less=True)             # A burst may come again.
         burst    = self.of("pie_burst")
+        fsm.act("PIE_HEAD", self.read("pie_target"), NextState("PIE"))
+        # Of what comes the word of the target was read as that of RED.
         fsm.act("PIE",
-            self.read("pie_target"),
+            self.read("pie_update"),
+            NextValue(target, self.of("pie_target")),
             NextValue(overdue, now - state.following),
-            NextState("TARGET"),
+            NextValue(waited, now - head.arrival),
+            NextState("UPDATE"),
         )
-        fsm.act("TARGET", self.read("pie_update"), NextValue(target, self.of("pie_target")), NextState("UPDATE"))
         fsm.act("UPDATE",
             self.read("pie_burst"),
             NextValue(update, self.of("pie_update")),
@@ -1144,20 +1147,16 @@ class QueueEngine(LiteXModule):
             ).Elif(~overdue[-1],
                 NextState("ERROR"),
             ).Elif(self.comes_now,
-                NextState("SHARE"),
+                NextState("CHANCE"),
             ).Else(
-                NextState("WAIT"),
+                NextState("SEEN"),
             ),
-        )
-        fsm.act("SHARE",
-            self.read("pie_burst"),
             NextValue(is_low, state.wait < target[1:]),
             NextValue(was_low, state.before < target[1:]),
             NextValue(is_calm, state.share < PIE_FIFTH),
             NextValue(starts, state.share == 0),
             NextValue(is_hit, (self.draw < state.share) & (queue.octets > PIE_BACKLOG)),
             NextValue(can_mark, self.marks_comer & (state.share < PIE_TENTH)),
-            NextState("CHANCE"),
         )
         is_burst = Signal()
         fsm.act("CHANCE",
@@ -1169,12 +1168,12 @@ class QueueEngine(LiteXModule):
             NextValue(self.marks_in, is_hit & ~is_burst & ~(is_calm & was_low) & can_mark),
             NextState("ADMIT"),
         )
-        fsm.act("WAIT", NextValue(waited, now - head.arrival), NextState("SEEN"))
         fsm.act("SEEN",
+            self.read("token_octet"),
             after.eq(state),
             after.wait.eq(Mux(queue.frames == 1, 0, Mux(waited[WAIT_BITS:] != 0, PIE_WAIT_MAX, waited))),
             self.pie_writes.eq(1),
-            NextState("PASS"),
+            NextState("OCTETS_OF"),
         )
         self.add_update(target, update, overdue)
 
