@@ -212,8 +212,8 @@ class NetworkConfig:
     directions : 1 (from port 0 to port 1) or 2.
     store : where frames wait: ``sdram``, or ``block`` (block RAM: short delays).
     store_words : of the store of each direction, a power of two.
-    entries : of a store in block RAM, a power of two: frames of a direction in the network. In the SDRAM one waits for each
-        ENTRY_SPACE words of the store.
+    entries : where what is known of a frame stays in block RAM, a power of two: frames of a direction in the network.
+    with_spill : it goes to the SDRAM, with the frames: one waits for each ENTRY_SPACE words of the store.
     longest : octets of the longest frame without FCS, 1536 or 9018.
     trace_entries : opportunities of a bandwidth trace that each direction holds, a power of two, beside the store; 0: none;
         None: `USUAL_TRACE` in the SDRAM, where that has space beside the store, in block RAM none.
@@ -226,6 +226,7 @@ class NetworkConfig:
     store: str = "sdram"
     store_words: int = USUAL_STORE_WORDS
     entries: int = 1024
+    with_spill: bool = True
     longest: int = 1536
     trace_entries: int | None = None
     rules: int = RULES
@@ -242,19 +243,24 @@ class NetworkConfig:
     @property
     def most_entries(self) -> int:
         """Frames of a direction that can wait or be under way, at most."""
-        return self.store_words // ENTRY_SPACE if self.store == "sdram" else self.entries
+        return self.store_words // ENTRY_SPACE if self.spills else self.entries
 
     @property
     def most_waiting(self) -> int:
         """Frames and background frames of a direction that can wait for service, at most."""
-        return self.store_words // ENTRY_SPACE if self.store == "sdram" else BLOCK_WAITING
+        return self.store_words // ENTRY_SPACE if self.spills else BLOCK_WAITING
+
+    @property
+    def spills(self) -> bool:
+        """Whether what is known of frames that wait goes to the SDRAM, too."""
+        return self.store == "sdram" and self.with_spill
 
     @property
     def network_rams(self) -> int:
         """Block RAMs of an emulator besides its processor, as Yosys counts them for 512 entries, scaled."""
         words = self.store_words + TRACE_ENTRY_WORDS * self.trace_depth
         in_store = 0 if self.store == "sdram" else -(-words // STORE_RAM_WORDS)
-        lists = SPILLED_RAMS if self.store == "sdram" else ENTRIES_RAMS * max(1, self.entries // 512)
+        lists = SPILLED_RAMS if self.spills else ENTRIES_RAMS * max(1, self.entries // 512)
         direction = DIRECTION_RAMS + lists + RULES_RAMS * self.rules // RULES + in_store
         jumbo = 2 * JUMBO_RAMS * (self.longest > LONGEST[0])  # One of them is the way back's, where there is one direction.
         back = BACK_RAMS * (self.directions == 1)

@@ -89,8 +89,8 @@ def sdram_places(config, board):
         wanted |= {f"replay{port}": 4*RING_WORDS for port in range(config.ports)}
     if config.stores_in_sdram:
         wanted |= {f"emulate{number}": 4*config.store_words for number in range(config.directions)}
-        # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
-        wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
+        if config.spills: # Queues and lanes: ENTRY_WORDS for each ENTRY_SPACE words of the store.
+            wanted |= {f"waiting{number}": 2*4*config.store_words//ENTRY_SPACE*ENTRY_WORDS for number in range(config.directions)}
         if config.trace_depth:
             wanted |= {f"trace{number}": 4*TRACE_ENTRY_WORDS*config.trace_depth for number in range(config.directions)}
     places, at = {}, 0
@@ -318,7 +318,7 @@ def add_direction(soc, number):
     store    = frame_store(soc, number)
     trace    = add_trace(soc, number) if config.trace_depth else None
     memory   = None
-    if config.stores_in_sdram:
+    if config.spills:
         place  = sdram_places(config, soc.board)[f"waiting{number}"]
         memory = burst_port(soc), place.origin//4, config.store_words
     port     = EmulatedDirection(soc.arrive_ports[number], transmit, store, direction_limits(config), trace, memory)

@@ -17,7 +17,7 @@ from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, mos
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
-    "with_aqm", "with_eye")
+    "with_spill", "with_aqm", "with_eye")
 
 
 class BuildParser(argparse.ArgumentParser):
@@ -101,6 +101,8 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
         help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none (default: 65536 in the SDRAM)")
     parser.add_argument("--rules", type=int, default=default.rules,
         help="that name the classes of each direction of an emulator: 32, 64 or 128")
+    parser.add_argument("--spill", dest="with_spill", action=argparse.BooleanOptionalAction, default=default.with_spill,
+        help="what is known of frames that wait in an emulator's SDRAM waits there, too (without: --entries of them)")
     parser.add_argument("--aqm", dest="with_aqm", action=argparse.BooleanOptionalAction, default=default.with_aqm,
         help="queues of an emulator can drop by CoDel and PIE, and mark frames (ECN)")
     parser.add_argument("--eye", dest="with_eye", action="store_true",

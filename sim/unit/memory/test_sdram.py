@@ -39,13 +39,18 @@ def test_sets_and_a_ring_a_port_lie_between_firmware_and_capture():
     assert places("replay", with_cpu=False, ports=1) == {"sets": (0, 256), "replay0": (256, 512), "capture": (768, 3328)}
 
 def test_an_emulator_has_all_banks_for_its_stores_and_traces():
-    assert places("emulator", trace_entries=1 << 16) == {
-        "firmware": (0, 1024), "emulate0": (1024, 2048), "emulate1": (3072, 2048), "trace0": (5120, 512), "trace1": (5632, 512),
-        "capture": (6144, 2048),
+    stores = {"firmware": (0, 1024), "emulate0": (1024, 2048), "emulate1": (3072, 2048)}
+    assert places("emulator", trace_entries=1 << 16, with_spill=False) == stores | {
+        "trace0": (5120, 512), "trace1": (5632, 512), "capture": (6144, 2048),
+    }
+    assert places("emulator", trace_entries=1 << 16) == stores | {
+        "waiting0": (5120, 1024), "waiting1": (6144, 1024), "trace0": (7168, 512), "trace1": (7680, 512), "capture": (8192, 0),
     }
 
 def test_an_emulator_whose_stores_are_larger_than_the_memory_is_refused():
     with pytest.raises(ValueError, match="1048576 bytes too small: lower store_words"):
+        places("emulator", store_words=1 << 20, with_spill=False)
+    with pytest.raises(ValueError, match="5242880 bytes too small: lower store_words"): # With 2 MiB a direction of what waits.
         places("emulator", store_words=1 << 20)
 
 @pytest.mark.parametrize("freq", [80e6, None])
