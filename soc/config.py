@@ -69,8 +69,10 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-EMULATOR = Area(2441, 11946)  # What both directions share, or the way back; measured with a filter in the place of rules.
-DIRECTION = Area(10261, 39758)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
+EMULATOR = Area(2011, 9984)  # What both directions share, or the way back.
+DIRECTION = Area(10971, 41823)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
+SPILL = Area(2321, 7925)  # Of each direction whose lists go to the SDRAM.
+AQM = Area(2789, 9000)  # Of each direction whose queues have CoDel and PIE.
 SDRAM_STORE = Area(786, 3214)  # Of an emulator whose frames wait in the SDRAM.
 TRACE = Area(586, 2269)  # Of each direction whose link can have a bandwidth trace.
 MORE_STREAMS = {8: Area(0, 0), 16: Area(106, 427), 32: Area(417, 1909)}  # Slots of a port's meter, in the place of 8.
@@ -82,17 +84,17 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 def area(
     parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
-    more: tuple[int, bool, int, bool],
+    more: tuple[int, bool, int, int, int, bool],
 ) -> Area:
     """Return what a probe of these parts takes.
 
     Parameters
     ----------
     slots : of the meter of each port that has one.
-    more : directions of an emulated network, whether its frames wait in the SDRAM, directions that can have a trace; whether
-        frames that are monitored are hashed.
+    more : directions of an emulated network, whether its frames wait in the SDRAM; directions that can have a trace, whose lists
+        go to the SDRAM, whose queues have CoDel and PIE; whether frames that are monitored are hashed.
     """
-    directions, in_sdram, traces, with_hash = more
+    directions, in_sdram, traces, spills, early, with_hash = more
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -118,6 +120,8 @@ def area(
         (in_sdram, SDRAM_STORE),
         *[(True, DIRECTION)] * directions,
         *[(True, TRACE)] * traces,
+        *[(True, SPILL)] * spills,
+        *[(True, AQM)] * early,
     ]
     taken = [part for is_in, part in [*once, *of_port * ports] if is_in]
     if Part.MONITOR in parts and not with_hash:
@@ -306,6 +310,7 @@ GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
 REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
+BUILDS = " (builds that fit: docs/emulator.md, 'On a board')"
 COMFORT = 0.95 # Part of what can be routed that is taken unasked: nearer to the limit not every seed is.
 LARGEST_CAPTURE_BLOCKS = 1024
 LARGEST_RECORD_DEPTH = 8192  # `port<n>_records` then takes 192 KiB of the bus.
@@ -451,7 +456,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """Area that this takes of a device, with as few streams as are asked for."""
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
         directions = self.directions * self.emulates
-        more = (directions, self.stores_in_sdram, directions * bool(self.trace_depth), self.with_hash)
+        each = (directions * has for has in (bool(self.trace_depth), self.spills, self.with_aqm))
+        more = (directions, self.stores_in_sdram, *each, self.with_hash)
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
@@ -473,6 +479,9 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
             **({"--link shared": replace(self, link="shared")} if self.link == "own" else {}),
+            **({"no CoDel and PIE (--no-aqm)": replace(self, with_aqm=False)} if self.emulates else {}),
+            **({"lists in block RAM (--no-spill)": replace(self, with_spill=False)} if self.emulates else {}),
+            **({"--trace-entries 0": replace(self, trace_entries=0)} if self.emulates else {}),
             **({"--directions 1": replace(self, directions=1)} if self.emulates and self.directions > 1 else {}),
             **{f"--ports {ports}": replace(self, ports=ports) for ports in range(self.ports - 1, 0, -1)},
             **{f"--preset {name}": replace(self, preset=name) for name in PRESETS if name not in (self.preset, "emulator")},
@@ -530,7 +539,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         raise ValueError(
             f"{board.name} is too small for preset {self.preset} with {self.ports} port{'s' * (self.ports > 1)}: it takes "
             f"{self.area.sites} of {board.lut_sites} LUT sites and {self.area.arcs} wires, of which nextpnr routes "
-            f"{capacity(board.lut_sites).arcs}: {', or '.join(ways) or 'leave more than one part out'}"
+            f"{capacity(board.lut_sites).arcs}: {', or '.join(ways) or f'leave more than one part out{BUILDS * self.emulates}'}"
         )
 
     def _check_address(self) -> None:

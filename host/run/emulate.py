@@ -629,17 +629,20 @@ def directions_of(registers: Registers) -> list[EmulatorDirection]:
 
 
 USUAL = Limits(1 << 19, 1 << 15, 1536, 6404, 1 << 17, 1 << 15)  # Of a direction of the preset.
-IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512)
+IN_BLOCK = Limits(1 << 14, 1024, 1536, 2820, 0, 512, Feature.NONE)
+# Of what is placed and routed: without traces, CoDel, PIE and marks; on the smaller boards with lists in block RAM.
+LEAN = replace(USUAL, trace_words=0, features=Feature.NONE)
+SMALL = replace(LEAN, entries=1024, waiting=512)
 #: Directions of a probe as docs/emulator.md builds it for a board; the first: of ``sim://emulator``.
 BOARDS: dict[str, tuple[Limits, ...]] = {
     "emulator": (USUAL, USUAL),
-    "colorlight_i9": (USUAL, USUAL),
+    "colorlight_i9": (LEAN, LEAN),
     **dict.fromkeys(
         (
             *("colorlight_5a_75b", "colorlight_5a_75b_v7_0", "colorlight_5a_75b_v8_2"),
             *("colorlight_5a_75e", "colorlight_5a_75e_v6_0", "colorlight_5a_75e_v8_0", "colorlight_i5"),
         ),
-        (USUAL,),
+        (SMALL,),
     ),
     "versa_ecp5": (IN_BLOCK,),
 }

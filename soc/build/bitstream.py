@@ -44,7 +44,7 @@ CLOCK_NETS = [
     (re.compile(r"sys_clk|(\w+_)?clkout0"), "sys"),
     (re.compile(r"timebase_clk|(\w+_)?clkout1"), "timebase"),
     (re.compile(r"timebase2x_clk"), "timebase2x"),
-    (re.compile(r"memory_clk"), "memory"),
+    (re.compile(r"memory_clk|\w+_legalpll_clkout"), "memory"),
     (re.compile(r"eth_clocks(\d+)_rx"), r"eth_rx\1"),
 ]
 # Of the clocks of a board's PLL nextpnr is asked for so much more than a build is held to: asked for just that, it once ended

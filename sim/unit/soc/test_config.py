@@ -59,7 +59,7 @@ REFUSED = [
     ({"preset": "emulator", "store": "block", "store_words": 8192, "trace_entries": 100}, "power of two up to 4096"),
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
     (
-        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False},
+        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False, "with_aqm": False},
         "memories need 90 block RAMs, paper has 56",
     ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
@@ -294,6 +294,8 @@ def test_replay_over_pcie_takes_a_dma_channel_a_port_and_the_place_of_main_ram()
 def test_the_limits_that_a_host_checks_by_are_those_of_what_is_built_for_a_board(name):
     held   = BOARDS[name]
     store  = {"store": "block", "store_words": held[0].store_words} if name == "versa_ecp5" else {}
+    if name != "emulator":
+        store |= {"with_aqm": False, "trace_entries": 0, "with_spill": name == "colorlight_i9"}
     config = ProbeConfig(preset="emulator", directions=len(held), with_cpu=False, with_discipline=False, **store)
     config.check(Board(lut_sites=None, block_rams=None, sdram_bytes=8 << 20, sdram_banks=4) if name == "emulator" else board(name))
     sizes  = direction_limits(config)
@@ -301,3 +303,4 @@ def test_the_limits_that_a_host_checks_by_are_those_of_what_is_built_for_a_board
     assert {(one.store_words, one.entries, one.longest, one.least_delay, one.trace_words, one.waiting) for one in held} == {
         (config.store_words, sizes.entries, sizes.longest, least, 2*config.trace_depth, sizes.waiting),
     }
+    assert {bool(one.features) for one in held} == {config.with_aqm}
