@@ -329,6 +329,9 @@ EXCLUDED = {
         "analysis.calibration.load", "analysis.truth.read", "clock.log.read", "device.registers.load_map",
         "traffic.network.network.BandwidthTrace.from_file", "packets.filter.expression.parse", "capture.run.capture_recording",
     ),
+    "changes a network that runs: test_emulate_live.py and `bench emulator live` have its words": (
+        "run.emulate.Emulation.set", "run.emulate.Emulation.set_words", "run.emulate.Emulation.background",
+    ),
     "waits, or calls back, while something runs": (
         "agent.client.AgentClient.pushed",
         "run.streams.Traffic.wait", "run.streams.Traffic.follow", "run.emulate.Emulation.wait",

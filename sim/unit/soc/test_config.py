@@ -59,7 +59,8 @@ REFUSED = [
     ({"preset": "emulator", "store": "block", "store_words": 8192, "trace_entries": 100}, "power of two up to 4096"),
     ({"preset": "emulator", "store": "block", "longest": 2000}, "use 1536, or 9018 for jumbo frames"),
     (
-        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False, "with_aqm": False},
+        {"preset": "emulator", "store": "block", "store_words": 8192, "directions": 1, "longest": 9018, "with_cpu": False,
+         "with_aqm": False},
         "memories need 90 block RAMs, paper has 56",
     ),
     ({"link": "pigeon"}, "choose one of own, shared, uart"),
