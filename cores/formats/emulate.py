@@ -278,8 +278,6 @@ class ClassGauge(IntEnum):
     DELAY_LEAST = 20  # Ticks, SFD to SFD as due; all ones before the first frame.
     DELAY_MOST = 21
     LATE_MOST = 22  # Ticks.
-    DELAY_SUM = 24  # Ticks, of all delays, modulo 2^64, where there is a register ``live``: low word,
-    DELAY_SUM_HIGH = 25  # high word.
 
 
 COUNTER_WORDS: Final = 64  # Of a class: the counters, then a histogram of delays from word HISTOGRAM_WORD.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -44,7 +43,6 @@ from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.described import MARK, TEXT_WORD, Described, described, description_of
 from liteprobe.host.traffic.network.document import (
     LiveDirection,
-    change_document,
     change_of,
     network_document,
     set_by_words,
@@ -74,7 +72,6 @@ DELAYS_WORD = 2 * BANK_WORDS
 PATTERNS_WORD = DELAYS_WORD + DELAY_ENTRIES
 EVENTS = ("damaged", "overflows", "management", "reserved")
 BANK_BIT, TO_COME = 1, 2  # Of ``bank``: which holds, whether a switch is to come.
-SWITCH, CANCEL = 1, 2  # Of ``switch``.
 SPARE_TICKS = 2500  # From the writing of a switch to its tick, beside what the link takes.
 TAKE_LOOKS = 1000  # Until a switch whose tick has passed must have taken place.
 PORTS = len(DIRECTIONS)
@@ -90,10 +87,7 @@ OCTETS_OF: dict[int, int] = {frames: octets for octets, frames in OCTETS.items()
 #: and what waits or has left has come. A last word that was read before shows that nothing was counted in it between the two, so
 #: what was read between goes with it.
 READS: tuple[tuple[int, ...], ...] = (
-    (
-        *(ClassCounter.LATE, ClassCounter.WAITED, ClassGauge.DELAY_SUM, ClassGauge.DELAY_SUM_HIGH),
-        *(*range(HISTOGRAM_WORD, COUNTER_WORDS), ClassGauge.DELAY_SUM),
-    ),
+    (ClassCounter.LATE, ClassCounter.WAITED, *range(HISTOGRAM_WORD, COUNTER_WORDS)),
     (
         *range(ClassCounter.DISCARDED, ClassCounter.NO_STORE + 1),
         *(ClassCounter.BACKGROUND_DROPPED, ClassCounter.MARKED),
@@ -112,7 +106,6 @@ READS: tuple[tuple[int, ...], ...] = (
     ),
 )
 READ_TRIES = 8
-SUM_TRIES = 2  # Of many words: what was counted meanwhile is little beside the rest.
 #: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
 
@@ -160,8 +153,8 @@ class ClassDelays:
 
     least_ns: float | None  # None: no frame yet.
     most_ns: float | None  # Likewise.
-    mean_ns: float | None  # Likewise; by the bins where the gateware has no sum of delays.
-    deviation_ns: float | None  # Likewise: by the bins, in each of which delays count as even.
+    mean_ns: float | None  # Likewise: by the bins, in each of which delays count as even.
+    deviation_ns: float | None  # Likewise.
     late_most_ns: float  # By how much a frame left after its tick at most.
     counts: tuple[int, ...]  # Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
     tick_ns: float
@@ -334,10 +327,10 @@ class ClassCounters:
         self.number, self.name, self.match = number, name, match
         self._counts = Extended(longest)
         self._bins = Extended(longest)
-        self._before: tuple[int, ClassCounts, tuple[int, ...], int | None] | None = None
+        self._before: tuple[int, ClassCounts, tuple[int, ...]] | None = None
 
-    def look(self, words: Sequence[int], now: int, tick_ns: Fraction, has_sum: bool) -> ClassLook:
-        """Return the class at tick ``now`` from the words of its memory, which may have the sum of its delays."""
+    def look(self, words: Sequence[int], now: int, tick_ns: Fraction) -> ClassLook:
+        """Return the class at tick ``now`` from the words of its memory."""
         totals = self._counts.take(words[: len(ClassCounter)])
         counts = ClassCounts(**{one.name.lower(): totals[one] for one in ClassCounter})  # type: ignore[arg-type]
         bins = self._bins.take(words[HISTOGRAM_WORD:COUNTER_WORDS])
@@ -347,22 +340,20 @@ class ClassCounters:
             for one in (ClassGauge.DELAY_LEAST, ClassGauge.DELAY_MOST)
         ]
         drawn = tuple(count or 0 for count in bins)
-        total = gauges[ClassGauge.DELAY_SUM] + (gauges[ClassGauge.DELAY_SUM_HIGH] << 32) if has_sum else None
         late_ns = float(gauges[ClassGauge.LATE_MOST] * tick_ns)
-        spans = _moments(drawn, total, ends, tick_ns)
+        spans = _moments(drawn, ends, tick_ns)
         delays = ClassDelays(ends[0], ends[1], *spans, late_ns, drawn, float(tick_ns))
         queue = ClassQueue(
             gauges[ClassGauge.QUEUE_FRAMES], gauges[ClassGauge.QUEUE_OCTETS], gauges[ClassGauge.QUEUE_MOST]
         )
-        before, self._before = self._before, (now, counts, drawn, total)
+        before, self._before = self._before, (now, counts, drawn)
         start = 0, ClassCounts(*[0] * len(ClassCounter))
         came, mean_came = (_rate(since, now, counts, "arrived_octets", tick_ns) for since in (before, start))
         left, mean_left = (_rate(since, now, counts, "sent_octets", tick_ns) for since in (before, start))
         lately: tuple[float | None, float | None] = (None, None)
         if before:
             grown = tuple(later - earlier for earlier, later in zip(before[2], drawn, strict=True))
-            more = None if total is None or before[3] is None else (total - before[3]) % WRAP**2
-            lately = _moments(grown, more, ends, tick_ns)
+            lately = _moments(grown, ends, tick_ns)
         rates = came, left, mean_came, mean_left
         return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates, *lately)
 
@@ -453,9 +444,12 @@ def notes_of(look: EmulationLook) -> list[str]:
 
 
 def _moments(
-    counts: Sequence[int], total: int | None, ends_ns: Sequence[float | None], tick_ns: Fraction
+    counts: Sequence[int], ends_ns: Sequence[float | None], tick_ns: Fraction
 ) -> tuple[float | None, float | None]:
-    """Return mean and deviation of delays (ns) of a histogram with their sum (ticks), or by its bins; ``ends_ns``: of all."""
+    """Return mean and deviation of delays (ns) by the bins of a histogram, in each of which they count as even.
+
+    ``ends_ns``: the least and the longest delay.
+    """
     count, (least, most) = sum(counts), ends_ns
     if not count or least is None or most is None:
         return None, None
@@ -466,8 +460,7 @@ def _moments(
     parts = [(counts[number], low, max(high, low)) for number, low, high in found if counts[number]]
     middle = sum(times * (low + high) / 2 for times, low, high in parts) / count
     square = sum(times * (((low + high) / 2 - middle) ** 2 + (high - low) ** 2 / 12) for times, low, high in parts)
-    mean = middle if total is None else float(total * tick_ns) / count
-    return min(max(mean, least), most), math.sqrt(square / count)  # One may be counted while the sum is read.
+    return middle, math.sqrt(square / count)
 
 
 def _rate(before: Sequence[Any] | None, now: int, counts: ClassCounts, name: str, tick_ns: Fraction) -> float | None:
@@ -495,11 +488,6 @@ class EmulatorDirection:
         self._longest = 0
         if self._prefix + "arm" not in registers.names:
             raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
-
-    @property
-    def is_live(self) -> bool:
-        """Whether its gateware can take back a switch that is to come, and counts the sum of delays."""
-        return self._prefix + "live" in self._registers.names
 
     @staticmethod
     def count(registers: Registers) -> int:
@@ -579,11 +567,7 @@ class EmulatorDirection:
     def switch(self, ticks: int) -> None:
         """Let the other bank hold from a tick since the start on; at once where that has passed."""
         self._registers.write_burst({self._prefix + "switch_at": ticks})  # It doesn't read as it was written.
-        self._registers.write(self._prefix + "switch", SWITCH)
-
-    def cancel(self) -> None:
-        """Cancel a switch that is to come, unless it is just about to."""
-        self._registers.write(self._prefix + "switch", CANCEL)
+        self._registers.write(self._prefix + "switch", 1)
 
     def look(self) -> tuple[int, bool, int]:
         """Return the bank that holds now, whether a switch is to come, and the ticks since the start."""
@@ -603,7 +587,7 @@ class EmulatorDirection:
         first = self._registers.memory(self._prefix + "counts").address + 4 * COUNTER_WORDS * number
         words = [0] * COUNTER_WORDS
         for places in READS:
-            for _ in range(SUM_TRIES if places[-1] == ClassGauge.DELAY_SUM else READ_TRIES):
+            for _ in range(READ_TRIES):
                 found = self._registers.link.read_scattered([first + 4 * place for place in places]).tolist()
                 before = found[places.index(places[-1])]
                 if before == found[-1]:
@@ -1053,9 +1037,7 @@ class Emulation(PortRun):
     def _look_at(self, one: _Direction) -> DirectionLook:
         state, _, is_up = one.out.transmit.look()
         bank, is_to_come, now = one.port.look()
-        classes = [
-            each.look(one.port.counts(each.number), now, self._tick_ns, one.port.is_live) for each in one.counters
-        ]
+        classes = [each.look(one.port.counts(each.number), now, self._tick_ns) for each in one.counters]
         events = dict(zip(EVENTS, one.events.take(list(one.port.events().values())), strict=True))
         if not is_up:
             self._note(f"the link of port {one.out.number} was down for a time: frames to it were lost on the line")
@@ -1165,37 +1147,25 @@ class Emulation(PortRun):
             raise UsageError("the network doesn't run any more, so nothing can be set: start one")
         if self._is_own:
             self.check_own()
-        try:
-            while True:
-                for one in self._directions:
-                    self._see(one, *one.port.look()[:2])
-                if any(one.maker is None or (one.is_armed and not one.ahead) for one in self._directions):
-                    raise UsageError(
-                        "what holds or is to come isn't known here, so it can't be changed: set it from the host that began it"
-                    )
-                plans = self._plans(settings)
-                if all(not one.is_armed or self._cancelled(one) for one, _, _ in plans):
-                    break
-        except UsageError:
-            for one in self._directions:
-                self._arm_next(one)
-            raise
+        for one in self._directions:
+            self._see(one, *one.port.look()[:2])
+        if any(one.maker is None or (one.is_armed and not one.ahead) for one in self._directions):
+            raise UsageError(
+                "what holds or is to come isn't known here, so it can't be changed: set it from the host that began it"
+            )
+        plans = self._plans(settings)
         at = self._switch_now(plans)
-        for one, planned, _ in plans:
+        for one, planned in plans:
             self._await_switch(one)
-            one.ahead.popleft()
             self._took_place(one, replace(planned, ticks=at))
-            self._arm_next(one)
-        for note in dict.fromkeys(note for _, planned, _ in plans for note in planned.words.notes):
+        for note in dict.fromkeys(note for _, planned in plans for note in planned.words.notes):
             self._note(note)
         seconds = float(at * self._tick_ns) / 1e9
         self._sets.append((seconds, said))
         return seconds
 
-    def _plans(
-        self, settings: Mapping[str, list[Entries]] | Sequence[str]
-    ) -> list[tuple[_Direction, _Planned, list[_Planned]]]:
-        """Return for each direction that changes what holds after the change, and the changes that are to come after it."""
+    def _plans(self, settings: Mapping[str, list[Entries]] | Sequence[str]) -> list[tuple[_Direction, _Planned]]:
+        """Return for each direction that changes what holds after the change. What the probe is to change stays."""
         before = {one.way: one.live for one in self._directions}
         after = dict(before)
         if isinstance(settings, Mapping):
@@ -1211,57 +1181,37 @@ class Emulation(PortRun):
         for one in self._directions:
             if after[one.way] is before[one.way]:
                 continue
-            lives = [after[one.way]]
-            states = [one.live.direction, *(planned.live.direction for planned in one.ahead)]
-            for old, new in pairwise(states):
-                change = {one.way: change_document(old, new)}
-                lives.append(lives[-1].changed(change_of(change, "a change that is to come")[one.way]))
-            directions = [live.direction for live in lives]
-            check_states([states[0], *directions], one.way)
-            held = class_held_by(directions)
+            if one.is_armed:
+                at = f"{float(one.ahead[0].ticks * self._tick_ns) / 1e9:,.3f} s"
+                raise UsageError(
+                    f"a change of '{one.way}' at {at} is in the probe, which can't take it back: set it after that, or begin the "
+                    "network without 'changes'"
+                )
+            now, live = one.live.direction, after[one.way]
+            check_states([now, live.direction], one.way)
+            held = class_held_by([live.direction])
             if held and one.held and held != one.held:
                 raise UsageError(
                     f"class '{held}' of '{one.way}' can't hold frames back: '{one.held}' has since the network began, and one "
                     "class of a direction can, always the same"
                 )
             assert one.maker
-            words = one.maker.changed(directions, states[:1])
+            (words,) = one.maker.changed([live.direction], [now])
             one.held = one.held or held
-            ticks = [0, *(planned.ticks for planned in one.ahead)]
-            made = [_Planned(*each) for each in zip(ticks, lives, words, strict=True)]
-            plans.append((one, made[0], made[1:]))
+            plans.append((one, _Planned(0, live, words)))
         if not plans:
             raise UsageError("nothing is set: give what changes, like there.voice.delay=5ms")
         return plans
 
-    def _cancelled(self, one: _Direction) -> bool:
-        """Cancel the change that is set in a direction, and return whether that was in time; else it takes place.
-
-        Raises UsageError where the gateware can't.
-        """
-        if not one.port.is_live:
-            at = f"{float(one.ahead[0].ticks * self._tick_ns) / 1e9:,.3f} s"
-            raise UsageError(
-                f"a change of '{one.way}' at {at} is in the probe, whose gateware can't take it back: set it after that, or begin "
-                "the network without 'changes'"
-            )
-        one.port.cancel()
-        bank, is_to_come, _ = one.port.look()
-        while is_to_come:
-            bank, is_to_come, _ = one.port.look()
-        one.is_armed = bank != one.bank  # It took place: the next look sees it.
-        return not one.is_armed
-
-    def _switch_now(self, plans: Sequence[tuple[_Direction, _Planned, list[_Planned]]]) -> int:
+    def _switch_now(self, plans: Sequence[tuple[_Direction, _Planned]]) -> int:
         """Write and switch directions in one tick that is just to come, and return it."""
         first = plans[0][0].port
         began = first.look()[2]
-        for one, planned, later in plans:
-            one.ahead = deque((planned, *later))
+        for one, planned in plans:
             one.port.write_live(1 - one.bank, planned.words, self._described(one, planned, one.state + 1))
         now = first.look()[2]
         at = now + 2 * (now - began) + SPARE_TICKS
-        for one, _, _ in plans:
+        for one, _ in plans:
             one.port.switch(at)
         late = first.look()[2] - at
         if late > 0 and len(plans) > 1:

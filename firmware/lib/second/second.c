@@ -267,7 +267,7 @@ static void forget(struct lp_second *s)
 	s->leap_reports = 0;
 }
 
-/* A sentence doesn't fit. One among many that do is no reason to doubt the second. */
+/* A sentence doesn't fit: doubt the second, unless enough have agreed since the last such one. */
 static void unsettle(struct lp_second *s, uint32_t pulses)
 {
 	if (s->steady < TO_KEEP && s->unsettled < pulses) {

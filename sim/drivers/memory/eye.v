@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // The SDRAM's pins of a board whose samples can be moved, with delays, skew and drift; its DELAYFs, and its PLL.
-// Plusargs, in ps: period, slow (period), step (of the PLL), lag (of the chip's clock at first), tap; out (tCOPLL), access and hold (tAC, tOH, with what the FPGA asks for
-// around its edge taken off), skew (of what is read), drift (of it, from the first round to the last).
+// Plusargs, in ps: period, slow (period), step (of the PLL), lag (of the chip's clock at first), tap; out (tCOPLL), access and
+// hold (tAC, tOH, with what the FPGA asks for around its edge taken off), skew (of what is read), drift (of it, from the first
+// round to the last).
 `timescale 1ps/1ps
 
 module liteprobe_sim; // What cells.v looks at, for the PHYs' pins.
@@ -25,7 +26,8 @@ module memory_eye;
     wire [31:0] dq;
     wire chip_clk = slow ? clk : moved;
     memory_eye_bench bench(
-        .memory_clk(clk), .sdram_clk(chip_clk), .memory_rst(rst), .half(half), .load_n(load_n), .move(move), .direction(direction), .errors(errors), .rounds(rounds), .eye_state(state),
+        .memory_clk(clk), .sdram_clk(chip_clk), .memory_rst(rst), .half(half), .load_n(load_n), .move(move),
+        .direction(direction), .errors(errors), .rounds(rounds), .eye_state(state),
         .eye_width(width), .eye_moves(moves), .eye_errors(wrong), .eye_ready(ready), .eye_slow(slow), .phase_step(phase_step),
         .phase_advance(phase_advance), .sdram_clock(sdram_clock), .sdram_a(a), .sdram_ba(ba), .sdram_ras_n(ras_n),
         .sdram_cas_n(cas_n), .sdram_we_n(we_n), .sdram_dq(dq)
@@ -43,17 +45,12 @@ module memory_eye;
         else taps = taps + (direction ? -1 : 1);
     wire integer behind = skew + shift + taps*tap;
 
-    // Out of the FPGA: all pins are as late.
-    reg ck = 0;
-    reg [2:0]  command;
-    reg [10:0] address;
-    reg [1:0]  bank;
-    reg [31:0] written;
-    always @(sdram_clock) ck <= #(leaves) sdram_clock;
-    always @({ras_n, cas_n, we_n}) command <= #(leaves) {ras_n, cas_n, we_n};
-    always @(a)  address <= #(leaves) a;
-    always @(ba) bank    <= #(leaves) ba;
-    always @(dq) written <= #(leaves) dq;
+    wire ck;
+    wire [2:0]  command;
+    wire [10:0] address;
+    wire [1:0]  bank;
+    wire [31:0] written;
+    memory_leaves late(leaves, sdram_clock, {ras_n, cas_n, we_n}, a, ba, dq, ck, command, address, bank, written);
 
     reg [10:0] row[0:3];
     reg [31:0] words[0:(1 << 21) - 1];
@@ -110,8 +107,10 @@ module memory_eye;
                 if (ready && !was_open) begin found_lag = lag; found_taps = taps; found_half = half; end
                 was_open = was_open | ready;
                 if (rounds == wanted) begin
-                    $display("rounds %0d errors %0d state %0d width %0d moves %0d wrong %0d found_lag %0d found_taps %0d found_half %0d lag %0d taps %0d half %0d", rounds, errors,
-                        state, width, moves, wrong, found_lag, found_taps, found_half, lag, taps, half);
+                    $display("rounds %0d errors %0d state %0d width %0d moves %0d wrong %0d", rounds, errors, state, width,
+                        moves, wrong);
+                    $display("found_lag %0d found_taps %0d found_half %0d lag %0d taps %0d half %0d", found_lag, found_taps,
+                        found_half, lag, taps, half);
                     $finish;
                 end
             end

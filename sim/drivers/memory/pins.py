@@ -151,7 +151,7 @@ def build(top, write, **options):
     """Return the executable."""
     tool = ["verilator", "--binary", "--timing", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--Mdir", "obj"]
     tool = [*tool, "--top-module", top, "-o", "pins"]
-    files = [HERE / f"{top.removeprefix('memory_')}.v", CELLS]
+    files = [HERE / f"{top.removeprefix('memory_')}.v", HERE / "leaves.v", CELLS]
     def compile_(folder):
         verilate([*tool, f"{top}_bench.v", *map(str, files)], folder)
     texts = [file.read_text(encoding="utf-8") for file in files]

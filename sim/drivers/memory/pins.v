@@ -23,17 +23,12 @@ module memory_pins;
         .sdram_a(a), .sdram_ba(ba), .sdram_ras_n(ras_n), .sdram_cas_n(cas_n), .sdram_we_n(we_n), .sdram_dq(dq)
     );
 
-    // Out of the FPGA: all pins are as late.
-    reg ck = 0;
-    reg [2:0]  command;
-    reg [10:0] address;
-    reg [1:0]  bank;
-    reg [31:0] written;
-    always @(sdram_clock) ck <= #(leaves) sdram_clock;
-    always @({ras_n, cas_n, we_n}) command <= #(leaves) {ras_n, cas_n, we_n};
-    always @(a)  address <= #(leaves) a;
-    always @(ba) bank    <= #(leaves) ba;
-    always @(dq) written <= #(leaves) dq;
+    wire ck;
+    wire [2:0]  command;
+    wire [10:0] address;
+    wire [1:0]  bank;
+    wire [31:0] written;
+    memory_leaves late(leaves, sdram_clock, {ras_n, cas_n, we_n}, a, ba, dq, ck, command, address, bank, written);
 
     reg [10:0] row[0:3];
     reg [31:0] words[0:(1 << 20) - 1];

@@ -347,33 +347,32 @@ def emulating(
         yield Emulated(probe, files, [0, 0, 0, 0])
 
 
+def padded(*headers: str) -> list[bytes]:
+    """Return frames of the shortest length that begin with these octets, in hexadecimal."""
+    return [bytes.fromhex(header).ljust(14 + 46, b"\x07") for header in headers]
+
+
 #: PAUSE to the group and to a station, PFC, LACP, STP, LLDP, PTP's delays between neighbours, the last address of the range.
-RESERVED = [
-    bytes.fromhex(ends).ljust(14 + 46, b"\x07")
-    for ends in (
-        "0180c2000001 024c50000001 8808 0001ffff",
-        "024c50000002 024c50000001 8808 0001ffff",
-        "0180c2000001 024c50000001 8808 0101",
-        "0180c2000002 024c50000001 8809 01",
-        "0180c2000000 024c50000001 0026 424203",
-        "0180c200000e 024c50000001 88cc",
-        "0180c200000e 024c50000001 88f7 02",
-        "0180c200000f 024c50000001 0800 45",
-    )
-]
+RESERVED = padded(
+    "0180c2000001 024c50000001 8808 0001ffff",
+    "024c50000002 024c50000001 8808 0001ffff",
+    "0180c2000001 024c50000001 8808 0101",
+    "0180c2000002 024c50000001 8809 01",
+    "0180c2000000 024c50000001 0026 424203",
+    "0180c200000e 024c50000001 88cc",
+    "0180c200000e 024c50000001 88f7 02",
+    "0180c200000f 024c50000001 0800 45",
+)
 #: What is nearly that, and passes any bridge.
-ORDINARY = [
-    bytes.fromhex(ends).ljust(14 + 46, b"\x07")
-    for ends in (
-        "0180c2000010 024c50000001 0800",
-        "0180c2010000 024c50000001 0800",
-        "0180c3000000 024c50000001 0800",
-        "0080c2000001 024c50000001 0800",
-        "024c50000002 024c50000001 8807",
-        "024c50000002 024c50000001 0888",
-        "011b19000000 024c50000001 88f7",
-    )
-]
+ORDINARY = padded(
+    "0180c2000010 024c50000001 0800",
+    "0180c2010000 024c50000001 0800",
+    "0180c3000000 024c50000001 0800",
+    "0080c2000001 024c50000001 0800",
+    "024c50000002 024c50000001 8807",
+    "024c50000002 024c50000001 0888",
+    "011b19000000 024c50000001 88f7",
+)
 
 
 def frame_with(octets: bytes, fcs_error: int = 0) -> bytes:

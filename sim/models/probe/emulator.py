@@ -66,7 +66,6 @@ class DirectionState:
     classes: list[ClassState]
     bank: int = 0
     is_to_switch: bool = False
-    switch_number: int = 0  # Of the switches that were asked for.
     free: int = 0  # Fine time.
     lanes: dict[int, int] = field(default_factory=dict)
     counts: list[list[int]] = field(default_factory=lambda: Counts().of_class)
@@ -79,7 +78,6 @@ class EmulatorProbe(ModelProbe):
     ----------
     store_words, entries, longest, least_delay : of each direction, as registers show them.
     with_trace : whether it has memory for bandwidth traces.
-    is_live : whether a switch that is to come can be taken back, and sums of delays are there: register ``live``.
     directions : 2, or 1: from port 0 to port 1; frames of port 1 then go back as they came (`offer_back`).
 
     ``switches``: direction, bank and tick since the start of each switch that took place.
@@ -93,7 +91,6 @@ class EmulatorProbe(ModelProbe):
         least_delay: int = 3000,
         with_trace: bool = True,
         directions: int = 2,
-        is_live: bool = False,
     ) -> None:
         super().__init__()
         for port in range(2):
@@ -107,7 +104,7 @@ class EmulatorProbe(ModelProbe):
         areas["rules"] = (RULES_BASE, RULE_BLOCK_WORDS)
         areas |= {"trace": (TRACE_BASE, TRACE_WORDS)} if with_trace else {}
         for n in range(directions):
-            self.extend(f"direction{n}", REGISTERS | (registers("live:1") if is_live else {}), WRITTEN)
+            self.extend(f"direction{n}", REGISTERS, WRITTEN)
             self.values |= {f"direction{n}_{name}": value for name, value in built.items()}
             self.extend_memories(n, areas, "direction")
         if directions == 1:
@@ -176,18 +173,15 @@ class EmulatorProbe(ModelProbe):
             self._arm_direction(n)
         elif strobe == "switch":
             one, at = self.running[n], self.values[f"direction{n}_switch_at"]
-            if one and word & 1 and not one.is_to_switch:
-                one.is_to_switch, one.switch_number = True, one.switch_number + 1
-                number = one.switch_number
-                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one, number))
-            elif one and word & 2 and f"direction{n}_live" in self.values:
-                one.is_to_switch = False
+            if one and not one.is_to_switch:
+                one.is_to_switch = True
+                self._at(max(one.start + at, self.tick), lambda: self._switch(n, one))
 
     def _count(self, name: str) -> None:
         self.values[name] = (self.values[name] + 1) % WORD
 
-    def _switch(self, n: int, one: DirectionState, number: int) -> None:
-        if self.running[n] is one and one.is_to_switch and one.switch_number == number:
+    def _switch(self, n: int, one: DirectionState) -> None:
+        if self.running[n] is one:
             one.bank, one.is_to_switch = one.bank ^ 1, False
             self.switches.append((n, one.bank, self.tick - one.start))
 
@@ -280,8 +274,6 @@ class EmulatorProbe(ModelProbe):
         for counter, is_set in marks.items():
             add(counts, counter, int(is_set))
         add(counts, HISTOGRAM_WORD + min(delay.bit_length(), HISTOGRAM_BINS - 1))
-        counts[ClassGauge.DELAY_SUM_HIGH] += counts[ClassGauge.DELAY_SUM] + delay >= WORD
-        add(counts, ClassGauge.DELAY_SUM, delay)
         counts[ClassGauge.DELAY_LEAST] = min(counts[ClassGauge.DELAY_LEAST], delay)
         counts[ClassGauge.DELAY_MOST] = max(counts[ClassGauge.DELAY_MOST], delay)
 
