@@ -93,6 +93,7 @@ def test_sentences_name_the_second(running: Running) -> None:
 
 
 def test_sentences_of_a_wrong_second_are_told_and_move_nothing(running: Running) -> None:
+    running.wait(8)  # Six pulses agree by then: a contradiction of a younger second is told until sixty do.
     running.receiver.ahead_s = 3
     running.until_error(ClockError.WRONG_SECOND, is_set=True, periods=6)
     assert running.edge()[0] == running.tai()
