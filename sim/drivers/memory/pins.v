@@ -28,7 +28,7 @@ module memory_pins;
     wire [10:0] address;
     wire [1:0]  bank;
     wire [31:0] written;
-    memory_leaves late(leaves, sdram_clock, {ras_n, cas_n, we_n}, a, ba, dq, ck, command, address, bank, written);
+    memory_leaves out(leaves, sdram_clock, {ras_n, cas_n, we_n}, a, ba, dq, ck, command, address, bank, written);
 
     reg [10:0] row[0:3];
     reg [31:0] words[0:(1 << 20) - 1];
