@@ -27,11 +27,21 @@ def test_of_minutes():
     pathlib.Path("ran").touch()
 """
 
+#: From here on the yardstick takes 500 times as long as it is written down, and is measured each time.
+SLOWS_DOWN = """
+def test_first(request):
+    keeper = next(one for one in request.config.pluginmanager.get_plugins() if hasattr(one, "next_yard_s"))
+    keeper.next_yard_s = 0.0
+    keeper.measure.__globals__.update(YARD_S=0.0001, YARD_EVERY_S=0.0)
+"""
 
-def suite(folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05") -> tuple[int, str]:
+
+def suite(
+    folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05", tests: str = TESTS
+) -> tuple[int, str]:
     """Run a suite of three tests under our conftest.py; return its exit code and what it prints."""
     (folder / "slow").mkdir()
-    (folder / "slow" / "test_three.py").write_text(TESTS)
+    (folder / "slow" / "test_three.py").write_text(tests)
     (folder / "pytest.ini").write_text(f"[pytest]\ncpu_budgets =\n    slow {budget_s}\n")
     text = (ROOT / "conftest.py").read_text()
     (folder / "conftest.py").write_text(text.replace("\nYARD_S = 0.05 ", f"\nYARD_S = {yard_s} "))
@@ -60,6 +70,11 @@ def test_a_slower_machine_has_as_much_larger_a_budget(tmp_path: Path) -> None:
     code, text = suite(tmp_path, 0.5, "-p", "no:xdist", yard_s="0.0001")
     assert code == 0, text
     assert re.search(r"^slow +2 tests +\d+ s of [1-9]\d\d+ s$", text, re.MULTILINE)
+
+
+def test_a_machine_that_becomes_slower_in_mid_run_has_a_larger_budget_too(tmp_path: Path) -> None:
+    code, text = suite(tmp_path, 0.5, "-p", "no:xdist", tests=SLOWS_DOWN + TESTS)
+    assert code == 0, text
 
 
 def test_full_runs_all_and_holds_no_budget(tmp_path: Path) -> None:
