@@ -173,7 +173,8 @@ class DirectionCounts(LiteXModule):
         """Return what the settled departure of a frame changes."""
         message = self.sent
         bin_ = Signal(max=HISTOGRAM_BINS)
-        self.comb += [If(message.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
+        # A message is there for two cycles, at least, before its bin is asked for.
+        self.sync += bin_.eq(0), [If(message.delay[n], bin_.eq(min(n + 1, HISTOGRAM_BINS - 1))) for n in range(32)]
         return [
             Count(ClassCounter.SENT,        CountChange.ADD, Mux(message.twice, 2, 1)),
             Count(ClassCounter.SENT_OCTETS, CountChange.ADD, Mux(message.twice, message.length << 1, message.length)),

@@ -234,7 +234,7 @@ class EmulationResult:
 
     @property
     def series(self) -> list[dict[str, Any]]:
-        """What became of each class from sample to sample, as plain data, the first from ``since_s`` on; None: not known.
+        """Series of what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
 
         Counts of all samples are together those of ``last``; delays are of the frames that left meanwhile.
         """

@@ -139,7 +139,7 @@ def test_means_are_of_the_whole_run_and_the_series_is_all_of_it(
 
 @pytest.mark.parametrize("ticks", [1_000_000, 1 << 33])
 def test_who_attaches_has_means_since_its_first_look(fake: Fake, ticks: int) -> None:
-    """What came round before is nobody's mean: octets of the whole run aren't known any more after 34 s."""
+    """Octets that came before are in no mean; those of the whole run aren't known any more after 34 s."""
     fake[0].offer(0, REST, 1000, 1 << 20)
     with Probe(fake[1]) as first:
         Emulation.started(first, Network(Direction(10**9)))
