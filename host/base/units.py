@@ -18,7 +18,7 @@ DURATIONS: Factors = {**TIMES, "min": 60 * TIMES["s"], "h": 3600 * TIMES["s"]}
 PREFIXES: Factors = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()}  # In b/s.
 RATES: Factors = {**BITS, **{prefix: factor for prefix, factor in PREFIXES.items() if prefix}}
-PACKETS: Factors = {**PREFIXES, **{f"{prefix}pps": factor for prefix, factor in PREFIXES.items()}}
+PACKET_RATES: Factors = {**PREFIXES, **{f"{prefix}pps": factor for prefix, factor in PREFIXES.items()}}
 PER_CENT: Factors = {"%": Fraction(1, 100)}
 #: Other words for units, as a pattern, and the unit they stand for: what iperf, tc and TRex take, and both signs for micro.
 OTHERS = {

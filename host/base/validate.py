@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from liteprobe.host.base.errors import RangeError
-from liteprobe.host.base.units import DURATIONS, PACKETS, PER_CENT, RATES, TIMES, Factors, exact, quantity
+from liteprobe.host.base.units import DURATIONS, PACKET_RATES, PER_CENT, RATES, TIMES, Factors, exact, quantity
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ UNITS: dict[str, tuple[str, Factors]] = {
     "s": ("in s, or with a unit like '10ms'", {"": 1, **SECONDS}),
     "seconds": ("in s, or with a unit like '10ms'", {"": 1, **SECONDS}),
     "bps": ("in b/s, or with a unit like '10Mb/s'", {"": 1, **RATES}),
-    "pps": ("in frames a second, or like '20k'", PACKETS),
+    "pps": ("in frames a second, or like '20k'", PACKET_RATES),
     "share": ("a share, 0 to 1, or like '12.5%'", {"": 1, **PER_CENT}),
 }  # fmt: skip
 #: Every callable that checks its arguments, by its qualified name.

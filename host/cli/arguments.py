@@ -68,7 +68,9 @@ class Parser(argparse.ArgumentParser):
 class Once(argparse.Action):
     """Stores a value; an option that is given again adds to a list, and is refused where it has one value."""
 
-    def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: Any = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: Any = None
+    ) -> None:
         """Take the value."""
         given: set[str] = vars(args).setdefault("given", set())
         if self.dest in given:

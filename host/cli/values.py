@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.base.units import DURATIONS, EXPONENT, PACKETS, PER_CENT, PREFIXES, RATES, TIMES, Factors, Number, split
+from liteprobe.host.base.units import (
+    DURATIONS,
+    EXPONENT,
+    PACKET_RATES,
+    PER_CENT,
+    PREFIXES,
+    RATES,
+    TIMES,
+    Factors,
+    Number,
+    split,
+)
 from liteprobe.host.cli.lazy import lazily
 
 with lazily():
@@ -41,7 +52,7 @@ def pace(text: str) -> dict[str, Number]:
         return {"share": Fraction(found[0]) * found[1]}
     if split(text, {"": 1, **RATES}, EXPONENT):
         return {"rate_bps": rate_bps(text)}
-    return {"pps": float(_with_unit(text, {one: n for one, n in PACKETS.items() if "pps" in one}, "rate", PACE))}
+    return {"pps": float(_with_unit(text, {one: n for one, n in PACKET_RATES.items() if "pps" in one}, "rate", PACE))}
 
 
 def rate_bps(text: str) -> float:
@@ -52,7 +63,7 @@ def rate_bps(text: str) -> float:
 
 def pps(text: str) -> float:
     """Return frames a second from text like ``20k`` or ``20kpps``."""
-    return float(_with_unit(text, PACKETS, "rate of frames", "20000, 20k or 20kpps"))
+    return float(_with_unit(text, PACKET_RATES, "rate of frames", "20000, 20k or 20kpps"))
 
 
 def share(text: str) -> Fraction:
@@ -98,34 +109,34 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number: write it like 8 or 0.5") from None
 
 
-class Span(NamedTuple):
+class NumberRange(NamedTuple):
     """Whole numbers from the least to the most, in steps; a step of 0: none is given."""
 
     least: int
     most: int
     step: int = 0
 
-    def less(self, number: int) -> "Span":
-        return Span(self.least - number, self.most - number, self.step)
+    def less(self, number: int) -> "NumberRange":
+        return NumberRange(self.least - number, self.most - number, self.step)
 
     @property
     def numbers(self) -> Sequence[int]:
         return range(self.least, self.most + 1, self.step or 1)
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> list[NumberRange]:
     """Return what a list with commas has: numbers and ranges, like ``1,4-6`` or, in steps, ``64-1514:50``."""
     return [_span(item) for item in text.split(",")]
 
 
-def _span(text: str) -> Span:
+def _span(text: str) -> NumberRange:
     match = re.fullmatch(r"([^-:]+)-([^-:]+)(?::([^-:]+))?", text)
     if not match:
-        return Span(*[whole(text)] * 2)
+        return NumberRange(*[whole(text)] * 2)
     least, most, step = (whole(one or "0") for one in match.groups())
     if least > most or (match[3] and step < 1):
         raise argparse.ArgumentTypeError(f"'{text}' is no range: write it like 64-1514, or 64-1514:50 in steps of 50")
-    return Span(least, most, step)
+    return NumberRange(least, most, step)
 
 
 def wholes(text: str) -> list[int]:
@@ -157,7 +168,9 @@ def _vlan_tag(text: str) -> int:
     name, colon, priority = text.partition(":")
     number, high = whole(name), whole(priority) if colon else 0
     if not (0 <= number < 1 << 12 and 0 <= high < 8):
-        raise argparse.ArgumentTypeError(f"VLAN tag {text} is out of range: give an id, 0 to 4095, and its priority, 0 to 7, like 100:5")
+        raise argparse.ArgumentTypeError(
+            f"VLAN tag {text} is out of range: give an id, 0 to 4095, and its priority, 0 to 7, like 100:5"
+        )
     return high << 13 | number
 
 

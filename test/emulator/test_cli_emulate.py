@@ -89,6 +89,9 @@ def test_results_are_a_table_a_document_and_a_page(
     assert len(voice["delays"]["edges_ns"]) == len(voice["delays"]["counts"]) + 1 == 33
     (shown,) = lines_with(out, "voice", "151")
     assert shown == "voice 201 50 0 151 0 0 0 0"
+    mean, least, most = rest["sent_mean_bps"] / 1e6, *rest["delays"]["mean_bounds_ns"]
+    (shown,) = [line for line in lines_with(out, "rest", "7.800") if f" {mean:.3f} " in line]
+    assert f"5.800 {(least + most) / 2e6:.3f}±{(most - least) / 2e6:.3f} 7.800" in shown and "lately" not in out
     html = (tmp_path / "e.html").read_text()
     assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 6
     for words in ("delay: 7ms", "loss pattern of 2 frames; queue of 10 frames; delay 5ms", ">151<", "7.800000"):
@@ -340,8 +343,8 @@ def test_delays_are_drawn_over_their_logarithm_where_they_span_more_than_a_facto
 ) -> None:
     """Over less, a logarithmic axis has a tick or none."""
     monkeypatch.setattr(emulate_page, "svg", lambda figure, _: figure.axes[0].get_xscale())
-    some = ClassDelays(1e6 * least_ms, 1e6 * most_ms, 0.0, 0.0, 0.0, (0, 0, 3, *[0] * 29), 8.0)
-    none = ClassDelays(None, None, None, None, 0.0, (0,) * 32, 8.0)
+    some = ClassDelays(1e6 * least_ms, 1e6 * most_ms, 0.0, None, 0.0, 0.0, (0, 0, 3, *[0] * 29), 8.0)
+    none = ClassDelays(None, None, None, None, None, 0.0, (0,) * 32, 8.0)
 
     def drawn(*delays: ClassDelays) -> str:
         classes = [SimpleNamespace(name=str(number), delays=one) for number, one in enumerate(delays)]

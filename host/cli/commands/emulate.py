@@ -284,7 +284,7 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     said = f"{ended}{by_host}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
     lines = map(rich.text.Text, [said, *result.notes])
-    return rich.console.Group(*(_panel(direction) for direction in last.directions), *stations, *lines)
+    return rich.console.Group(*(_panel(direction, True) for direction in last.directions), *stations, *lines)
 
 
 # # #
@@ -328,12 +328,12 @@ def _changed(before: networks.Direction, after: networks.Direction) -> list[str]
     return lines
 
 
-def _panel(direction: runs.DirectionLook) -> rich.console.RenderableType:
+def _panel(direction: runs.DirectionLook, is_end: bool = False) -> rich.console.RenderableType:
     parts: list[rich.console.RenderableType] = []
     outside = {"bad FCS or length": direction.damaged, "no space at the input": direction.overflows}
     if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
         parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
-    parts += [_fates(direction.classes), _queues(direction.classes)]
+    parts += [_fates(direction.classes), _queues(direction.classes, is_end)]
     delays = [_delays(one) for one in direction.classes if any(one.delays.counts)]
     parts += delays
     state = "" if direction.is_link_up else ", its link is down"
@@ -357,10 +357,16 @@ def _fates(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
     )
 
 
-def _queues(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
-    keys = "arrived_bps sent_bps frames octets most"
-    keys += " background background_dropped" * any(one.counts.background for one in classes)
-    shown = runs.CLASSES.of(keys)
+def _queues(classes: Sequence[runs.ClassLook], is_end: bool) -> rich.console.RenderableType:
+    """Return rates and queues: of now, or at the end of all the time, and delays."""
+    background = " background background_dropped" * any(one.counts.background for one in classes)
+    shown = runs.CLASSES.of(
+        ("arrived_mean_bps sent_mean_bps most" if is_end else "arrived_bps sent_bps frames octets most") + background
+    )
+    if is_end:
+        delays = (replace(one, digits=3) for one in runs.CLASSES.of("least_ns mean_bounds_ns most_ns"))
+        shown = [replace(one, head="waited\nat most") if one.key == "most" else one for one in shown]
+        return tables.figures([*runs.CLASSES.of("name"), *shown, *delays], classes, lambda row: "bold", True)
     wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
     for one in classes:
         full = -(-BAR * one.queue.frames // max(one.queue.most, 1))

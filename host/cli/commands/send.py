@@ -18,10 +18,19 @@ from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_lengths, add_pace, add_probe, add_results, add_waiting_time, of_options, open_probe
+from liteprobe.host.cli.arguments import (
+    add,
+    add_lengths,
+    add_pace,
+    add_probe,
+    add_results,
+    add_waiting_time,
+    of_options,
+    open_probe,
+)
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import Span, duration_ns, pps, share, spans, time_ns, whole
+from liteprobe.host.cli.values import NumberRange, duration_ns, pps, share, spans, time_ns, whole
 
 with lazily():
     import rich.console
@@ -78,7 +87,7 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
     add(group, "--transmit PORT", whole, "port that sends (default: 0)")
 
 
-def _lengths(text: str) -> list[Span | str]:
+def _lengths(text: str) -> list[NumberRange | str]:
     """Return lengths and ranges of them, or a word."""
     try:
         return ["imix"] if text.lower() == "imix" else [*spans(text)]
@@ -87,7 +96,7 @@ def _lengths(text: str) -> list[Span | str]:
         raise argparse.ArgumentTypeError(f"'{text}' is not a length: {form}") from None
 
 
-def _frame_sizes(text: str) -> list[Span | str]:
+def _frame_sizes(text: str) -> list[NumberRange | str]:
     """Return the same of sizes with FCS."""
     return [one if isinstance(one, str) else one.less(formats.FCS) for one in _lengths(text)]
 
@@ -180,11 +189,11 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
     )
 
 
-def _length_of(given: list[Span | str] | None) -> lengths.Length:
+def _length_of(given: list[NumberRange | str] | None) -> lengths.Length:
     """Return the lengths of a stream: of one range at random or in steps, of several in turn."""
     if given is None:
         return lengths.Fixed(1514)
-    found = [one for one in given if isinstance(one, Span)]
+    found = [one for one in given if isinstance(one, NumberRange)]
     if len(found) < len(given):
         if len(given) > 1:
             raise UsageError("--length imix has its own lengths: give it alone")
