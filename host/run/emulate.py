@@ -210,6 +210,9 @@ class EmulationLook:
     there: DirectionLook
     back: DirectionLook | None
     changes: int
+    since_s: float = (
+        0.0  # From when on means are, since the start: of a network of another host from this one's first look.
+    )
 
     @property
     def directions(self) -> tuple[DirectionLook, ...]:
@@ -228,36 +231,11 @@ class EmulationResult:
     clock_state: str
     notes: tuple[str, ...]  # What the reader must know, a sentence each.
     stations: StationsReport | None = None  # What the stations at the ports of a simulated emulator saw.
-    since_s: float = (
-        0.0  # From when on means and series are, since the start; of a network of another host this one's first look.
-    )
 
     @property
     def series(self) -> list[dict[str, Any]]:
-        """Series of what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
-
-        Counts of all samples are together those of ``last``; delays are of the frames that left meanwhile.
-        """
-        rows = []
-        before: EmulationLook | None = None
-        for look in self.samples:
-            row: dict[str, Any] = {"seconds": look.there.seconds}
-            for direction in look.directions:
-                first = None if before is None else getattr(before, direction.way)
-                earlier = {one.number: one for one in first.classes} if first else {}
-                times = (first.seconds if first else self.since_s) - self.since_s, direction.seconds - self.since_s
-                row[direction.way] = {
-                    "state": direction.state,
-                    "is_link_up": direction.is_link_up,
-                    "classes": [
-                        _span(one, earlier.get(one.number), times)
-                        for one in direction.classes
-                        if first or not self.since_s
-                    ],
-                }
-            rows.append(row)
-            before = look
-        return rows
+        """Series of samples."""
+        return series_of(self.samples)
 
     def document(self) -> dict[str, Any]:
         """Return the result as what JSON can hold."""
@@ -266,7 +244,6 @@ class EmulationResult:
             "end": self.end,
             "clock_state": self.clock_state,
             "notes": list(self.notes),
-            "since_s": self.since_s,
             **({"stations": self.stations.document()} if self.stations else {}),
             **look_document(self.last),
             "series": self.series,
@@ -422,6 +399,31 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
             mean = one.delays.mean_bounds_ns
             plain["delays"]["mean_bounds_ns"] = mean and [mean.least, mean.most]
     return found
+
+
+def series_of(samples: Sequence[EmulationLook]) -> list[dict[str, Any]]:
+    """Return what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
+
+    Counts of all samples are together those of the last; delays are of the frames that left meanwhile.
+    """
+    rows = []
+    before: EmulationLook | None = None
+    for look in samples:
+        row: dict[str, Any] = {"seconds": look.there.seconds}
+        for direction in look.directions:
+            first = None if before is None else getattr(before, direction.way)
+            earlier = {one.number: one for one in first.classes} if first else {}
+            times = (first.seconds - look.since_s if first else 0.0), direction.seconds - look.since_s
+            row[direction.way] = {
+                "state": direction.state,
+                "is_link_up": direction.is_link_up,
+                "classes": [
+                    _span(one, earlier.get(one.number), times) for one in direction.classes if first or not look.since_s
+                ],
+            }
+        rows.append(row)
+        before = look
+    return rows
 
 
 def _span(now: ClassLook, before: ClassLook | None, times: tuple[float, float]) -> dict[str, Any]:
@@ -1036,9 +1038,9 @@ class Emulation(PortRun):
             self.check_own()
         found = {one.way: self._look_at(one) for one in self._directions}
         changes = max(one.state + len(one.ahead) for one in self._directions)
-        look = EmulationLook(found["there"], found.get("back"), changes)
+        self._since_s = found["there"].seconds if self._since_s is None else self._since_s
+        look = EmulationLook(found["there"], found.get("back"), changes, self._since_s)
         self._last = look
-        self._since_s = look.there.seconds if self._since_s is None else self._since_s
         if self._looks % self._every == 0:
             self._samples.append(look)
             if len(self._samples) > SAMPLES_MOST:
@@ -1077,14 +1079,11 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        since_s = self._since_s or 0.0
-        means = f"mean rates are since this host's first look, {since_s:,.3f} s after the start"
-        notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(since_s))
+        means = f"mean rates are since this host's first look, {last.since_s:,.3f} s after the start"
+        notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(last.since_s))
         clock_state = self._probe.timebase.clock_state
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
-        return EmulationResult(
-            self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen, since_s
-        )
+        return EmulationResult(self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen)
 
     # # #
 

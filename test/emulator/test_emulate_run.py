@@ -151,10 +151,10 @@ def test_who_attaches_has_means_since_its_first_look(fake: Fake, ticks: int) -> 
         with Probe(fake[1]) as second:
             result = Emulation(second).wait(ticks * 8e-9 + 0.2, look_s=0.02)
     (last,) = result.last.there.classes
-    assert result.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
+    assert result.last.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
     assert last.sent_mean_bps == pytest.approx(80e6 + 8000 / (8e-9 * (1 << 20)), rel=0.02)
     assert (last.counts.sent_octets is None) == (ticks > 1 << 32)
-    assert f"since this host's first look, {result.since_s:,.3f} s after the start" in result.notes[-1]
+    assert f"since this host's first look, {result.last.since_s:,.3f} s after the start" in result.notes[-1]
     assert result.series[0]["there"]["classes"] == [] and result.series[1]["there"]["classes"][0]["sent_bps"] > 70e6
 
 
