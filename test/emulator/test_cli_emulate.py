@@ -348,7 +348,7 @@ def grown(look: EmulationLook, draw: Random) -> EmulationLook:
 def test_pages_of_a_small_screen_have_every_figure_of_both_directions_together(
     model: EmulatorProbe, tmp_path: Path, width: int, height: int
 ) -> None:
-    """What is there is known from the looks; a page has its number, and nothing is cut in silence."""
+    """Figures are those of the looks; a page has its number, and nothing is cut in silence."""
     with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
         probe.wait(0.05)
         plain = emulation.look()
