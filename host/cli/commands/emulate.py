@@ -263,11 +263,9 @@ def asked(network: networks.Network) -> rich.console.RenderableType:
         parts.append(rich.text.Text(network.about))
     for name in networks.DIRECTIONS:
         parts.append(_asked(name, getattr(network, name)))
-    for number, change in enumerate(network.changes, 1):
-        before, after = network.at(number - 1), network.at(number)
-        for name in networks.DIRECTIONS:
-            lines = _changed(getattr(before, name), getattr(after, name))
-            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {name}: {line}") for line in lines]
+    changes = ((at, name, said) for name in networks.DIRECTIONS for at, said in document.change_words(network, name))
+    for at, name, said in sorted(changes, key=lambda one: one[0]):
+        parts += [rich.text.Text(f"from {at:g} s, {name}: {line}") for line in said]
     return rich.console.Group(*parts)
 
 
@@ -349,21 +347,6 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
             rich.text.Text(document.treatment(one)),
         )
     return shown
-
-
-def _changed(before: networks.Direction, after: networks.Direction) -> list[str]:
-    """Return what a change of a direction names, a line each."""
-    lines = []
-    if before.rate_bps != after.rate_bps:
-        lines.append(f"rate {units.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
-    if before.service != after.service:
-        lines.append(f"service {after.service}")
-    lines += [
-        f"class '{new.name}': {document.treatment(new)}"
-        for old, new in zip(before.numbered.values(), after.numbered.values(), strict=True)
-        if old != new
-    ]
-    return lines
 
 
 def _title(direction: runs.DirectionLook) -> rich.text.Text:
