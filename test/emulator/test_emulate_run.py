@@ -356,7 +356,7 @@ def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: 
             result = emulation.wait(0.1)
             assert list(emulation.counts) == ["there"]
         assert model.values["port0_tx_state"] == TransmitState.IDLE
-    assert (result.last.back, result.document()["back"], result.last.there.state) == (None, None, 1)
+    assert (result.last.back, result.to_dict()["back"], result.last.there.state) == (None, None, 1)
     assert result.last.there.classes[0].delays.most_ns == MS
 
 

@@ -88,6 +88,7 @@ def test_the_source_distribution_has_all_that_git_keeps(sdist: Path) -> None:
 
 def test_the_wheel_has_what_runs_and_no_tests(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if name.startswith("liteprobe/")}
+    assert {"liteprobe/host/py.typed", "liteprobe/cores/formats/py.typed"} <= packed  # PEP 561.
     ours = {path for path in tracked("cores", "soc", "boards", "host", "sim") if not is_test(path)}
     ours = {path for path in ours if path.endswith((".py", *SOURCES))}
     firmware = {path for path in tracked("firmware") if not path.startswith("firmware/tests/")}
