@@ -104,6 +104,7 @@ class BackgroundTraffic(LiteXModule):
         first   = Signal(TIME_BITS, reset_less=True)  # Of those that were looked at,
         chosen  = Signal(CLASS_BITS, reset_less=True) # whose it is.
         is_any  = Signal()
+        length  = Signal(LENGTH_BITS, reset_less=True)
         red     = Signal(32, reset_less=True) # The last draw for it: its generator has stood since.
         lead    = Signal(TIME_BITS)
         lowest  = Signal(CLASS_BITS)
@@ -115,7 +116,7 @@ class BackgroundTraffic(LiteXModule):
             lead.eq(self.state.time - first),
             frame.time.eq(first),
             frame.number.eq(chosen),
-            frame.length.eq(self.state.length),
+            frame.length.eq(length),
             frame.red.eq(red),
             after.eq(Mux(is_any, first[FINE_BITS:], self.safe) - self.switch.at),
         ]
@@ -138,6 +139,7 @@ class BackgroundTraffic(LiteXModule):
                     NextValue(is_any, 1),
                     NextValue(red, self.generators.state[32:]),
                     NextValue(first, self.state.time),
+                    NextValue(length, self.state.length),
                     NextValue(chosen, at),
                 ),
             )
@@ -254,7 +256,7 @@ class BackgroundTraffic(LiteXModule):
         fsm.act("READ_BURST",
             self.at("background_burst"),
             NextValue(self.kind, self.of("background")),
-            NextValue(self.u, Mux(draw == 0, 1, draw)),
+            NextValue(self.u, draw),
             *step,
             NextState("READ_TICKS"),
         )
@@ -290,7 +292,7 @@ class BackgroundTraffic(LiteXModule):
         drawn   = NextState("DRAW")
         self.comb += [
             is_over.eq(state.count >= Mux(self.burst == 0, 1, self.burst)),
-            exponential.u.eq(self.u),
+            exponential.u.eq(Mux(self.u == 0, 1, self.u)),
             exponential.mean.eq(Cat(self.rest[FINE_BITS - MEAN_BITS:], self.ticks)),
         ]
         fsm.act("CHOOSE",

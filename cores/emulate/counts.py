@@ -43,6 +43,14 @@ class Count(NamedTuple):
 
 # Direction Counts ---------------------------------------------------------------------------------
 
+def highest_bit(value):
+    """Return whether a bit of a value is set, and the number of the highest one; 2^n bits. In as many steps, not one a bit."""
+    if len(value) == 1:
+        return value[0], None
+    half = len(value)//2
+    low, high = highest_bit(value[:half]), highest_bit(value[half:])
+    return low[0] | high[0], Cat(Mux(high[0], high[1], low[1]), high[0]) if half > 1 else high[0]
+
 class DirectionCounts(LiteXModule):
     """Counts what happens to the frames of each class: counters, gauges, a histogram of delays.
 
@@ -173,7 +181,9 @@ class DirectionCounts(LiteXModule):
         """Return what the settled departure of a frame changes."""
         message = self.sent
         bin_ = Signal(max=HISTOGRAM_BINS)
-        self.comb += [If(message.delay[n], bin_.eq(n + 1 if n + 1 < HISTOGRAM_BINS else HISTOGRAM_BINS - 1)) for n in range(32)]
+        # A message is there for two cycles, at least, before its bin is asked for.
+        is_some, highest = highest_bit(message.delay)
+        self.sync += bin_.eq(Mux(is_some, Mux(highest >= HISTOGRAM_BINS - 1, HISTOGRAM_BINS - 1, highest + 1), 0))
         return [
             Count(ClassCounter.SENT,        CountChange.ADD, Mux(message.twice, 2, 1)),
             Count(ClassCounter.SENT_OCTETS, CountChange.ADD, Mux(message.twice, message.length << 1, message.length)),

@@ -91,7 +91,7 @@ class FreeSpace(LiteXModule):
     fits : Signal(), out
         They find space. A cycle after ``lane`` and ``words``; free words may be known some cycles late.
     take : Signal(), in
-        They are promised.
+        They are promised; ``position`` and ``fits`` know it two cycles later.
     clear, bits : Signal(), Signal(5), in
         The ring of ``lane`` is empty, and has 2^bits words.
     freed, freed_lane, freed_words : Signal(), Signal(4), Signal(POSITION_BITS), in
@@ -119,6 +119,10 @@ class FreeSpace(LiteXModule):
         lane     = Signal(LANE_BITS, reset_less=True)
         words    = Signal(POSITION_BITS, reset_less=True)
         counts   = Signal()
+        takes    = Signal() # What is promised is counted, a cycle later.
+        taken    = Signal(LANE_BITS, reset_less=True)
+        until    = Signal(POSITION_BITS, reset_less=True)
+        less     = Signal(POSITION_BITS, reset_less=True)
         size     = Signal(POSITION_BITS)
         change   = Signal(POSITION_BITS)
         def counted(words):
@@ -128,18 +132,22 @@ class FreeSpace(LiteXModule):
             counts_as.eq(counted(self.words)),
             put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
-            put_write.adr.eq(self.lane),
-            put_write.we.eq(self.take | self.clear),
-            put_write.dat_w.eq(Mux(self.clear, 0, put.dat_r + self.words)),
-            counts.eq(is_freed & ~self.take),
-            free.adr.eq(Mux(counts, lane, self.lane)),
+            put_write.adr.eq(Mux(self.clear, self.lane, taken)),
+            put_write.we.eq(takes | self.clear),
+            put_write.dat_w.eq(Mux(self.clear, 0, until)),
+            counts.eq(is_freed & ~takes),
+            free.adr.eq(Mux(takes, taken, Mux(counts, lane, self.lane))),
             free_write.adr.eq(free.adr),
-            free_write.we.eq(self.take | self.clear | counts),
+            free_write.we.eq(takes | self.clear | counts),
             size.eq(1 << self.bits),
-            change.eq(Mux(counts, words, ~counts_as)),
+            change.eq(Mux(counts, words, ~less)),
             free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
+            takes.eq(self.take),
+            taken.eq(self.lane),
+            until.eq(put.dat_r + self.words),
+            less.eq(counts_as),
             If(self.freed,
                 is_freed.eq(1),
                 lane.eq(self.freed_lane),
@@ -147,7 +155,7 @@ class FreeSpace(LiteXModule):
             ).Elif(counts,
                 is_freed.eq(0),
             ),
-            If(~counts, self.fits.eq(counts_as <= free.dat_r)),
+            If(~counts & ~takes, self.fits.eq(counts_as <= free.dat_r)),
         ]
 
 # Queue Engine -------------------------------------------------------------------------------------
@@ -418,8 +426,8 @@ class QueueEngine(LiteXModule):
         self.sweeps     = Signal()
         sweep = Signal.like(self.number)
         age   = Signal(TICKS_BITS)
+        self.sweep = sweep
         self.comb += [
-            If(self.sweeps, self.looked.eq(sweep)),
             read.adr.eq(self.looked),
             self.may.eq(read.dat_r),
             write.adr.eq(self.number),
@@ -431,7 +439,7 @@ class QueueEngine(LiteXModule):
         for n in range(CLASSES):
             self.sync += [
                 # So long ago that the bucket is full: no time is ever older than a comparison takes.
-                If(self.sweeps & (sweep == n) & ~age[-1] & (age[OLD:] != 0), self.is_limited[n].eq(0)),
+                If(self.sweeps & (self.looked == n) & ~age[-1] & (age[OLD:] != 0), self.is_limited[n].eq(0)),
                 If(self.number == n,
                     If(self.limits, self.is_limited[n].eq(1)),
                     If(self.frees, self.is_limited[n].eq(0)),
@@ -449,7 +457,6 @@ class QueueEngine(LiteXModule):
             NextValue(self.comes, arrivals.valid | self.background_valid),
             NextValue(safe, Mux(arrivals.valid, arrivals.time, self.safe)),
             NextValue(self.serves, 0),
-            self.sweeps.eq(1),
             # Nothing comes before: so no time is ever older than a comparison takes.
             If(~self.is_any & ~self.trace & idle_gap[-1] & ~arrivals.valid & ~self.background_valid & self.background_known,
                 NextValue(self.base, until),
@@ -469,6 +476,7 @@ class QueueEngine(LiteXModule):
         self.is_past = Signal(reset_less=True) # What comes does so before the link is free.
         self.comb += wait.eq(self.come_time - self.base)
         fsm.act("COMPARE",
+            self.sweeps.eq(1),
             NextValue(self.is_past, wait[-1]),
             If(self.trace,
                 NextValue(self.serves, 1),
@@ -488,7 +496,7 @@ class QueueEngine(LiteXModule):
         self.turn = turn = Signal(CLASSES.bit_length() - 1, reset=CLASSES - 1) # Class that was served last,
         self.rest = rest = Signal(8) # and how many more it may send.
         to_scan  = Signal(CLASSES) # Classes to look at, but for
-        at       = Signal.like(turn) # this one, which is looked at now.
+        at       = self.looked # this one, which is looked at now.
         is_last  = Signal() # All were.
         left     = Signal(CLASSES)
         in_turn  = Signal(CLASSES)
@@ -512,10 +520,11 @@ class QueueEngine(LiteXModule):
         self.sync += [
             to_scan.eq(left & ~(1 << lowest)),
             at.eq(lowest),
+            If(fsm.ongoing("PICK"), at.eq(self.sweep)),
+            If(fsm.ongoing("BURST"), at.eq(self.number)),
             is_last.eq(left == 0),
         ]
         fsm.act("SCAN",
-            self.looked.eq(at),
             If(is_last,
                 If(self.scans_opportunity, NextState("PICK")).Else(NextState("DECIDE")),
             ).Elif(may_now,
@@ -541,21 +550,34 @@ class QueueEngine(LiteXModule):
         gap        = Signal(TIME_BITS)
         comes      = Signal() # First.
         event      = Signal(TIME_BITS)
-        left       = Signal(TICKS_BITS)
-        to_switch  = Signal(TICKS_BITS)
-        is_event   = Signal()
         is_safe    = Signal()
         is_switch  = Signal()
+        is_pending = Signal()
+        is_before  = Signal() # What is served, what comes: before ``safe``.
+        comes_before = Signal(reset_less=True)
+        is_early   = Signal() # Before the switch: what is served, what comes, ``safe``.
+        comes_early, safe_early = Signal(reset_less=True), Signal(reset_less=True)
+        def goes_before(one, other):
+            gap = Signal(TICKS_BITS)
+            self.comb += gap.eq(one - other)
+            return gap[-1]
+        served, come = self.serve_time[FINE_BITS:], self.come_time[FINE_BITS:]
+        # What comes has been known for a cycle, and so has a switch.
+        self.sync += [
+            is_pending.eq(switch.pending["engine"]),
+            comes_before.eq(goes_before(come, safe) | ~self.is_background),
+            comes_early.eq(goes_before(come, switch.at)),
+            safe_early.eq(goes_before(safe, switch.at)),
+        ]
         self.comb += [
+            is_before.eq(goes_before(served, safe)),
+            is_early.eq(goes_before(served, switch.at)),
             gap.eq(self.serve_time - self.come_time),
             comes.eq(self.comes & (~self.serves | ~gap[-1])),
             event.eq(Mux(comes, self.come_time, self.serve_time)),
-            is_event.eq(self.comes | self.serves),
-            left.eq(event[FINE_BITS:] - safe),
             # What comes in the same tick as a frame that isn't here yet must wait for it.
-            is_safe.eq(is_event & (left[-1] | (comes & ~self.is_background))),
-            to_switch.eq(Mux(is_safe, event[FINE_BITS:], safe) - switch.at),
-            is_switch.eq(switch.pending["engine"] & ~to_switch[-1]),
+            is_safe.eq(Mux(comes, comes_before, self.serves & is_before)),
+            is_switch.eq(is_pending & switch.pending["engine"] & ~Mux(is_safe, Mux(comes, comes_early, is_early), safe_early)),
         ]
         fsm.act("DECIDE",
             NextValue(self.time, event),
@@ -856,7 +878,6 @@ class QueueEngine(LiteXModule):
         was_limited = Signal()
         self.comb += was_limited.eq((self.is_limited >> self.number)[0])
         fsm.act("BUCKET",
-            self.looked.eq(self.number),
             # The link's product is there.
             If(~self.trace, NextValue(ends, self.time + product)),
             NextValue(bucket, Mux(was_limited & ~is_ahead[-1], self.may, empty)),

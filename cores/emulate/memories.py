@@ -224,7 +224,14 @@ class SpilledLists(LiteXModule):
         left       = Signal(max=entries + 1, reset=entries) # Places in block RAM.
         has_space  = Signal()
         recent     = Signal(2)     # Something was put or dropped in the last two cycles.
-        here       = Signal(max=entries + 1) # Of the list that is dealt with,
+        # What was done is counted a cycle later.
+        number     = Signal(max=lists, reset_less=True) # Of the list that was dealt with;
+        was_there  = Signal(reset_less=True)            # it had entries here.
+        puts       = Signal() # Into the pool,
+        drops      = Signal() # from there;
+        went_over  = Signal()
+        filled     = Signal()
+        here       = Signal(max=entries + 1) # Of that list,
         there      = Signal(PLACE_BITS)      # and in the store.
         here_next  = Signal.like(here)
         there_next = Signal.like(there)
@@ -233,7 +240,7 @@ class SpilledLists(LiteXModule):
         self.comb += [
             self.is_there.eq(pool.is_there | is_over),
             self.lacks.eq(((is_over & ~pool.is_there) >> self.number)[0]),
-            self.wants.eq(is_over & is_low),
+            self.wants.eq(is_over & is_low & Replicate(recent == 0, lists)), # Else they may be old.
             self.accepts.eq(to_pool | over.ready),
             self.calls.eq(back.valid),
             self.fills.eq(self.idle & back.valid & (recent == 0)),
@@ -245,17 +252,23 @@ class SpilledLists(LiteXModule):
             pool.number.eq(Mux(self.fills, back.list, self.number)),
             pool.entry.raw_bits().eq(Mux(self.fills, back.bits[:bits], self.entry.raw_bits())),
             pool.put.eq(self.fills | (self.put & to_pool)),
-            here.eq(Mux((pool.is_there >> pool.number)[0], get_here.dat_r, 0)),
-            there.eq(Mux((is_over >> pool.number)[0], get_there.dat_r, 0)),
-            here_next.eq(Mux(pool.drop, here - 1, here + 1)),
-            there_next.eq(Mux(self.fills, there - 1, there + 1)),
-            *[port.adr.eq(pool.number) for port in (put_here, get_here, put_there, get_there)],
-            put_here.we.eq(pool.put | pool.drop),
+            here.eq(Mux(was_there, get_here.dat_r, 0)),
+            there.eq(Mux((is_over >> number)[0], get_there.dat_r, 0)),
+            here_next.eq(Mux(drops, here - 1, here + 1)),
+            there_next.eq(Mux(filled, there - 1, there + 1)),
+            *[port.adr.eq(number) for port in (put_here, get_here, put_there, get_there)],
+            put_here.we.eq(puts | drops),
             put_here.dat_w.eq(here_next),
-            put_there.we.eq(self.fills | goes_over),
+            put_there.we.eq(filled | went_over),
             put_there.dat_w.eq(there_next),
         ]
         self.sync += [
+            number.eq(pool.number),
+            was_there.eq((pool.is_there >> pool.number)[0]),
+            puts.eq(pool.put),
+            drops.eq(pool.drop),
+            went_over.eq(goes_over),
+            filled.eq(self.fills),
             recent.eq(Cat(pool.put | pool.drop | goes_over, recent[0])),
             left.eq(left + pool.drop - pool.put),
             # All others can have theirs, and this one what is fetched. A cycle or two late.
@@ -263,7 +276,7 @@ class SpilledLists(LiteXModule):
             to_pool.eq(~(is_over >> self.number)[0] & (has_space | (is_low >> self.number)[0])),
         ]
         for n in range(lists):
-            self.sync += If(pool.number == n,
+            self.sync += If(number == n,
                 If(put_here.we, is_low[n].eq(here_next < WINDOW)),
                 If(put_there.we, is_over[n].eq(there_next != 0)),
             )

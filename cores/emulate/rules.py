@@ -41,7 +41,7 @@ class RuleMemory(LiteXModule):
     addresses, rules : list of Signal(9), list of Signal(rules), in and out
         Of each lane: what is at its address, a cycle later.
     turn, verdicts : Signal(4), Signal, in and out
-        The verdicts of the rules of a turn, in this cycle.
+        The verdicts of the rules of a turn, a cycle later.
     """
     def __init__(self, rules):
         self.bus       = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
@@ -107,8 +107,8 @@ class RuleMemory(LiteXModule):
             writer.dat_w.eq(data),
             writer.we.eq(writes & is_verdict & is_block(0)),
             reader.adr.eq(Mux(self.reads, address[:4], self.turn)),
-            self.verdicts.eq(reader.dat_r),
         ]
+        self.sync += self.verdicts.eq(reader.dat_r)
         parts  = [slice(RULES*block, RULES*(block + 1)) for block in range(rules//RULES)]
         blocks = [Mux(is_bound, self.in_bounds[part], self.in_words[part]) for part in parts]
         self.sync += If(age[1] & self.reads,
@@ -185,11 +185,11 @@ class RuleMatcher(LiteXModule):
         is_used  = Signal(reset_less=True)
         number   = in_order(step[1])
         self.comb += [
-            memory.is_idle.eq(self.looks == 0),
             memory.in_words.eq(Reduce("AND", memory.rules[:RULE_HALVES])),
             is_begun.eq(goes[2] & (step[2] == 0)), # Word 0 is none.
         ]
         self.sync += [
+            memory.is_idle.eq(self.looks == 0),
             is_used.eq((self.looks >> number) & (number > 2)),
             If(is_used & goes[2], matching.eq(matching & memory.in_words)),
             If(is_begun, matching.eq(2**rules - 1), in_range.eq(2**rules - 1)),
@@ -305,7 +305,8 @@ class RuleMatcher(LiteXModule):
                 denied.eq(state[3]),
                 waiting.eq(waiting[count:]),
                 turn.eq(turn + 1),
-                If(turn == RULE_TURNS - 1,
+                If(turn == 0, # It is one ahead.
+                    turn.eq(0),
                     asks.eq(0),
                     self.done.eq(1),
                     self.number.eq(Mux(state[0], state[1], UNMATCHED_CLASS)),
@@ -313,7 +314,7 @@ class RuleMatcher(LiteXModule):
             ),
             If(is_full,
                 asks.eq(1),
-                turn.eq(0),
+                turn.eq(1),
                 found.eq(0),
                 denies.eq(0),
                 waiting.eq(rules & Replicate(self.looks != 0, len(rules))),

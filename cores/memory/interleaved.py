@@ -308,7 +308,8 @@ class InterleavedController(LiteXModule):
         rest  = Signal(log2_int(BURST_WORDS))
         run   = Signal(bits_for(TURN_WORDS)) # Words of this turn.
         is_over  = Signal()
-        others   = Signal()
+        others   = Signal() # Another port asks, or any does: known a cycle late, so that paths are short.
+        is_any   = Signal()
         is_free  = Signal()
         by_bus   = Signal()
         by_port  = Signal()
@@ -320,11 +321,10 @@ class InterleavedController(LiteXModule):
         self.comb += [
             valid.eq(Cat(port.request.valid & (~self.hold if n else 1) for n, port in enumerate(ports))),
             mine.eq(1 << turns.grant),
-            others.eq((valid & ~mine) != 0),
             asks.eq((valid & mine) != 0),
             is_over.eq(run[-1]),
             is_free.eq(self.next.ongoing("EMPTY") & ~self.stops),
-            by_bus.eq(is_free & self.bus_asks & ~self.hold & (bus_turn | (valid == 0))),
+            by_bus.eq(is_free & self.bus_asks & ~self.hold & (bus_turn | ~is_any)),
             by_port.eq(is_free & ~by_bus & asks & ~(is_over & others)),
             turns.request.eq(valid),
             turns.ce.eq(is_free & ~by_bus & ~by_port & others),
@@ -338,6 +338,8 @@ class InterleavedController(LiteXModule):
             ] for n, port in enumerate(ports)}),
         ]
         self.sync += [
+            others.eq((valid & ~mine) != 0),
+            is_any.eq(valid != 0),
             If(by_port, bus_turn.eq(1), run.eq(Mux(is_over, 0, run + rest + REQUEST_WORDS))),
             If(by_bus,  bus_turn.eq(0)),
             If(turns.ce, run.eq(0)),

@@ -71,7 +71,7 @@ T_NS = 3 * S_NS  # Interval of the regular traffic.
 #
 # ```
 # ./run liteprobe train --probe 'sim://switch?latency=3us&queue=1000&cross_model=cbr&cross=0.333333333' \
-#     --length 60 --count 1000 --interval 45626
+#     --length 60 --count 1000 --interval 45626ns
 # ```
 
 # %%

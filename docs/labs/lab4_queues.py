@@ -99,7 +99,7 @@ for load in LOADS:
 #
 # ```
 # ./run liteprobe train --probe 'sim://switch?latency=3us&queue=1000&cross=0.5&cross_size=250&seed=12' \
-#     --length 60 --count 400 --interval 60000
+#     --length 60 --count 400 --interval 60000ns
 # ```
 
 # %%

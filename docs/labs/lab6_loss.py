@@ -49,7 +49,7 @@ results = {}
 # from a seed, so each run is the same. It also writes down what it did: don't look before step 5.
 #
 # ```
-# ./run liteprobe train --length 60 --count 3000 --interval 2000 \
+# ./run liteprobe train --length 60 --count 3000 --interval 2000ns \
 #     --probe 'sim://switch?latency=3us&loss=2%&duplicate=1%&reorder=2%&reorder_by=11us&seed=7'
 # ```
 

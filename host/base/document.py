@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from liteprobe.host.base.errors import RangeError, UsageError, is_near, nearest
-from liteprobe.host.base.units import DECIMAL, WHOLE, Factors, Number, exact, split, with_unit
+from liteprobe.host.base.units import DECIMAL, WHOLE, Factors, Number, exact, pattern_of, split, with_unit
 
 if TYPE_CHECKING:
     import yaml
@@ -234,7 +234,7 @@ class Quantity(Plain):
         return int(text) if text.isdecimal() else text
 
     def schema(self) -> Schema:
-        units = "|".join(unit for unit in self.units if unit)
+        units = pattern_of(self.units)
         optional = "?" if self.plain is not None else ""
         with_its_unit = {
             "type": "string",

@@ -17,7 +17,16 @@ TIMES: Factors = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}  # In ns.
 DURATIONS: Factors = {**TIMES, "min": 60 * TIMES["s"], "h": 3600 * TIMES["s"]}
 PREFIXES: Factors = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 BITS: Factors = {f"{prefix}bit": factor for prefix, factor in PREFIXES.items()}  # In b/s.
+RATES: Factors = {**BITS, **{prefix: factor for prefix, factor in PREFIXES.items() if prefix}}
+PACKET_RATES: Factors = {**PREFIXES, **{f"{prefix}pps": factor for prefix, factor in PREFIXES.items()}}
 PER_CENT: Factors = {"%": Fraction(1, 100)}
+#: Other words for units, as a pattern, and the unit they stand for: what iperf, tc and TRex take, and both signs for micro.
+OTHERS = {
+    "nsecs?": "ns", "[µμ]s|[uµμ]secs?": "us", "msecs?": "ms", "secs?|seconds?": "s", "mins|minutes?": "min", "hours?": "h",
+    "K": "k", "m": "M", "g": "G", "([kKmMgG]i?)?(?:b|[bB](?:its?|ITS?))(?:[p/]s(?:ec)?)?(?:[lL]1)?": "bit",
+    "([kKmMgG])?(?:pps|fps|p/s|packets/s)": "pps",
+}  # fmt: skip
+_SIZES = {f"{letter}{i}": base**n for n, letter in enumerate("kmg", 1) for i, base in (("", 1000), ("i", 1024))}
 #: Units of tc(8), in lower case: times in ns, rates in b/s (``bps``: octets a second).
 TC_TIMES: Factors = {"": TIMES["us"], **TIMES, **{f"{unit}ec": size for unit, size in TIMES.items()}}
 _TC_SIZES = {"": 1} | {letter: 1000**n for n, letter in enumerate("kmgt", 1)}
@@ -39,10 +48,31 @@ def exact(number: Number) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(str(number))
 
 
-def split(text: str, factors: Factors, number: str = DECIMAL) -> tuple[str, int | Fraction] | None:
-    """Return the digits of a number and the size of its unit; None where ``text`` is not one with one of these units."""
-    match = re.fullmatch(rf"({number})\s*([A-Za-z/%]*)", text)
-    return (match[1], factors[match[2]]) if match and match[2] in factors else None
+def split(
+    text: str, factors: Factors, number: str = DECIMAL, others: Mapping[str, str] = OTHERS
+) -> tuple[str, int | Fraction] | None:
+    """Return the digits of a number and the size of its unit; None where ``text`` is not one with one of these units.
+
+    ``others``: other words for units that are taken; tc has its own.
+    """
+    match = re.fullmatch(rf"({number})\s*([A-Za-z/%µμ]*[0-9]?)", text)
+    size = _size(match[2], factors, others) if match else None
+    return (match[1], size) if match and size is not None else None
+
+
+def _size(word: str, factors: Factors, others: Mapping[str, str]) -> int | Fraction | None:
+    """Return the size of the unit that a word stands for, or None."""
+    if word in factors:
+        return factors[word]
+    for pattern, unit in others.items():
+        if unit in factors and (found := re.fullmatch(pattern, word)):
+            return factors[unit] * (_SIZES[found[1].lower()] if found.groups() and found[1] else 1)
+    return None
+
+
+def pattern_of(factors: Factors) -> str:
+    """Return a pattern of the units of a table, and of the other words for them."""
+    return "|".join([*filter(None, factors), *(pattern for pattern, unit in OTHERS.items() if unit in factors)])
 
 
 def quantity(text: str, factors: Factors) -> Fraction | None:

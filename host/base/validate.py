@@ -26,21 +26,20 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from liteprobe.host.base.errors import RangeError
-from liteprobe.host.base.units import DURATIONS, PER_CENT, PREFIXES, TIMES, Factors, exact, quantity
+from liteprobe.host.base.units import DURATIONS, PACKET_RATES, PER_CENT, RATES, TIMES, Factors, exact, quantity
 
 T = TypeVar("T")
 
 SHOWN = 60  # Characters of a value in a message.
 BITS_MOST = 128  # Of a whole number: those of an IPv6 address.
 SECONDS: Factors = {unit: Fraction(size, TIMES["s"]) for unit, size in DURATIONS.items()}
-RATES: Factors = {f"{prefix}{word}": n for prefix, n in PREFIXES.items() for word in ("", "b/s", "bit/s", "bit", "bps")}
 #: By the end of a name: the unit, and those that a text may have.
 UNITS: dict[str, tuple[str, Factors]] = {
     "ns": ("in ns, or with a unit like '1.5us'", {"": 1, **TIMES}),
     "s": ("in s, or with a unit like '10ms'", {"": 1, **SECONDS}),
     "seconds": ("in s, or with a unit like '10ms'", {"": 1, **SECONDS}),
-    "bps": ("in b/s, or with a unit like '10Mb/s'", RATES),
-    "pps": ("in frames a second, or like '20k'", PREFIXES),
+    "bps": ("in b/s, or with a unit like '10Mb/s'", {"": 1, **RATES}),
+    "pps": ("in frames a second, or like '20k'", PACKET_RATES),
     "share": ("a share, 0 to 1, or like '12.5%'", {"": 1, **PER_CENT}),
 }  # fmt: skip
 #: Every callable that checks its arguments, by its qualified name.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, whole
+from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, pace, time_ns, whole
 
 if TYPE_CHECKING:
     from liteprobe.host.probe import Probe
@@ -65,6 +65,23 @@ class Parser(argparse.ArgumentParser):
         return UsageError(f"there is no {what} '{name}': give one of {', '.join(names)}; see: {self.prog} --help")
 
 
+class Once(argparse.Action):
+    """Stores a value; an option that is given again adds to a list, and is refused where it has one value."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: Any = None
+    ) -> None:
+        """Take the value."""
+        given: set[str] = vars(args).setdefault("given", set())
+        if self.dest in given:
+            before = getattr(args, self.dest)
+            if not isinstance(value, list) and value != before:
+                parser.error(f"{option} is given twice, and has one value: give it once")
+            value = [*before, *value] if isinstance(value, list) else value
+        given.add(self.dest)
+        setattr(args, self.dest, value)
+
+
 @contextmanager
 def of_options(name: str = "") -> Iterator[None]:
     """Give errors of ranges the option whose value it is: that of the key, or ``name``."""
@@ -109,6 +126,8 @@ def add(
     if kind is bool:
         more["action"] = "store_true"
     else:
+        if "action" not in more and names[0].startswith("-"):
+            more["action"] = Once
         more |= ({} if default is None else {"default": default}) | ({} if kind is str else {"type": kind})
     to.add_argument(*names, help=what, **more)
 
@@ -124,6 +143,21 @@ def add_results(parser: argparse.ArgumentParser, report: str) -> None:
     group = parser.add_argument_group("results")
     add_json(group, "all figures")
     add(group, "--report FILE.html", output, report)
+
+
+def add_lengths(
+    to: "argparse._ActionsContainer", words: str, kinds: tuple[Any, Any], what: str, default: Any = None
+) -> None:
+    """Add ``--length``, and ``--frame-size`` in its place; ``kinds`` make lengths without FCS of the text of either."""
+    either = to.add_mutually_exclusive_group()
+    add(either, f"--length {words}", kinds[0], what, default)
+    add(either, f"--frame-size {words}", kinds[1], "the same with FCS, as RFC 2544 counts: 64 to 9004", dest="length")
+
+
+def add_pace(to: "argparse._ActionsContainer", usual: str = " (default: back to back)") -> None:
+    """Add what says when frames are due; ``usual``: what holds without it."""
+    add(to, "--interval TIME", time_ns, f"SFD to SFD, like 1.5us{usual}")
+    add(to, "--rate RATE", pace, "rate on the wire, frame + 24 octets: 500M, 500Mbit/s, 50%% of the line, 100kpps")
 
 
 def add_waiting_time(group: "argparse._ActionsContainer", what: str = "packet") -> None:

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The report of an emulated network: what became of the frames of each class, rates, queues and delays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.analysis.columns import MEGA, Column, ended
+from liteprobe.host.analysis.columns import MEGA, ended
 from liteprobe.host.base import extras
 from liteprobe.host.base.output import write_text
 from liteprobe.host.device.link.sim_stations import StationsReport
@@ -20,11 +20,10 @@ with extras.named():
     import matplotlib
     from matplotlib.ticker import LogLocator
 
-Figure = Callable[[emulate.ClassLook], float | None]
 TITLE = "A network, emulated"
 DIRECTION_HEADS = {"there": "From port 0 to port 1", "back": "From port 1 to port 0"}
 FATES = f"name arrived sent {' '.join(emulate.DROPS)} duplicated corrupted held_back late"
-QUEUES = "frames most least_ns most_ns background background_dropped"
+FIGURES = "name sent_mean_bps frames most least_ns mean_bounds_ns most_ns background background_dropped"
 DEFINED = ("Frame length",)
 FATES_WORDS = (
     "A frame that arrived was sent, was dropped (discarded by its class; lost; in front of a full queue; by RED; for "
@@ -78,14 +77,13 @@ def _stations(report: StationsReport) -> list[Block]:
 
 def _direction(result: emulate.EmulationResult, last: emulate.DirectionLook) -> list[Block]:
     name = last.way
-    looks = [getattr(look, name) for look in result.samples]
     outside = (
         f"{count(last.damaged)} frames with bad FCS, too short or too long; {count(last.overflows)} for which there "
         f"was no space at the input; {count(last.management)} for the probe itself; {count(last.reserved)} that no bridge forwards."
     )
     captions = [
-        (draw_rates(looks), "Rate of what left.", "Means from look to look."),
-        (draw_queues(looks), "Queue.", "Frames that wait for the link at each look, background among them."),
+        (draw_rates(result, name), "Rate of what left.", "Means from look to look."),
+        (draw_queues(result, name), "Queue.", "Frames that wait for the link at each look, background among them."),
         (
             draw_delays(last),
             "Delay.",
@@ -96,18 +94,10 @@ def _direction(result: emulate.EmulationResult, last: emulate.DirectionLook) -> 
         heading(DIRECTION_HEADS[name]),
         *_asked(result, name),
         listed(emulate.CLASSES.of(FATES), last.classes),
-        listed([*emulate.CLASSES.of("name"), _mean_rate(last.seconds), *emulate.CLASSES.of(QUEUES)], last.classes),
+        listed(emulate.CLASSES.of(FIGURES), last.classes),
         *said_of([outside]),
         page.figures(captions),
     ]
-
-
-def _mean_rate(seconds: float) -> Column:
-    def of(one: emulate.ClassLook) -> float | None:
-        octets = one.counts.sent_octets
-        return None if octets is None or not seconds else 8 * octets / seconds
-
-    return Column("mean_bps", "", "Mb/s,\nmean", 3, MEGA, of=of)
 
 
 def _asked(result: emulate.EmulationResult, name: str) -> list[Block]:
@@ -121,14 +111,14 @@ def _asked(result: emulate.EmulationResult, name: str) -> list[Block]:
 # Plots --------------------------------------------------------------------------------------------
 
 
-def draw_rates(looks: Sequence[emulate.DirectionLook]) -> str:
+def draw_rates(result: emulate.EmulationResult, way: str) -> str:
     """Draw the rate at which each class left, over time."""
-    return _over_time(looks, lambda one: _scaled(one.sent_bps), "octets of frames without FCS (Mb/s)", "rates")
+    return _over_time(result, way, ("sent_bps", MEGA), "octets of frames without FCS (Mb/s)", "rates")
 
 
-def draw_queues(looks: Sequence[emulate.DirectionLook]) -> str:
+def draw_queues(result: emulate.EmulationResult, way: str) -> str:
     """Draw what waited of each class, over time."""
-    return _over_time(looks, lambda one: float(one.queue.frames), "frames that wait for the link", "queues")
+    return _over_time(result, way, ("queue_frames", 1), "frames that wait for the link", "queues")
 
 
 def draw_delays(look: emulate.DirectionLook) -> str:
@@ -169,28 +159,26 @@ def _steps(delays: emulate.ClassDelays) -> tuple[list[float], list[float]]:
     return [*ends, most / 1e6], [*shares, 100.0]
 
 
-def _scaled(value_bps: float | None) -> float | None:
-    return None if value_bps is None else value_bps / 1e6
-
-
-def _over_time(looks: Sequence[emulate.DirectionLook], figure_of: Figure, label: str, name: str) -> str:
+def _over_time(result: emulate.EmulationResult, way: str, figure_of: tuple[str, float], label: str, name: str) -> str:
+    key, scale = figure_of
+    rows, last = result.series, getattr(result.last, way)
     with matplotlib.rc_context(PLAIN):
         figure, (axes,) = axes_of(1, HEIGHT_IN)
         lines = []
-        for place, one in enumerate(looks[-1].classes):
+        for place, one in enumerate(last.classes):
             points = [
-                (look.seconds, value)
-                for look in looks
-                for each in look.classes
-                if each.number == one.number and (value := figure_of(each)) is not None
+                (row["seconds"], each[key] / scale)
+                for row in rows
+                for each in row[way]["classes"]
+                if each["name"] == one.name and each[key] is not None
             ]
             if not points:
                 continue
             axes.plot(*zip(*points, strict=True), lw=1.4, marker="o" if len(points) < 3 else "", **series(place))
             lines.append((one.name, place))
         legend_below(figure, axes, lines)
-        axes.set_xlim(0, looks[-1].seconds or 1.0)
+        axes.set_xlim(0, last.seconds or 1.0)
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
         axes.set_xlabel("since the start (s)")
         axes.set_ylabel(label)
-    return svg(figure, f"emulate-{name}-{looks[-1].way}")
+    return svg(figure, f"emulate-{name}-{way}")

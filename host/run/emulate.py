@@ -114,6 +114,7 @@ READ_TRIES = 8
 DELAYS_OF_CLASS = {"least": "Least", "mean": "Mean", "p50": "p50", "p99": "p99", "p99_9": "p99.9", "most": "Greatest"}
 #: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
+RATES = ("arrived_bps", "sent_bps")
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,9 @@ class ClassDelays:
 
     least_ns: float | None  # None: no frame yet.
     most_ns: float | None  # Likewise.
-    mean_ns: float | None  # Likewise: by the bins, in each of which delays count as even.
-    deviation_ns: float | None  # Likewise.
+    mean_ns: float | None  # Likewise: the middle of its bounds.
+    mean_bounds_ns: Bounds | None  # Likewise: by the bins, whose frames have their lowest delay, or their highest.
+    deviation_ns: float | None  # Likewise: delays of a bin count as even.
     late_most_ns: float  # By how much a frame left after its tick at most.
     counts: tuple[int, ...]  # Of 32 bins: bin b has delays of 2^(b-1) to 2^b - 1 ticks.
     tick_ns: float
@@ -180,12 +182,12 @@ class ClassDelays:
     @property
     def figures(self) -> dict[str, Any]:
         """Figures of its delays by their names (ns)."""
-        cells = self.cells
-        mean = None
-        if self.mean_ns is not None and cells.total:
-            low, high = (float(np.average(ends, weights=cells.counts)) for ends in (cells.lows, cells.highs))
-            mean = Measured(self.mean_ns, Bounds(min(low, self.mean_ns), max(high, self.mean_ns)))
-        percentiles = {f"p{name}": cells.percentile(float(name.replace("_", "."))) for name in ("50", "99", "99_9")}
+        percentiles = {
+            f"p{name}": self.cells.percentile(float(name.replace("_", "."))) for name in ("50", "99", "99_9")
+        }
+        mean = (
+            None if self.mean_bounds_ns is None or self.mean_ns is None else Measured(self.mean_ns, self.mean_bounds_ns)
+        )
         return {"least": self.least_ns, "mean": mean, **percentiles, "most": self.most_ns}
 
     @property
@@ -196,7 +198,10 @@ class ClassDelays:
 
 @dataclass(frozen=True)
 class ClassLook(PartFigures):
-    """A class at a moment; rates without ``mean`` are of the time since the look before, None in the first."""
+    """A class at a moment; rates without ``mean`` are of the time since the look before, None in the first.
+
+    Those with it are since the start; of a network that another host began, since this host's first look.
+    """
 
     number: int
     name: str
@@ -206,11 +211,8 @@ class ClassLook(PartFigures):
     delays: ClassDelays
     arrived_bps: float | None
     sent_bps: float | None
-    arrived_mean_bps: float | None  # Since the start, without FCS.
+    arrived_mean_bps: float | None  # Without FCS.
     sent_mean_bps: float | None
-    #: ``lately``: of the frames that were due since the look before; None: there were none, or it is the first look.
-    mean_lately_ns: float | None
-    deviation_lately_ns: float | None
 
     @property
     def delay_figures(self) -> Mapping[str, Any]:
@@ -241,6 +243,9 @@ class EmulationLook:
     there: DirectionLook
     back: DirectionLook | None
     changes: int
+    since_s: float = (
+        0.0  # From when on means are, since the start: of a network of another host from this one's first look.
+    )
 
     @property
     def directions(self) -> tuple[DirectionLook, ...]:
@@ -265,6 +270,11 @@ class EmulationResult(Result):
     stations: StationsReport | None = None  # What the stations at the ports of a simulated emulator saw.
 
     @property
+    def series(self) -> list[dict[str, Any]]:
+        """Series of samples."""
+        return series_of(self.samples)
+
+    @property
     def parts(self) -> dict[str, ClassLook]:
         """Classes by direction and name."""
         return {f"{way.way}.{one.name}": one for way in self.last.directions for one in way.classes}
@@ -283,7 +293,7 @@ class EmulationResult(Result):
             "notes": list(self.notes),
             **({"stations": self.stations.document()} if self.stations else {}),
             **look_document(self.last),
-            "series": [_series_row(look) for look in self.samples],
+            "series": self.series,
         }
 
 
@@ -324,10 +334,10 @@ CLASSES = Columns(
     _queue("frames", "frames", "Waits"),
     _queue("octets", "octets", ""),
     _queue("most", "most", "Waited\nat most"),
-    _delay("least_ns", "Least\ndelay, ms"),
-    _delay("mean_ns", "Mean\ndelay, ms", "mean\ndelay, ms", 3),
-    _delay("deviation_ns", "Deviation,\nms", "deviation,\nms", 3),
-    _delay("most_ns", "Greatest\ndelay, ms"),
+    _delay("least_ns", "Least\ndelay, ms", "delay, ms\nleast"),
+    _delay("mean_bounds_ns", "Mean\ndelay, ms", "mean"),
+    _delay("deviation_ns", "Deviation,\nms", "deviation"),
+    _delay("most_ns", "Greatest\ndelay, ms", "most"),
 )
 
 
@@ -386,11 +396,12 @@ class Extended:
 class ClassCounters:
     """The counters of a class, from look to look."""
 
-    def __init__(self, number: int, name: str, match: str | None, longest: int) -> None:
+    def __init__(self, number: int, name: str, match: str | None, longest: int, is_own: bool = True) -> None:
         self.number, self.name, self.match = number, name, match
         self._counts = Extended(longest)
         self._bins = Extended(longest)
-        self._before: tuple[int, ClassCounts, tuple[int, ...]] | None = None
+        self._before: tuple[int, ClassCounts] | None = None
+        self._start: tuple[int, ClassCounts] | None = (0, ClassCounts(*[0] * len(ClassCounter))) if is_own else None
 
     def look(self, words: Sequence[int], now: int, tick_ns: Fraction) -> ClassLook:
         """Return the class at tick ``now`` from the words of its memory."""
@@ -404,21 +415,24 @@ class ClassCounters:
         ]
         drawn = tuple(count or 0 for count in bins)
         late_ns = float(gauges[ClassGauge.LATE_MOST] * tick_ns)
-        spans = _moments(drawn, ends, tick_ns)
-        delays = ClassDelays(ends[0], ends[1], *spans, late_ns, drawn, float(tick_ns))
+        mean, deviation = _moments(drawn, ends, float(tick_ns))
+        middle = mean.middle if mean else None
+        delays = ClassDelays(ends[0], ends[1], middle, mean, deviation, late_ns, drawn, float(tick_ns))
         queue = ClassQueue(
             gauges[ClassGauge.QUEUE_FRAMES], gauges[ClassGauge.QUEUE_OCTETS], gauges[ClassGauge.QUEUE_MOST]
         )
-        before, self._before = self._before, (now, counts, drawn)
-        start = 0, ClassCounts(*[0] * len(ClassCounter))
-        came, mean_came = (_rate(since, now, counts, "arrived_octets", tick_ns) for since in (before, start))
-        left, mean_left = (_rate(since, now, counts, "sent_octets", tick_ns) for since in (before, start))
-        lately: tuple[float | None, float | None] = (None, None)
-        if before:
-            grown = tuple(later - earlier for earlier, later in zip(before[2], drawn, strict=True))
-            lately = _moments(grown, ends, tick_ns)
-        rates = came, left, mean_came, mean_left
-        return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates, *lately)
+        before, self._before = self._before, (now, counts)
+        rates = [
+            _rate(since, now, counts, octets, tick_ns)
+            for since in (before, self._start)
+            for octets in ("arrived_octets", "sent_octets")
+        ]
+        self._start = self._start or (now, counts)
+        if (
+            self._start[0] >= WRAP
+        ):  # No line has more than an octet a tick: those before the first look may have come round.
+            counts = replace(counts, arrived_octets=None, sent_octets=None)
+        return ClassLook(self.number, self.name, self.match, counts, queue, delays, *rates)
 
 
 def have_done(stations: Stations, look: EmulationLook) -> bool:
@@ -444,29 +458,67 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
             del plain["delays"]["tick_ns"]
             plain["delays"]["edges_ns"] = one.delays.edges_ns
             plain["delays"]["counts"] = list(one.delays.counts)
+            mean = one.delays.mean_bounds_ns
+            plain["delays"]["mean_bounds_ns"] = mean and [mean.least, mean.most]
     return found
 
 
-def _series_row(look: EmulationLook) -> dict[str, Any]:
-    """Return what a look says of the time since the look before, as plain data."""
-    row: dict[str, Any] = {"seconds": look.there.seconds}
-    for direction in look.directions:
-        row[direction.way] = {
-            "state": direction.state,
-            "is_link_up": direction.is_link_up,
-            "classes": [
-                {
-                    "name": one.name,
-                    "arrived_bps": one.arrived_bps,
-                    "sent_bps": one.sent_bps,
-                    "delay_mean_ns": one.mean_lately_ns,
-                    "delay_deviation_ns": one.deviation_lately_ns,
-                    "queue_frames": one.queue.frames,
-                }
-                for one in direction.classes
-            ],
-        }
-    return row
+def series_of(samples: Sequence[EmulationLook]) -> list[dict[str, Any]]:
+    """Return what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
+
+    Counts of all samples are together those of the last; delays are of the frames that left meanwhile.
+    """
+    rows = []
+    before: EmulationLook | None = None
+    for look in samples:
+        row: dict[str, Any] = {"seconds": look.there.seconds}
+        for direction in look.directions:
+            first = None if before is None else getattr(before, direction.way)
+            earlier = {one.number: one for one in first.classes} if first else {}
+            times = (first.seconds - look.since_s if first else 0.0), direction.seconds - look.since_s
+            row[direction.way] = {
+                "state": direction.state,
+                "is_link_up": direction.is_link_up,
+                "classes": [
+                    _span(one, earlier.get(one.number), times) for one in direction.classes if first or not look.since_s
+                ],
+            }
+        rows.append(row)
+        before = look
+    return rows
+
+
+def _span(now: ClassLook, before: ClassLook | None, times: tuple[float, float]) -> dict[str, Any]:
+    """Return what became of a class since a look before, or since the start, as plain data; ``times``: of both (s)."""
+    looks = before, now
+    counts = {
+        name: getattr(now.counts, name) - (getattr(before.counts, name) if before else 0)
+        for name in ("arrived", "sent", "dropped")
+    }
+    rates: dict[str, float | None] = {}
+    for name in RATES:
+        means = [
+            getattr(one, name.replace("_", "_mean_")) if one and time else 0.0
+            for one, time in zip(looks, times, strict=True)
+        ]
+        known = None not in means and times[1] > times[0]
+        rates[name] = (means[1] * times[1] - means[0] * times[0]) / (times[1] - times[0]) if known else None
+    bins = [
+        later - earlier
+        for later, earlier in zip(
+            now.delays.counts, before.delays.counts if before else (0,) * HISTOGRAM_BINS, strict=True
+        )
+    ]
+    mean, deviation = _moments(bins, (now.delays.least_ns, now.delays.most_ns), now.delays.tick_ns)
+    return {
+        "name": now.name,
+        **counts,
+        **rates,
+        "delay_mean_ns": mean and mean.middle,
+        "delay_mean_bounds_ns": mean and [mean.least, mean.most],
+        "delay_deviation_ns": deviation,
+        "queue_frames": now.queue.frames,
+    }
 
 
 def notes_of(look: EmulationLook) -> list[str]:
@@ -485,7 +537,9 @@ def notes_of(look: EmulationLook) -> list[str]:
                     f"{one.counts.late:,} frames of {where} left up to {one.delays.late_most_ns:,.0f} ns after their tick"
                 )
             if one.counts.sent_octets is None or one.counts.arrived_octets is None:
-                notes.append(f"the octets of {where} are not known: the host didn't look often enough")
+                notes.append(
+                    f"the octets of {where} are not known, nor its mean rate: the host didn't look often enough"
+                )
         events: Mapping[str, int] = {
             "with bad FCS, too short or too long": direction.damaged,
             "for want of space": direction.overflows,
@@ -507,23 +561,24 @@ def notes_of(look: EmulationLook) -> list[str]:
 
 
 def _moments(
-    counts: Sequence[int], ends_ns: Sequence[float | None], tick_ns: Fraction
-) -> tuple[float | None, float | None]:
-    """Return mean and deviation of delays (ns) by the bins of a histogram, in each of which they count as even.
+    counts: Sequence[int], ends_ns: Sequence[float | None], tick_ns: float
+) -> tuple[Bounds | None, float | None]:
+    """Return bounds of the mean and the deviation of delays (ns) by the bins of a histogram; for that they count as even in a bin.
 
     ``ends_ns``: the least and the longest delay.
     """
     count, (least, most) = sum(counts), ends_ns
     if not count or least is None or most is None:
         return None, None
-    tick = float(tick_ns)
-    found = [
-        (number, max(tick * (1 << number) / 2, least), min(tick * (1 << number), most)) for number in range(len(counts))
-    ]
-    parts = [(counts[number], low, max(high, low)) for number, low, high in found if counts[number]]
-    middle = sum(times * (low + high) / 2 for times, low, high in parts) / count
+    parts = []
+    for number, times in enumerate(counts):
+        top = most if number == HISTOGRAM_BINS - 1 else min(tick_ns * ((1 << number) - 1), most)
+        low = max(tick_ns * (1 << number >> 1), least)
+        parts += [(times, min(low, top), max(low, top))] * bool(times)
+    lowest, highest = (sum(part[0] * part[end] for part in parts) / count for end in (1, 2))
+    middle = (lowest + highest) / 2
     square = sum(times * (((low + high) / 2 - middle) ** 2 + (high - low) ** 2 / 12) for times, low, high in parts)
-    return middle, math.sqrt(square / count)
+    return Bounds(lowest, highest), math.sqrt(square / count)
 
 
 def _rate(before: Sequence[Any] | None, now: int, counts: ClassCounts, name: str, tick_ns: Fraction) -> float | None:
@@ -840,7 +895,7 @@ class Emulation(PortRun):
                 name,
                 ports[number],
                 probe.ports[1 - number],
-                _counters(network, name, limits[number].longest),
+                _counters(network, name, limits[number].longest, network is not None),
                 Extended(limits[number].longest),
             )
             for number, name in enumerate(DIRECTIONS[:count])
@@ -866,6 +921,7 @@ class Emulation(PortRun):
                 f"the eye of the SDRAM: {eye.text}; two full lines are too much for it then, and frames may be late"
             )
         self._samples: list[EmulationLook] = []
+        self._since_s: float | None = 0.0 if self._is_own else None
         self._every = 1  # Of so many looks one is a sample.
         self._looks = 0
         self._last: EmulationLook | None = None
@@ -1044,7 +1100,8 @@ class Emulation(PortRun):
             self.check_own()
         found = {one.way: self._look_at(one) for one in self._directions}
         changes = max(one.state + len(one.ahead) for one in self._directions)
-        look = EmulationLook(found["there"], found.get("back"), changes)
+        self._since_s = found["there"].seconds if self._since_s is None else self._since_s
+        look = EmulationLook(found["there"], found.get("back"), changes, self._since_s)
         self._last = look
         if self._looks % self._every == 0:
             self._samples.append(look)
@@ -1084,7 +1141,9 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        clock_state, notes = self._probe.timebase.clock_state, (*self.all_notes(), *self._set_notes(), *notes_of(last))
+        means = f"mean rates are since this host's first look, {last.since_s:,.3f} s after the start"
+        notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(last.since_s))
+        clock_state = self._probe.timebase.clock_state
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
         return EmulationResult(self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen)
 
@@ -1192,7 +1251,8 @@ class Emulation(PortRun):
             maker.adopt(banks[0])
             names = [each.name for each in seen.live.direction.numbered.values()]
             if one.maker is None or [each.name for each in one.counters] != names:
-                one.counters = _counters(self.network, one.way, one.port.longest)
+                one.counters = _counters(self.network, one.way, one.port.longest, False)
+                self._samples, self._since_s = [], None
             one.maker, one.bank, one.state, one.held = maker, bank, seen.changes, seen.held
 
     def _forget(self) -> None:
@@ -1356,9 +1416,9 @@ def class_held_by(states: Sequence[Direction]) -> str:
     )
 
 
-def _counters(network: Network | None, name: str, longest: int) -> list[ClassCounters]:
+def _counters(network: Network | None, name: str, longest: int, is_own: bool) -> list[ClassCounters]:
     if network is None:
         names = {number: f"class {number}" for number in range(CLASSES_MOST)} | {UNMATCHED_CLASS: REST}
-        return [ClassCounters(number, name, None, longest) for number, name in names.items()]
+        return [ClassCounters(number, name, None, longest, is_own) for number, name in names.items()]
     numbered = getattr(network, name).numbered
-    return [ClassCounters(number, one.name, one.match_text, longest) for number, one in numbered.items()]
+    return [ClassCounters(number, one.name, one.match_text, longest, is_own) for number, one in numbered.items()]

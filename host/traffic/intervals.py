@@ -8,7 +8,7 @@ from fractions import Fraction
 from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
 from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.units import PER_CENT, PREFIXES, TIMES, Number, exact
+from liteprobe.host.base.units import PACKET_RATES, PER_CENT, PREFIXES, RATES, TIMES, Number, exact
 from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.lengths import Length
 
@@ -24,11 +24,13 @@ TIME = Quantity(
     "a time", "a time with ns, us, ms or s, above 0, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, plain="ns"
 )
 START = Quantity("a time", "a time with ns, us, ms or s, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, True, "ns")
-RATE = Quantity("a rate", "b/s, with k, M or G, above 0, up to 1G", PREFIXES, Fraction(LINE_RATE_BPS), plain="")
+RATE = Quantity(
+    "a rate", "b/s, with k, M or G, above 0, up to 1G", {**PREFIXES, **RATES}, Fraction(LINE_RATE_BPS), plain=""
+)
 PACKETS = Quantity(
     "packets a second",
     "frames a second, with k or M, above 0, up to 10M",
-    {unit: size for unit, size in PREFIXES.items() if unit != "G"},
+    {unit: size for unit, size in PACKET_RATES.items() if "G" not in unit},
     Fraction(10**7),
     plain="",
 )

@@ -327,8 +327,8 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
     for more in ((), (TIMING_RIPUP,)):
         if more:
             say(f"a constraint is missed ({lines[0]}); once more, and what is late is routed anew")
-            report_file.unlink()
-            log.unlink()
+            for path in (report_file, log):
+                path.replace(path.with_stem("nextpnr_once")) # With the paths that were late.
         code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: is_hopeless(log))
         if report_file.exists():
             report: dict[str, Any] = json.loads(report_file.read_text(encoding="utf-8"))

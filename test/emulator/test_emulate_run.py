@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Emulated networks from the first register to the result, over a model of the probe; classes, stations, the way back."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -30,6 +31,7 @@ from liteprobe.host.traffic.network import (
     Bernoulli,
     Change,
     Direction,
+    Jitter,
     LossList,
     LossPattern,
     Network,
@@ -85,6 +87,75 @@ def test_a_slow_link_has_the_delays_and_the_queue_of_arithmetic(fake: Fake) -> N
     assert back.sent_bps == pytest.approx(10**7, rel=0.01)
     assert (result.end, result.notes, result.last.there.is_running) == ("done", (), True)
     assert len(result.samples) == 10 and result.samples[-1] is result.last
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_means_are_of_the_whole_run_and_the_series_is_all_of_it(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Delays and octets of each frame are known to the model; traffic ends long before the last look."""
+    draw, due, octets = Random(seed), [[], []], [0, 0]  # type: ignore[var-annotated]
+    depart, looks, spread = EmulatorProbe._depart, [], draw.choice([2, 9])
+    monkeypatch.setattr("liteprobe.host.run.emulate.SAMPLES_MOST", draw.choice([5, 400]))
+
+    def seen(model: EmulatorProbe, counts: list[int], length: int, delay: int, marks: object) -> None:
+        number = next(number for number, one in enumerate(model.running) if one and one.counts[REST] is counts)
+        due[number].append(8 * delay)
+        octets[number] += length
+        depart(model, counts, length, delay, marks)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(EmulatorProbe, "_depart", seen)
+    for number in range(2):
+        fake[0].offer(number, REST, draw.randint(60, 1514), draw.randint(40_000, 90_000))
+    jitter = Jitter("uniform", spread_ns=spread * MS)
+    there, back = (
+        Direction(classes=[TrafficClass(delay_ns=one, jitter=two)]) for one, two in ((10 * MS, jitter), (MS, None))
+    )
+    with Probe(fake[1]) as probe, probe.emulate(Network(there, back, seed=seed)) as emulation:
+        first = emulation.wait(0.2, looks.append, 0.01)
+        fake[0]._flows.clear()
+        result = emulation.wait(0.25, looks.append, 0.01)
+    for number, way in enumerate(("there", "back")):
+        (last,) = getattr(result.last, way).classes
+        seconds, bounds = getattr(result.last, way).seconds, last.delays.mean_bounds_ns
+        assert last.counts.sent == len(due[number]) and last.counts.sent_octets == octets[number]
+        assert last.sent_mean_bps == pytest.approx(8 * octets[number] / seconds, rel=1e-9)
+        mean = sum(due[number]) / len(due[number])
+        assert bounds.least - 1e-6 <= mean <= bounds.most + 1e-6 and bounds.middle == last.delays.mean_ns
+        assert number == 0 or bounds.least == bounds.most == due[1][0]  # All alike: exact.
+        rows = [(row["seconds"], row[way]["classes"][0]) for row in result.series]
+        assert rows[-1][0] == result.last.there.seconds
+        assert sum(one["sent"] for _, one in rows) == last.counts.sent
+        assert sum(one["arrived"] for _, one in rows) == last.counts.arrived
+        spans = zip([0.0, *(time for time, _ in rows)], rows, strict=False)
+        bits = sum((time - before) * (one["sent_bps"] or 0.0) for before, (time, one) in spans)
+        assert bits == pytest.approx(8 * octets[number], rel=1e-3)  # Directions are looked at one after the other.
+        for _, one in rows:
+            low, high = one["delay_mean_bounds_ns"] or (0, 0)
+            assert low <= (one["delay_mean_ns"] or 0) <= high and (one["sent"] or one["delay_mean_ns"] is None)
+    assert json.loads(json.dumps(result.to_dict()))["there"]["classes"][0]["delays"]["mean_bounds_ns"]
+    assert first.last.there.classes[0].sent_bps != 0
+
+
+@pytest.mark.parametrize("ticks", [1_000_000, 1 << 33])
+def test_who_attaches_has_means_since_its_first_look(fake: Fake, ticks: int) -> None:
+    """Octets that came before are in no mean; those of the whole run aren't known any more after 34 s."""
+    fake[0].offer(0, REST, 1000, 1 << 20)
+    with Probe(fake[1]) as first:
+        Emulation.started(first, Network(Direction(10**9)))
+        first.wait(ticks * 8e-9)
+        fake[0].shown[0][REST][ClassCounter.SENT_OCTETS] = 123_456  # Whatever it was.
+        fake[0].offer(0, REST, 1000, 12_500)
+        assert fake[0].running[0]
+        fake[0]._arrive_at(fake[0].running[0], (0, REST, 1000, 12_500, 0), fake[0].tick)
+        with Probe(fake[1]) as second:
+            result = Emulation(second).wait(ticks * 8e-9 + 0.2, look_s=0.02)
+    (last,) = result.last.there.classes
+    assert result.last.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
+    assert last.sent_mean_bps == pytest.approx(80e6 + 8000 / (8e-9 * (1 << 20)), rel=0.02)
+    assert (last.counts.sent_octets is None) == (ticks > 1 << 32)
+    assert f"since this host's first look, {result.last.since_s:,.3f} s after the start" in result.notes[-1]
+    assert result.series[0]["there"]["classes"] == [] and result.series[1]["there"]["classes"][0]["sent_bps"] > 70e6
 
 
 def test_what_is_lost_is_what_was_asked_for(fake: Fake) -> None:

@@ -36,9 +36,7 @@ def test_first(request):
 """
 
 
-def suite(
-    folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05", tests: str = TESTS
-) -> tuple[int, str]:
+def suite(folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05", tests: str = TESTS) -> tuple[int, str]:
     """Run a suite of three tests under our conftest.py; return its exit code and what it prints."""
     (folder / "slow").mkdir()
     (folder / "slow" / "test_three.py").write_text(tests)

@@ -392,7 +392,7 @@ def test_a_wrong_file_is_refused_with_its_line(
         (("--share", "101"), "--share 101% is out of range: give per cent like 12.5%, above 0%, up to 100%"),
         (
             ("--pps", "nan"),
-            "--pps is nan (float): give a finite number, frames a second, with k or M, above 0, up to 10M or None",
+            "argument --pps: 'nan' is not a rate of frames: write it like 20000, 20k or 20kpps; see: liteprobe send --help",
         ),
         (("--transmit", "4"), "there is no transmit port 4: give 0 to 1"),
     ],

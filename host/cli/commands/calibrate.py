@@ -9,10 +9,10 @@ import argparse
 from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, outputs, write_text
-from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe
+from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_ports, add_probe
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import number, time_ns, whole, wholes
+from liteprobe.host.cli.values import frame_sizes, lengths, number, time_ns, whole
 
 with lazily():
     from liteprobe.host.analysis import calibration
@@ -29,12 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser)
     add_ports(parser)
     group = parser.add_argument_group("trains")
-    add(group, "--length L,L[,L...]", wholes, "octets without FCS", list(PAPER_LENGTHS))
+    usual = ",".join(map(str, PAPER_LENGTHS))
+    add_lengths(group, "L,L[,L...]", (lengths, frame_sizes), f"octets without FCS (default: {usual})", [*PAPER_LENGTHS])
     add(group, "--count N", whole, "frames in a train (default: 100)", 100)
     add(group, "--repeat R", whole, "trains of each length (default: 10)", 10)
     theory = parser.add_argument_group("theory of the calibrated path")
     add(theory, "--slope NS/B", number, "0 for a wire (default), 8 for each store-and-forward hop", 0.0)
-    add(theory, "--intercept TIME", time_ns, "delay of the wire itself, in ns or like 1.5us (default: 0)", 0.0)
+    add(theory, "--intercept TIME", time_ns, "delay of the wire itself, like 5ns (default: 0)", 0.0)
     add_json(parser, "the calibration, for train --calibration")
 
 

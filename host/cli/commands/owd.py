@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train.add_headers(parser)
     train.add_outputs(parser)
     add(parser, "--save-calibration FILE", output, "write it, of a way of --known-delay")
-    add(parser, "--known-delay TIME", time_ns, "delay of the way, in ns or like 1.5us, for --save-calibration")
+    add(parser, "--known-delay TIME", time_ns, "delay of the way, like 5ns, for --save-calibration")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -53,7 +53,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("times (default: those of the file)")
     pace = group.add_mutually_exclusive_group()
     add(pace, "--speed X", number, "X times as fast as the file says")
-    add(pace, "--rate BPS", rate_bps, "at a constant rate on the wire, frame + 24 octets, like 500M")
+    add(pace, "--rate BPS", rate_bps, "at a constant rate on the wire, frame + 24 octets, like 500M or 50%%")
     add(pace, "--top", bool, "back to back")
     add(
         group,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,11 +18,19 @@ from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.base.units import exact
-from liteprobe.host.cli.arguments import add, add_probe, add_results, add_waiting_time, of_options, open_probe
+from liteprobe.host.cli.arguments import (
+    add,
+    add_lengths,
+    add_pace,
+    add_probe,
+    add_results,
+    add_waiting_time,
+    of_options,
+    open_probe,
+)
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, number, rate_bps, time_ns, whole
+from liteprobe.host.cli.values import NumberRange, duration_ns, pps, share, spans, time_ns, whole
 
 with lazily():
     import rich.console
@@ -54,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run")
     add(group, "--receive PORT", whole, "port that measures (default: where the wire leads)")
     add(group, "--duration TIME", duration_ns, "stop after this time, like 10s (default: when all is sent)")
-    add(group, "--latency-range LEAST,MOST", _range, "of histograms, in ns or like 0,100us (default: what comes)")
+    add(group, "--latency-range LEAST,MOST", _range, "of histograms, like 0,100us (default: what comes)")
     add_waiting_time(group, "frame")
     add(group, "--detach", bool, "let them go on without this host (liteprobe stop ends them)")
     add(group, "--check", bool, "only check them, and show the share of the line of each")
@@ -65,12 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_stream(parser: argparse.ArgumentParser) -> None:
     """Add what describes one stream."""
     group = parser.add_argument_group("one stream, without a file")
-    add(group, "--length L", _length, "octets without FCS; 64-1514: at random; imix (default: 1514)")
+    what = "octets without FCS; 64-1514: at random, 64-1514:50: in steps; 64,1514: in turn; imix (default: 1514)"
+    add_lengths(group, "L[,L...]", (_lengths, _frame_sizes), what)
     pace = group.add_mutually_exclusive_group()
-    add(pace, "--interval TIME", time_ns, "SFD to SFD, in ns or like 1.5us (default: back to back)")
-    add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
-    add(pace, "--pps N", number, "frames a second")
-    add(pace, "--share PERCENT", number, "of the line, up to 100")
+    add_pace(pace)
+    add(pace, "--pps N", pps, "frames a second, like 20k")
+    add(pace, "--share PERCENT", share, "of the line, up to 100%%")
     add(group, "--exponential", bool, "intervals of a Poisson process, of that mean")
     add(group, "--burst N", whole, "frames come in bursts of N, at that mean rate")
     add(group, "--count N", whole, "frames (default: without an end)")
@@ -80,14 +87,18 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
     add(group, "--transmit PORT", whole, "port that sends (default: 0)")
 
 
-def _length(text: str) -> tuple[int, int] | str:
-    """Return the least and the greatest length, or a word."""
-    if text == "imix":
-        return text
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text, re.ASCII)
-    if not match:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a length: write it like 512, 64-1514 (at random) or imix")
-    return int(match[1]), int(match[2] or match[1])
+def _lengths(text: str) -> list[NumberRange | str]:
+    """Return lengths and ranges of them, or a word."""
+    try:
+        return ["imix"] if text.lower() == "imix" else [*spans(text)]
+    except argparse.ArgumentTypeError:
+        form = "write it like 512, 64-1514 (at random) or imix"
+        raise argparse.ArgumentTypeError(f"'{text}' is not a length: {form}") from None
+
+
+def _frame_sizes(text: str) -> list[NumberRange | str]:
+    """Return the same of sizes with FCS."""
+    return [one if isinstance(one, str) else one.less(formats.FCS) for one in _lengths(text)]
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -161,9 +172,7 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
     with of_options():
         interval = intervals.Interval(
             interval_ns=args.interval,
-            rate_bps=args.rate,
-            pps=args.pps,
-            share=None if args.share is None else exact(args.share) / 100,
+            **{"pps": args.pps, "share": args.share} | (args.rate or {}),
             exponential=args.exponential,
             burst=burst,
         )
@@ -180,13 +189,21 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
     )
 
 
-def _length_of(given: tuple[int, int] | str | None) -> lengths.Length:
+def _length_of(given: list[NumberRange | str] | None) -> lengths.Length:
+    """Return the lengths of a stream: of one range at random or in steps, of several in turn."""
     if given is None:
         return lengths.Fixed(1514)
-    if isinstance(given, str):
+    found = [one for one in given if isinstance(one, NumberRange)]
+    if len(found) < len(given):
+        if len(given) > 1:
+            raise UsageError("--length imix has its own lengths: give it alone")
         return lengths.IMIX
-    least, greatest = given
-    return lengths.Fixed(least) if least == greatest else lengths.RandomLength(least, greatest)
+    least, most, step = found[0]
+    if len(found) > 1:
+        return lengths.Lengths(tuple(number for one in found for number in one.numbers[: formats.LIST_ENTRIES_MAX + 1]))
+    if least == most:
+        return lengths.Fixed(least)
+    return lengths.Stepped(least, most, step) if step else lengths.RandomLength(least, most)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text
-from liteprobe.host.cli.arguments import add, add_probe, add_results, of_options
+from liteprobe.host.cli.arguments import add, add_pace, add_probe, add_results, of_options
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import number, output, rate_bps, time_ns, whole
+from liteprobe.host.cli.values import output, pps, whole
 
 with lazily():
     from liteprobe.host import probe as probes
@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_probe(parser, DEFAULT_PROBE)
     group = parser.add_argument_group("in the place of what the file says")
     pace = group.add_mutually_exclusive_group()
-    add(pace, "--interval TIME", time_ns, "SFD to SFD, in ns or like 1.5us")
-    add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
-    add(pace, "--pps N", number, "frames a second")
+    add_pace(pace, "")
+    add(pace, "--pps N", pps, "frames a second, like 20k")
     add(group, "--repeat N", whole, "when no set is there in time, repeat the last frame up to N times")
     add(group, "--transmit PORT", whole, "port that sends")
     run = parser.add_argument_group("run")
@@ -68,7 +67,7 @@ def sets_of(args: argparse.Namespace) -> traffic.Sets:
         raise UsageError("no file of sets is given: name one, as docs/sets.md shows")
     if args.count is not None and not 1 <= args.count < 1 << 32:
         raise UsageError(f"--count {args.count} is out of range: give 1 to {(1 << 32) - 1}")
-    given = {"interval_ns": args.interval, "rate_bps": args.rate, "pps": args.pps}
+    given = {"interval_ns": args.interval, "pps": args.pps} | (args.rate or {})
     pace = {name: value for name, value in given.items() if value is not None}
     with of_options():
         interval = intervals.Interval(**pace) if pace else None

@@ -12,11 +12,12 @@ from typing import Any
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_ports, add_probe, add_waiting_time
+from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_pace, add_ports, add_probe, add_waiting_time
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import output, rate_bps, time_ns, whole, wholes
+from liteprobe.host.cli.values import frame_sizes, lengths, output, time_ns, vlan_tags, whole, wholes
 
 with lazily():
+    from liteprobe.cores import formats
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import calibration
     from liteprobe.host.cli import results as written
@@ -52,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Add what says what is sent."""
     group = parser.add_argument_group("trains")
-    add(group, "--length L[,L...]", wholes, "octets without FCS, 60 to 9000", [1514])
-    add(group, "--count N[,N...]", wholes, "frames in a train (default: 100)", [100])
+    what = "octets without FCS, 60 to 9000, or ranges, in steps: 64-1514:50; a program for each (default: 1514)"
+    add_lengths(group, "L[,L...]", (lengths, frame_sizes), what, [1514])
+    add(group, "--count N[,N...]", wholes, "frames in a train, a program for each (default: 100)", [100])
     add(group, "--repeat R", whole, "trains of each kind (default: 1)", 1)
     pace = group.add_mutually_exclusive_group()
-    add(pace, "--interval TIME", time_ns, "SFD to SFD, in ns or like 1.5us (default: back to back)")
-    add(pace, "--rate BPS", rate_bps, "rate on the wire, frame + 24 octets, like 500M")
-    add(group, "--gap TIME", time_ns, "extra time between trains, in ns or like 1.5us (default: what fetching takes)")
+    add_pace(pace)
+    add(group, "--gap TIME", time_ns, "extra time between trains, like 1.5us (default: what fetching takes)")
     add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)", 1)
     add(group, "--fill", str, "rest of the payload (default: zero)", "zero", choices=list(defaults.FILLS))
 
@@ -68,7 +69,7 @@ def add_headers(parser: argparse.ArgumentParser, tags: str = "up to twice") -> N
     group = parser.add_argument_group("headers")
     for option, field, kind, what, preset in HEADER_OPTIONS:
         add(group, f"{option} X", kind, f"{what} (default: {preset})", preset, dest=field)
-    add(group, "--vlan TCI", whole, f"VLAN tag, {tags}, outer first", [], action="append")
+    add(group, "--vlan ID[:PRIORITY]", vlan_tags, f"VLAN tag, id 0 to 4095, {tags}, outer first, like 7,100:5", [])
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -84,17 +85,21 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
     """Return the sweep that was asked for, checked; raises UsageError when no probe could do it."""
     fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
+    pace = args.rate or {}
+    if pace.get("pps") == 0:
+        raise UsageError("--rate 0 frames a second is out of range: give more, or leave it out for back to back")
+    rate_bps = float(pace["share"] * formats.LINE_RATE_BPS) if "share" in pace else pace.get("rate_bps")
     template = train.TrainProgram(
         length=args.length[0],
         count=args.count[0],
         repeats=args.repeat,
-        interval_ns=args.interval,
+        interval_ns=1e9 / pace["pps"] if "pps" in pace else args.interval,
         gap_ns=args.gap,
         stream_id=args.stream_id,
         fill=args.fill,
         headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
     )
-    programs = sweep.programs_for(args.length, args.count, template, args.rate)
+    programs = sweep.programs_for(args.length, args.count, template, rate_bps)
     sweep.check_programs(programs)
     return sweep.SweepRequest(
         name=args.probe.partition("?")[0].removeprefix("sim://"),

@@ -135,7 +135,7 @@ class NetemWords:
 
     def _quantity(self, what: str, units: Factors, form: str) -> Fraction:
         word = self.word(what)
-        found = split(re.sub("secs$", "sec", word.lower()), units, TC_DECIMAL)
+        found = split(re.sub("secs$", "sec", word.lower()), units, TC_DECIMAL, {})
         if not found:
             raise UsageError(f"'{word}' is not {what} of netem: give {form}")
         if word == found[0] and Fraction(word):

@@ -43,7 +43,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text
-from liteprobe.host.base.units import BITS, PER_CENT, PREFIXES, TIMES, Number, exact
+from liteprobe.host.base.units import PER_CENT, RATES, TIMES, Number, exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.filter.expression import Expression, parse
 
@@ -63,7 +63,6 @@ BURST_MAX = 2**32 - 1
 
 # Kinds of values ---------------------------------------------------------------------------------------
 
-RATES = {**BITS, **{prefix: factor for prefix, factor in PREFIXES.items() if prefix}}
 DELAY_MOST, PAUSE_MOST, CHANGE_MOST = Fraction(8_589_000_000), Fraction(34_359_000_000), Fraction(26 * 86400 * 10**9)
 
 

@@ -1,0 +1,111 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Command lines as they are guessed by who knows iperf, tc, TRex, tcpdump: each works, or its answer names what does."""
+
+import shlex
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.cli import main as cli
+from liteprobe.sim.drivers.tools.figures import Figure, note, row
+
+Run = Callable[..., tuple[int, str, str]]
+
+RATE, HALF = {"rate_bps": 1e8}, {"share": Fraction(1, 2)}
+#: What is typed after ``liteprobe``, and what is right: the values of arguments that it stands for, or what the answer names.
+GUESSES: list[tuple[str, dict[str, Any] | str]] = [
+    # Lists, ranges, sizes.
+    ("train --length 64-67", {"length": [64, 65, 66, 67]}),
+    ("train --length 64-1514:500", {"length": [64, 564, 1064]}),
+    ("train --length 60,64-66", {"length": [60, 64, 65, 66]}),
+    ("train --length 60 --length 1514", {"length": [60, 1514]}),
+    ("train --count 10-12", {"count": [10, 11, 12]}),
+    ("train --count 1k,10K", {"count": [1000, 10000]}),
+    ("train --frame-size 64,128,1518", {"length": [60, 124, 1514]}),
+    ("train --frame-size 64 --length 60", "not allowed with argument"),
+    ("train --length 1514-64", "write it like 64-1514"),
+    ("train --length imix", "liteprobe send --length imix"),
+    ("calibrate --frame-size 64,1518", {"length": [60, 1514]}),
+    ("send --length 64,1514", {"length": [(64, 64, 0), (1514, 1514, 0)]}),
+    ("send --length 64-1514:50 --pps 1k", {"length": [(64, 1514, 50)], "pps": 1000}),
+    ("send --frame-size 64-1518 --pps 1kpps", {"length": [(60, 1514, 0)], "pps": 1000}),
+    ("send --length 64 --length 128", {"length": [(64, 64, 0), (128, 128, 0)]}),
+    ("send --length IMIX", {"length": ["imix"]}),
+    ("send --length imix,64", "write it like 512, 64-1514 (at random) or imix"),
+    # Given twice.
+    ("train --rate 1G --rate 2G", "--rate is given twice, and has one value"),
+    ("send --count 5 --count 5", {"count": 5}),
+    ("send --count 5 --count 6", "--count is given twice, and has one value"),
+    ("train --json a.json --json b.json", "--json is given twice, and has one value"),
+    # Units.
+    *((f"train --rate {text}", {"rate": RATE}) for text in (
+        "100M", "100Mbps", "100mbps", "100Mbit", "100mbit", "100MBIT", "100Mb/s", "100Mbit/s", "100Mbits/s", "100Mbits/sec", "100m",
+        "0.1G", "100000000", "1e8", "100000kbit", "100mbpsl1", "'100 Mbit/s'",
+    )),
+    ("train --rate 97.65625Mibit", {"rate": {"rate_bps": 102_400_000}}),
+    ("train --rate 50%", {"rate": HALF}),
+    ("send --rate 50%", {"rate": HALF}),
+    ("send --share 50%", {"share": Fraction(1, 2)}),
+    ("send --share 50", {"share": Fraction(1, 2)}),
+    ("send --rate 80kpps", {"rate": {"pps": 8e4}}),
+    ("replay x.pcap --rate 50%", "x.pcap"),
+    ("train --rate 100MB/s", "octets a second are 8 times as many b/s"),
+    *((f"train --length 60 --interval {text}", {"interval": 20_000}) for text in (
+        "20us", "20µs", "20μs", "20usec", "20usecs", "0.02ms", "20000ns", "2e4ns",
+    )),
+    *((f"{command} --interval 10", "'10' has no unit") for command in ("train", "send", "sets x.yaml", "owd --from sim://pair")),
+    ("train --gap 10", "'10' has no unit"),
+    ("send --duration 10", {"duration": 10e9}),
+    ("send --duration 10sec", {"duration": 10e9}),
+    ("send --duration 2min", {"duration": 120e9}),
+    ("send --duration 10m", "write it like 10s, 100ms, 2h"),
+    # VLAN.
+    ("train --vlan 4095", {"vlan": [4095]}),
+    ("train --vlan 7,100:5", {"vlan": [7, 5 << 13 | 100]}),
+    ("train --vlan 7 --vlan 100", {"vlan": [7, 100]}),
+    ("train --vlan 5000", "give an id, 0 to 4095"),
+    ("train --vlan 4096", "give an id, 0 to 4095"),
+    ("train --vlan 100:8", "priority, 0 to 7"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The URLs of probes that were opened: none answers, so a command that goes there is taken. Files are in a folder."""
+    found: list[str] = []
+
+    def open_link(url: str) -> None:
+        found.append(url)
+        raise NoProbeError("no probe is here")
+
+    monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def fault(line: str, right: dict[str, Any] | str, run: Run) -> str:
+    """Return what is wrong with what becomes of a command line, or ""."""
+    words = shlex.split(line)
+    code, out, err = run(*words)
+    if isinstance(right, str):
+        is_right = code == 2 and right in err and err.count("\n") == 1
+        return "" if is_right else f"{line}: {code} {out or err}, not: {right}"
+    if code not in (0, 3):
+        return f"{line}: {code} {err}"
+    args = cli.make_parser(words[0]).parse_args(words) if right else None
+    found = {name: getattr(args, name) for name in right}
+    return "" if found == right else f"{line}: {found}, not {right}"
+
+
+@row("people", is_test=True)
+def test_guesses(run: Run, asked: list[str]) -> Iterator[Figure]:
+    """First guesses of users: each works, or the answer names what does."""
+    faults = [found for line, right in GUESSES if (found := fault(line, right, run))]
+    note(*faults)
+    yield Figure("guesses", len(GUESSES), "command lines", 60, is_least=True)
+    yield Figure("guesses_without_an_answer", len(faults), "command lines", 0)
