@@ -120,7 +120,7 @@ class Result(ABC):
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Any]:
-        """What its figures are of, by name."""
+        """Parts that its figures are of, by name."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
