@@ -245,7 +245,7 @@ def finish(
     cause: BaseException | None = None,
 ) -> None:
     """Print and write a result; ``cause``: what ended it too soon."""
-    content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.document()
+    content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.to_dict()
     results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain), cause)
 
 
