@@ -10,6 +10,7 @@ from setuptools.command.build_py import build_py
 
 FOLDERS = ["cores", "soc", "boards", "host", "sim"]
 SOURCES = [
+    "py.typed",
     "*.c",
     "*.h",
     "*.cpp",

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LEASE_UNIT_BITS
 from liteprobe.host.analysis import truth
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import NetworkError, ProbeError
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.etherbone import EtherboneLink, Write, encode
 from liteprobe.host.device.link.sim import SimLink, SimProcess
 from liteprobe.host.probe import Probe
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.management.litex import served
 from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
 from liteprobe.sim.drivers.tools.figures import Figure, note, row

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, ClockError, ClockState
 from liteprobe.host.analysis import arrivals, summary
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.cli import tables
 from liteprobe.host.cli.commands import owd as owd_command
 from liteprobe.host.clock.clock import ClockReport
@@ -25,7 +26,7 @@ from liteprobe.host.report import files, owd_page, page
 from liteprobe.host.suites import owd
 from liteprobe.host.suites.owd import OneWayResult
 from liteprobe.host.suites.sweep import Sweep
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools.figures import Figure, row
 from liteprobe.sim.drivers.tools.page_cells import Cells
 from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
 from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
@@ -26,7 +27,7 @@ from liteprobe.host.run.receive import BlindPort, MeterPort, ReceivePort, RingPo
 from liteprobe.host.run.streams import RunningStream, SendOptions, StreamsPort, Traffic
 from liteprobe.host.run.trains import Progress, Route, TrainRun
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 
 if TYPE_CHECKING:
     from liteprobe.host.run.emulate import Emulation

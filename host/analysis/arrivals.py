@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import DAMAGE, RecordFlag
 from liteprobe.host.analysis import delay, sequence
-from liteprobe.host.traffic.train import TrainResult
+from liteprobe.host.traffic.train import TrainRecords
 
 #: Frames that the probe measures nothing of, either: damaged, of a length that does not match their headers, of others.
 REFUSED = np.uint16(DAMAGE | RecordFlag.LENGTH_ERROR | RecordFlag.FOREIGN_STREAM)
@@ -29,7 +29,7 @@ class ArrivedPackets:
     expired: int  # Packets that came after the waiting time: lost.
 
 
-def packets(result: TrainResult, waiting_time_ns: int | None = None) -> ArrivedPackets:
+def packets(result: TrainRecords, waiting_time_ns: int | None = None) -> ArrivedPackets:
     """Return the packets of ``result`` that count: whole, of this program, each once, within the waiting time T_max.
 
     A packet that arrived twice counts once, at its first arrival; one beyond ``waiting_time_ns`` is lost (RFC 7680).
@@ -51,17 +51,17 @@ def packets(result: TrainResult, waiting_time_ns: int | None = None) -> ArrivedP
     )
 
 
-def held(result: TrainResult) -> int:
+def held(result: TrainRecords) -> int:
     """Return how many records there are of frames that the probe measured."""
     return int((result.records["flags"] & REFUSED == 0).sum())
 
 
-def has_all_records(result: TrainResult) -> bool:
+def has_all_records(result: TrainRecords) -> bool:
     """Tell whether every frame that the probe measured is among the records, so that figures may come from them."""
     return held(result) == result.counters.get("frames", held(result))
 
 
-def trains(result: TrainResult, arrived: ArrivedPackets) -> list[NDArray[np.intp]]:
+def trains(result: TrainRecords, arrived: ArrivedPackets) -> list[NDArray[np.intp]]:
     """Return the rows of ``arrived`` that belong to each train of the program, in order of arrival."""
     number = arrived.sequence // result.program.count
     order = np.argsort(number, kind="stable")

@@ -6,10 +6,12 @@ Lengths in octets, times in ns, rates in b/s; None where a run gave no figure. J
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
-from typing import Any, NotRequired, TypedDict, cast
+from math import inf, isfinite
+from typing import Any, ClassVar, NotRequired, TypedDict, cast
 
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays, shown
+from liteprobe.host.analysis.result import Result, ratio
+from liteprobe.host.measure.percentiles import Bounds, Measured
 
 
 class Sample(TypedDict):
@@ -257,6 +259,7 @@ def worst_bound_ns(rows: Sequence[Row]) -> float | None:
 # Columns ------------------------------------------------------------------------------------------
 
 COUNTS = ("lost", "duplicated", "reordered", "late")
+CAPACITY = ("bps", "low_bps", "high_bps")
 
 
 def _at(*path: str) -> Callable[[Row], Any]:
@@ -325,3 +328,45 @@ TRAINS = Columns(
     Column("late", "late", of=_at("late")),
 )
 DELAYS = delays(lambda row: {**row["owd_ns"], "least": row["owd_ns"]["min"], "most": row["owd_ns"]["max"]})
+
+
+def _measured(mean: float | None, low: float | None, high: float | None) -> Measured | None:
+    return None if mean is None or low is None or high is None else Measured(mean, Bounds(low, high))
+
+
+def _rate(row: Row) -> Measured | float | None:
+    rates = row["dispersion_rate_bps"]
+    return _measured(rates["mean"], rates["ci95_low"], rates["ci95_high"])
+
+
+#: Figures of conditions: rates (b/s) with their 95 % interval, all else as it is.
+FIGURES = Columns(
+    Column("sent", "", "Sent", of=_at("sent")),
+    Column("received", "", "Received", of=_at("received")),
+    Column("lost", "", "Lost", of=_at("lost")),
+    Column("duplicated", "", "Doubled", of=_at("duplicated")),
+    Column("reordered", "", "Reordered", of=_at("reordered")),
+    Column("late", "", "Late", of=_at("late")),
+    Column("loss_ratio", "", "Loss ratio", 6, of=lambda row: ratio(row["lost"], row["sent"])),
+    Column("rate", "", "Mb/s", 3, MEGA, of=_rate),
+    Column(
+        "capacity",
+        "",
+        "Capacity,\nMb/s",
+        3,
+        MEGA,
+        of=lambda row: _measured(*(_at("capacity", key)(row) for key in CAPACITY)),
+    ),
+    *DELAYS.values(),
+    Column("jitter", "", "Jitter", 1, of=_at("jitter_ns")),
+)
+
+
+class RowsResult(Result):
+    """Makes a result of rows: of one train, one way or a sweep."""
+
+    COLUMNS: ClassVar[Columns] = FIGURES
+
+    def error_ns(self, part: Row) -> float:
+        """Return the bound of the error of one delay of a row (ns); infinite where no clock knows it."""
+        return inf if part["uncertainty_ns"] is None else part["uncertainty_ns"]

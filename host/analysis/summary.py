@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, confidence, delay, rows, sequence, theory
 from liteprobe.host.analysis.arrivals import ArrivedPackets
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.analysis.result import PartFigures
+from liteprobe.host.traffic.train import TrainProgram, TrainRecords
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
 SOURCE = (
@@ -22,6 +23,52 @@ SOURCE = (
 #: Figures of a sample of delays, in the order of tables.
 NO_SAMPLE = cast(rows.Sample, dict.fromkeys(rows.Sample.__annotations__))
 NO_RATES = cast(rows.Rates, dict.fromkeys(rows.Rates.__annotations__))
+
+
+class TrainResult(rows.RowsResult, PartFigures, TrainRecords):
+    """Holds what came of a train, and makes its figures: all of `Result`, and delays with their bounds.
+
+    >>> from liteprobe.host import TrainProgram
+    >>> import numpy as np
+    >>> from liteprobe.cores.formats import RECORD_DTYPE
+    >>> result = TrainResult(TrainProgram(60, 2), np.empty(0, RECORD_DTYPE), {}, 2, 0, "free-running", 8.0, True, ())
+    >>> result
+    <TrainResult: 2 sent, 0 received, 2 lost>
+    >>> result.loss_ratio, result.p99
+    (1.0, None)
+    """
+
+    sent: int  # Frames that left.
+
+    @cached_property
+    def row(self) -> rows.Row:
+        """All its figures, as JSON has them, for any waiting time."""
+        return row(self)
+
+    @property
+    def parts(self) -> dict[str, rows.Row]:
+        """The train itself."""
+        return {"train": self.row}
+
+    @property
+    def delay_figures(self) -> dict[str, Any]:
+        """Figures of its delays, with the error of the clock."""
+        return self.figures["train"]
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays of the packets that count, in the order of their arrival (ns)."""
+        return {"train": arrivals.packets(self).owd_ns}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain data, as ``liteprobe train --json`` has them of one program."""
+        return dict(self.row)
+
+    def table(self) -> dict[str, Any]:
+        """Return a row for each frame that came: its number, stamps, delay (ns), length and flags."""
+        names = ("sequence", "tx_stamp", "rx_stamp", "length", "flags")
+        of_records = {name: self.records[name] for name in names}
+        return of_records | {"delay_ns": delay.owd(self.records["tx_stamp"], self.records["rx_stamp"])}
 
 
 def sample(values: NDArray[np.number]) -> rows.Sample:
@@ -81,7 +128,7 @@ def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate
     }
 
 
-def row(result: TrainResult, waiting_time_ns: int | None = None) -> rows.Row:
+def row(result: TrainRecords, waiting_time_ns: int | None = None) -> rows.Row:
     """Return all figures of one program.
 
     Parameters
@@ -119,7 +166,7 @@ def row(result: TrainResult, waiting_time_ns: int | None = None) -> rows.Row:
     return cast(rows.Row, figures)
 
 
-def _of_records(result: TrainResult, arrived: ArrivedPackets) -> rows.MeasuredFigures:
+def _of_records(result: TrainRecords, arrived: ArrivedPackets) -> rows.MeasuredFigures:
     """Return the figures of a program of which every record is there."""
     program = result.program
     per_train = arrivals.trains(result, arrived)
@@ -160,7 +207,7 @@ def _asked(program: TrainProgram) -> rows.Asked:
 PROBE_COUNTS = tuple(name for name in rows.ProbeCounts.__annotations__ if name != "late")
 
 
-def _probe_counts(result: TrainResult) -> rows.ProbeCounts:
+def _probe_counts(result: TrainRecords) -> rows.ProbeCounts:
     return cast(
         rows.ProbeCounts, {"late": result.late, **{name: result.counters.get(name, 0) for name in PROBE_COUNTS}}
     )
@@ -190,7 +237,7 @@ def _last(values: NDArray[np.float64]) -> float | None:
 class _Program:
     """A program, and what may be said of it without all of its records."""
 
-    result: TrainResult
+    result: TrainRecords
     arrived: ArrivedPackets
     waiting_time_ns: int | None
 
@@ -224,7 +271,9 @@ class _Program:
         return self.counters["frames"] - self.counters["duplicated"]
 
 
-def _partial_figures(result: TrainResult, arrived: ArrivedPackets, waiting_time_ns: int | None) -> rows.MeasuredFigures:
+def _partial_figures(
+    result: TrainRecords, arrived: ArrivedPackets, waiting_time_ns: int | None
+) -> rows.MeasuredFigures:
     """Return the figures of a program of which records are missing."""
     program = _Program(result, arrived, waiting_time_ns)
     owd = _delays(program)

@@ -96,6 +96,17 @@ def require(extra: str) -> None:
 
 
 @contextmanager
+def optional(module: str, purpose: str) -> Iterator[None]:
+    """Turn the error of an import, for want of a package that only a script wants, into ProbeError with what to type."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != module:
+            raise
+        raise ProbeError(f"{purpose} {module}, which is not installed: type  {install(module)}") from None
+
+
+@contextmanager
 def named() -> Iterator[None]:
     """Turn the error of an import, for want of a package of an extra, into MissingExtraError."""
     try:

@@ -105,6 +105,23 @@ def refuse(name: str, value: Any, what: str) -> RangeError:
     return RangeError(f"{name} is {shown(value)} ({type(value).__name__}): give {what}", name)
 
 
+def in_unit(name: str, value: object, unit: str, example: str) -> Fraction | None:
+    """Return a quantity that is given as text with its unit, exact, in that of a key of `UNITS`; None stays None.
+
+    Raises RangeError where it is a bare number: it would say no unit.
+
+    >>> in_unit("rate", "333.333Mbit", "bps", "500Mbit")
+    Fraction(333333000, 1)
+    """
+    if value is None:
+        return None
+    factors = {word: factor for word, factor in UNITS[unit][1].items() if word}
+    found = quantity(value, factors) if isinstance(value, str) else None
+    if found is None:
+        raise refuse(name, value, f"a text with its unit, like '{example}', or {name}_{unit}")
+    return found
+
+
 def shown(value: Any) -> str:
     """Return a value for a message, short whatever it is."""
     try:

@@ -7,14 +7,16 @@ Source: docs/design/monitor.md ("Sampling").
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from liteprobe.cores.formats import CHANNELS
+from liteprobe.host.analysis.columns import Column, Columns
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import validated
 
@@ -222,15 +224,46 @@ def _parsed(text: str | None, by_libpcap: bool = False) -> Expression | None:
     return parse(text, by_libpcap)
 
 
-@dataclass(frozen=True)
-class CaptureResult:
-    """Says what became of a capture."""
+@dataclass(frozen=True, repr=False)
+class CaptureResult(Result):
+    """Says what became of a capture: all of `Result`, as far as a capture knows it (nothing of delays, or of what was sent).
+
+    >>> CaptureResult({"frames": 3, "octets": 192, "dropped": {"0": 0}}).received
+    3
+    """
 
     counts: dict[str, Any]  # All counts, by name, as ``liteprobe capture --json`` writes them.
     signal: int = 0  # The signal that ended it; 0: none did.
     #: Parquet files, more than one where a file would have more than 2^31 rows.
     header_files: list[Path] = field(default_factory=list)
     failed: tuple[str, ...] = ()  # What ended files before the capture had, a line each.
+
+    COLUMNS: ClassVar[Columns] = Columns(
+        Column("received", "", "Frames", of=lambda one: one.frames),
+        Column("lost", "", "Lost", of=lambda one: one.frames_lost),
+        Column("octets", "", "Octets", of=lambda one: one.octets),
+    )
+
+    @property
+    def parts(self) -> dict[str, CaptureResult]:
+        """The capture itself."""
+        return {"capture": self}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all counts as plain data, as ``liteprobe capture --json`` has them."""
+        return {**self.counts, "is_complete": self.is_complete}
+
+    @property
+    def frames_lost(self) -> int | None:
+        """Frames that were to be kept and are not in the files; None: a part is lost of which it isn't known what was in it."""
+        if self.failed or any(self.counts.get(name) for name in LOSSES if name != "gap_frames"):
+            return None
+        return max(sum(self._dropped.values()), int(self.counts.get("gap_frames", 0)))
+
+    @property
+    def _dropped(self) -> Mapping[str, int]:
+        found: Mapping[str, int] = self.counts.get("dropped_by_probe", self.counts["dropped"])
+        return found
 
     @property
     def frames(self) -> int:
@@ -245,5 +278,4 @@ class CaptureResult:
     @property
     def is_complete(self) -> bool:
         """Whether every frame that was to be kept was written."""
-        dropped = self.counts.get("dropped_by_probe", self.counts["dropped"])
-        return not (self.failed or any(self.counts.get(name) for name in LOSSES) or any(dropped.values()))
+        return not (self.failed or any(self.counts.get(name) for name in LOSSES) or any(self._dropped.values()))

@@ -125,7 +125,7 @@ def _finish(
     cause: BaseException | None = None,
 ) -> None:
     """Print and write a result; ``cause``: what ended it, or else an error of what was captured meanwhile."""
-    content = files.of_run(form.format, args.probe, facts, results.typed()) | result.document()
+    content = files.of_run(form.format, args.probe, facts, results.typed()) | result.to_dict()
 
     def write_page(path: Path, plain: dict[str, Any]) -> None:
         from liteprobe.host.report.streamed_page import write  # Templates take long to load.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -19,13 +19,14 @@ from rich.text import Text
 
 from liteprobe.host.analysis.columns import Column
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, capacity_doubt, count_of, incomplete, worst_bound_ns
-from liteprobe.host.base.text import safe
+from liteprobe.host.base.text import safe, say
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
 ANY_WIDTH = 1000
 LEVELS = " ▁▂▃▄▅▆▇█"
 OTHER_LINES = 3  # Of a screen, above and below its tables.
+BRIEF_MOST = 0.6  # Of a screen, for what is always there.
 TEXT_WIDTH = 6  # Of a column of words, at least.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
@@ -67,7 +68,7 @@ def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool
     """Return an empty table: the first ``text`` columns are words, the others numbers."""
     made = SafeTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     if is_tight:
-        made.padding = (0, 1, 0, 0)
+        made.padding, made.show_edge = (0, 1, 0, 0), False
     for number, column in enumerate(columns):
         is_text = number < text
         made.add_column(
@@ -96,6 +97,17 @@ def figures(
     for row in rows:
         made.add_row(Text(columns[0].text(row), style(row)), *(cell(column, row, quiet) for column in columns[1:]))
     return made
+
+
+def told(columns: Sequence[Column], rows: Sequence[Any], style: str = "bold") -> RenderableType:
+    """Return rows as sentences that wrap, where no table fits."""
+    said = []
+    for row in rows:
+        text = Text.assemble((f"{columns[0].text(row)}:", style))
+        for number, column in enumerate(columns[1:]):
+            text.append(f"{',' * bool(number)} {' '.join(column.head.split())} ").append_text(cell(column, row))
+        said.append(text)
+    return Group(*said)
 
 
 def cell(column: Column, row: Any, quiet: str = "") -> Text:
@@ -129,14 +141,68 @@ class InTurn:
 
 
 class Either:
-    """Shows the first of two that fits."""
+    """Shows the first of several that fits, else the last."""
 
-    def __init__(self, wide: RenderableType, compact: RenderableType) -> None:
-        self.wide, self.compact = wide, compact
+    def __init__(self, *which: RenderableType) -> None:
+        self.which = which
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = Measurement.get(console, options.update(max_width=ANY_WIDTH), self.wide).maximum
-        yield self.wide if needed <= options.max_width else self.compact
+        wide = options.update(max_width=ANY_WIDTH)
+        fit = (one for one in self.which[:-1] if Measurement.get(console, wide, one).maximum <= options.max_width)
+        yield next(fit, self.which[-1])
+
+
+class Paged:
+    """Shows all of it where it fits into the terminal, else what is always shown, and below it one page of the rest.
+
+    ``head``: returns the line above, of what says which page it is.
+    ``brief``, ``rest``: in the place of ``whole``; each part of the rest has a title, which begins its pages.
+    ``turn``: which page, counted on and on.
+    """
+
+    def __init__(
+        self,
+        head: Callable[[str], RenderableType],
+        whole: RenderableType,
+        brief: RenderableType,
+        rest: Sequence[tuple[Text, Sequence[RenderableType]]],
+        turn: int,
+    ) -> None:
+        self.head, self.whole, self.brief, self.rest, self.turn = head, whole, brief, rest, turn
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        free = options.update(height=None)
+
+        def lines(*parts: RenderableType) -> list[list[Segment]]:
+            return [line for part in parts for line in console.render_lines(part, free, pad=False)]
+
+        if len(lines(self.head(""), self.whole)) <= options.max_height:
+            yield from (self.head(""), self.whole)
+            return
+        most = options.max_height - len(lines(self.head("page 99/99")))
+        always = lines(self.brief)
+        if len(always) > BRIEF_MOST * most:  # It takes turns, too.
+            pages, always = [always[at : at + most] for at in range(0, len(always), most)], []
+        else:
+            pages = []
+        most = max(2, most - len(always))
+        for title, parts in self.rest:
+            above, page = lines(title), list[list[Segment]]()
+            for part in parts:
+                shown = lines(part)
+                if page and len(page) + len(shown) > most - len(above):
+                    pages.append(above + page)
+                    page = []
+                while len(shown) > most - len(above) > 0:
+                    pages.append(above + shown[: most - len(above)])
+                    shown = shown[most - len(above) :]
+                page += shown
+            pages += [above + page] * bool(page)
+        number = self.turn % len(pages)
+        yield self.head(f"page {number + 1}/{len(pages)}")
+        for line in [*always, *pages[number]]:
+            yield from line
+            yield Segment.line()
 
 
 def _compact(heads: Sequence[str], title: str | None = None) -> Table:
@@ -264,13 +330,23 @@ _DAMAGE = ("fcs_errors", "length_errors", "runts", "giants", "overflows", "expir
 
 @contextmanager
 def watched(
-    is_wanted: bool, screen_of: Callable[[Any], RenderableType], every_s: float = 0.0, is_alone: bool = False
+    is_wanted: bool,
+    screen_of: Callable[[Any], RenderableType],
+    every_s: float = 0.0,
+    is_alone: bool = False,
+    line_of: tuple[Callable[[Any, Any], str], float] | None = None,
 ) -> Iterator[Callable[[Any], None] | None]:
     """Give what shows looks while something runs, at most every so often; None where it is not wanted, or nobody looks.
 
     ``is_alone``: on a screen of its own; else in its place above the result.
+    ``line_of``: where that is no terminal, or one that only prints: returns the line of a look, given the look of the line
+    before it, and how many seconds of this machine lie between lines.
     """
-    if not is_wanted or not console().is_terminal:
+    out = console()
+    if is_wanted and line_of and (not out.is_terminal or out.is_dumb_terminal):
+        yield _lines(*line_of)
+        return
+    if not is_wanted or not out.is_terminal:
         yield None
         return
     with live(screen=is_alone, transient=not is_alone) as screen:
@@ -283,6 +359,21 @@ def watched(
                 due_s = time.monotonic() + every_s
 
         yield show
+
+
+def _lines(line_of: Callable[[Any, Any], str], every_s: float) -> Callable[[Any], None]:
+    before, due_s = None, time.monotonic() + every_s
+
+    def show(look: Any) -> None:
+        nonlocal before, due_s
+        if before is look or (before is not None and time.monotonic() < due_s):
+            return
+        if before is not None:
+            say(line_of(before, look), flush=True)
+            due_s = max(due_s, time.monotonic() - every_s) + every_s
+        before = look
+
+    return show
 
 
 @contextmanager

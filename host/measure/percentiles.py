@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,37 @@ class Bounds:
     def error(self) -> float:
         """Greatest error of the middle."""
         return (self.most - self.least) / 2
+
+
+class Measured(float):
+    """A number that is known to lie between two bounds; the number itself is what is most likely, or the middle.
+
+    >>> p99 = Measured.of(Bounds(4096, 4351))
+    >>> p99, p99 < 5000, p99.bounds
+    (4223.5, True, Bounds(least=4096, most=4351))
+    """
+
+    bounds: Bounds
+
+    def __new__(cls, value: float, bounds: Bounds) -> "Measured":
+        made = super().__new__(cls, value)
+        made.bounds = bounds
+        return made
+
+    def __getnewargs__(self) -> tuple[float, Bounds]:  # type: ignore[override]
+        return float(self), self.bounds
+
+    @staticmethod
+    def of(value: Any) -> "Measured | None":
+        """Return a figure with its bounds, which are its own value where it is exact; None where it is no number."""
+        if isinstance(value, Measured):
+            return value
+        if isinstance(value, Bounds):
+            return Measured(value.middle, value)
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            return None
+        number = float(value)
+        return Measured(number, Bounds(number, number))
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def document(sweeps: Sequence[Sweep], command: Sequence[str]) -> dict[str, Any]:
 
 
 def of_run(form: str, url: str, probe: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:
-    """Return the head of what came of one run: where, and on which probe; the result's own ``document()`` follows."""
+    """Return the head of what came of one run: where, and on which probe; the result's own ``to_dict()`` follows."""
     return {**head(form, command), "url": url, "probe": dict(probe)}
 
 

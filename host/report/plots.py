@@ -15,11 +15,11 @@ from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
 from liteprobe.host.analysis.rows import Row
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import safe
 from liteprobe.host.suites.sweep import Sweep
-from liteprobe.host.traffic.train import TrainResult
 
 with extras.named():
     import matplotlib

@@ -11,6 +11,9 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from liteprobe.cores.formats import TICK_NS, TransmitState
 from liteprobe.cores.formats.emulate import (
     BANK_WORDS,
@@ -29,6 +32,7 @@ from liteprobe.cores.formats.emulate import (
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.cores.formats.probe import EyeState
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.analysis.result import PartFigures, Result, of_cells, ratio
 from liteprobe.host.base.document import Entries
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
@@ -37,7 +41,7 @@ from liteprobe.host.base.validate import validated
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.registers import Registers
-from liteprobe.host.measure.percentiles import Bounds
+from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 from liteprobe.host.packets.filter.rules import ClassRules, class_rules
 from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
@@ -107,6 +111,7 @@ READS: tuple[tuple[int, ...], ...] = (
     ),
 )
 READ_TRIES = 8
+DELAYS_OF_CLASS = {"least": "Least", "mean": "Mean", "p50": "p50", "p99": "p99", "p99_9": "p99.9", "most": "Greatest"}
 #: Counters of frames that don't leave, in the order of tables.
 DROPS = ("discarded", "lost", "full", "early", "no_store")
 RATES = ("arrived_bps", "sent_bps")
@@ -163,13 +168,36 @@ class ClassDelays:
     tick_ns: float
 
     @property
+    def cells(self) -> Cells:
+        """The bins between the least and the greatest delay (ns)."""
+        ends = ((1 << number >> 1, (1 << number) - 1) for number in range(len(self.counts)))  # In ticks.
+        cells = Cells.of(
+            (math.floor(low * self.tick_ns), math.ceil(high * self.tick_ns), count)
+            for (low, high), count in zip(ends, self.counts, strict=True)
+        )
+        if self.least_ns is None or self.most_ns is None:
+            return cells
+        return cells.within(math.floor(self.least_ns), math.ceil(self.most_ns))
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Figures of its delays by their names (ns)."""
+        percentiles = {
+            f"p{name}": self.cells.percentile(float(name.replace("_", "."))) for name in ("50", "99", "99_9")
+        }
+        mean = (
+            None if self.mean_bounds_ns is None or self.mean_ns is None else Measured(self.mean_ns, self.mean_bounds_ns)
+        )
+        return {"least": self.least_ns, "mean": mean, **percentiles, "most": self.most_ns}
+
+    @property
     def edges_ns(self) -> list[float]:
         """Edges of the bins: one more than these."""
         return [0.0, *(self.tick_ns * (1 << number) for number in range(HISTOGRAM_BINS))]
 
 
 @dataclass(frozen=True)
-class ClassLook:
+class ClassLook(PartFigures):
     """A class at a moment; rates without ``mean`` are of the time since the look before, None in the first.
 
     Those with it are since the start; of a network that another host began, since this host's first look.
@@ -185,6 +213,11 @@ class ClassLook:
     sent_bps: float | None
     arrived_mean_bps: float | None  # Without FCS.
     sent_mean_bps: float | None
+
+    @property
+    def delay_figures(self) -> Mapping[str, Any]:
+        """Figures of its delays by their names (ns)."""
+        return self.delays.figures
 
 
 @dataclass(frozen=True)
@@ -210,6 +243,9 @@ class EmulationLook:
     there: DirectionLook
     back: DirectionLook | None
     changes: int
+    since_s: float = (
+        0.0  # From when on means are, since the start: of a network of another host from this one's first look.
+    )
 
     @property
     def directions(self) -> tuple[DirectionLook, ...]:
@@ -217,9 +253,13 @@ class EmulationLook:
         return (self.there,) if self.back is None else (self.there, self.back)
 
 
-@dataclass(frozen=True)
-class EmulationResult:
-    """Holds the figures of a network that was emulated."""
+@dataclass(frozen=True, repr=False)
+class EmulationResult(Result):
+    """Holds the figures of a network that was emulated: all of `Result`.
+
+    Its parts are the classes of each direction, like ``there.voice``. ``sent`` is what came to the network, ``received``
+    what left it, ``lost`` what it dropped, for whatever reason. Percentiles of delays are known by bins that double.
+    """
 
     network: Network | None  # None: another host began it.
     last: EmulationLook
@@ -228,45 +268,29 @@ class EmulationResult:
     clock_state: str
     notes: tuple[str, ...]  # What the reader must know, a sentence each.
     stations: StationsReport | None = None  # What the stations at the ports of a simulated emulator saw.
-    since_s: float = (
-        0.0  # From when on means and series are, since the start; of a network of another host this one's first look.
-    )
 
     @property
     def series(self) -> list[dict[str, Any]]:
-        """Series of what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
+        """Series of samples."""
+        return series_of(self.samples)
 
-        Counts of all samples are together those of ``last``; delays are of the frames that left meanwhile.
-        """
-        rows = []
-        before: EmulationLook | None = None
-        for look in self.samples:
-            row: dict[str, Any] = {"seconds": look.there.seconds}
-            for direction in look.directions:
-                first = None if before is None else getattr(before, direction.way)
-                earlier = {one.number: one for one in first.classes} if first else {}
-                times = (first.seconds if first else self.since_s) - self.since_s, direction.seconds - self.since_s
-                row[direction.way] = {
-                    "state": direction.state,
-                    "is_link_up": direction.is_link_up,
-                    "classes": [
-                        _span(one, earlier.get(one.number), times)
-                        for one in direction.classes
-                        if first or not self.since_s
-                    ],
-                }
-            rows.append(row)
-            before = look
-        return rows
+    @property
+    def parts(self) -> dict[str, ClassLook]:
+        """Classes by direction and name."""
+        return {f"{way.way}.{one.name}": one for way in self.last.directions for one in way.classes}
 
-    def document(self) -> dict[str, Any]:
-        """Return the result as what JSON can hold."""
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays by their bins, the middle of its bin each (ns)."""
+        return {name: of_cells(one.delays.cells) for name, one in self.parts.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
         return {
             "network": network_document(self.network) if self.network else None,
             "end": self.end,
             "clock_state": self.clock_state,
             "notes": list(self.notes),
-            "since_s": self.since_s,
             **({"stations": self.stations.document()} if self.stations else {}),
             **look_document(self.last),
             "series": self.series,
@@ -314,6 +338,21 @@ CLASSES = Columns(
     _delay("mean_bounds_ns", "Mean\ndelay, ms", "mean"),
     _delay("deviation_ns", "Deviation,\nms", "deviation"),
     _delay("most_ns", "Greatest\ndelay, ms", "most"),
+)
+
+
+def _of_delays(key: str, title: str) -> Column:
+    return Column(key, "", title, of=lambda one: one.delay_figures[key])
+
+
+EmulationResult.COLUMNS = Columns(
+    Column("sent", "", "Arrived", of=lambda one: one.counts.arrived),
+    Column("received", "", "Sent", of=lambda one: one.counts.sent),
+    Column("lost", "", "Dropped", of=lambda one: one.counts.dropped),
+    Column("loss_ratio", "", "Loss ratio", 6, of=lambda one: ratio(one.counts.dropped, one.counts.arrived)),
+    *CLASSES.of("discarded full early no_store marked duplicated corrupted late"),
+    replace(CLASSES["sent_mean_bps"], key="rate", of=lambda one: one.sent_mean_bps),
+    *(_of_delays(key, title) for key, title in DELAYS_OF_CLASS.items()),
 )
 #: Of a station: its name, its port, and what it saw.
 STATIONS = Columns(
@@ -422,6 +461,31 @@ def look_document(look: EmulationLook) -> dict[str, Any]:
             mean = one.delays.mean_bounds_ns
             plain["delays"]["mean_bounds_ns"] = mean and [mean.least, mean.most]
     return found
+
+
+def series_of(samples: Sequence[EmulationLook]) -> list[dict[str, Any]]:
+    """Return what became of each class from sample to sample, as plain data, from ``since_s`` on; None: not known.
+
+    Counts of all samples are together those of the last; delays are of the frames that left meanwhile.
+    """
+    rows = []
+    before: EmulationLook | None = None
+    for look in samples:
+        row: dict[str, Any] = {"seconds": look.there.seconds}
+        for direction in look.directions:
+            first = None if before is None else getattr(before, direction.way)
+            earlier = {one.number: one for one in first.classes} if first else {}
+            times = (first.seconds - look.since_s if first else 0.0), direction.seconds - look.since_s
+            row[direction.way] = {
+                "state": direction.state,
+                "is_link_up": direction.is_link_up,
+                "classes": [
+                    _span(one, earlier.get(one.number), times) for one in direction.classes if first or not look.since_s
+                ],
+            }
+        rows.append(row)
+        before = look
+    return rows
 
 
 def _span(now: ClassLook, before: ClassLook | None, times: tuple[float, float]) -> dict[str, Any]:
@@ -1036,9 +1100,9 @@ class Emulation(PortRun):
             self.check_own()
         found = {one.way: self._look_at(one) for one in self._directions}
         changes = max(one.state + len(one.ahead) for one in self._directions)
-        look = EmulationLook(found["there"], found.get("back"), changes)
+        self._since_s = found["there"].seconds if self._since_s is None else self._since_s
+        look = EmulationLook(found["there"], found.get("back"), changes, self._since_s)
         self._last = look
-        self._since_s = look.there.seconds if self._since_s is None else self._since_s
         if self._looks % self._every == 0:
             self._samples.append(look)
             if len(self._samples) > SAMPLES_MOST:
@@ -1077,14 +1141,11 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        since_s = self._since_s or 0.0
-        means = f"mean rates are since this host's first look, {since_s:,.3f} s after the start"
-        notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(since_s))
+        means = f"mean rates are since this host's first look, {last.since_s:,.3f} s after the start"
+        notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(last.since_s))
         clock_state = self._probe.timebase.clock_state
         seen = self._probe.link.stations.report() if self._probe.link.stations else None
-        return EmulationResult(
-            self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen, since_s
-        )
+        return EmulationResult(self._recorded(), last, tuple(samples), self.end or end, clock_state, notes, seen)
 
     # # #
 

@@ -3,14 +3,16 @@
 """Holds the figures of streams while they run and at the end: a row each, every figure with its error or left out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
+from liteprobe.host.analysis.result import PartFigures, Result, of_cells
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
@@ -64,8 +66,8 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class StreamFigures:
-    """A stream, as far as it is known."""
+class StreamFigures(PartFigures):
+    """A stream, as far as it is known; ``p99`` and the like are numbers with ``.bounds`` (ns)."""
 
     stream: Stream  # What was asked for.
     receive: int | None  # Port that measures it; None: none does.
@@ -88,6 +90,11 @@ class StreamFigures:
     sent_fps: Bounds | None = None  # Frames a second: since the look before while it runs, of all at the end.
     received_fps: Bounds | None = None  # Likewise.
     received_bps: Bounds | None = None  # Of the line, with overhead, likewise (b/s).
+
+    @property
+    def delay_figures(self) -> Mapping[str, Any]:
+        """Figures of its delays by their names (ns)."""
+        return self.latency.figures if self.latency else {}
 
     @property
     def name(self) -> str:
@@ -140,9 +147,14 @@ class TrafficLook:
     uncertainty_ns: float  # Bound of the error of one delay.
 
 
-@dataclass(frozen=True)
-class TrafficResult:
-    """Holds the figures of streams at their end."""
+@dataclass(frozen=True, repr=False)
+class TrafficResult(Result):
+    """Holds the figures of streams at their end: all of `Result`; its parts are the streams.
+
+    >>> result = TrafficResult((), 0.5, "sent", True, "locked", 8.0, ())
+    >>> result, result.to_dict()["streams"]
+    (<TrafficResult: 0 sent, 0 received, 0 lost>, [])
+    """
 
     rows: tuple[StreamFigures, ...]  # In the order in which they were given.
     duration_s: float  # From the start to the last look at what was sent.
@@ -156,8 +168,18 @@ class TrafficResult:
         """Return the row of a stream; KeyError where there is none."""
         return {row.name: row for row in self.rows}[name]
 
-    def document(self) -> dict[str, Any]:
-        """Return the result as what JSON can hold."""
+    @property
+    def parts(self) -> dict[str, StreamFigures]:
+        """Streams by name."""
+        return {row.name: row for row in self.rows}
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays by the bins of the histogram of each stream, the middle of its bin each (ns)."""
+        return {row.name: of_cells(row.latency.cells) for row in self.rows if row.latency}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
         return {**RESULTS.document(self), "streams": [STREAMS.document(row) for row in self.rows]}
 
 
@@ -199,6 +221,15 @@ STREAMS = Columns(
     Column("received_fps"),
     Column("received_bps", "Mb/s", "Came,\nMb/s", 3, MEGA),
     Column("latency_ns", of=lambda row: row.latency and row.latency.document()),
+)
+
+
+#: Figures of conditions, and of the table of a notebook.
+TrafficResult.COLUMNS = Columns(
+    *STREAMS.of("sent received lost duplicated reordered late bit_errors checked_bits loss_ratio bit_error_ratio"),
+    replace(STREAMS["received_bps"], key="rate", of=lambda row: row.received_bps),
+    replace(STREAMS["received_fps"], key="fps", of=lambda row: row.received_fps),
+    *DELAYS.of("least mean std p50 p99 p99_9 most"),
 )
 
 

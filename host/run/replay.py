@@ -80,6 +80,15 @@ class PortReplay(PortFigures):
         """Delays by stamps, or else by the trace's schedule."""
         return self.delays or (self.scheduled.delays if self.scheduled else None)
 
+    @property
+    def received(self) -> int | None:
+        """Frames that came, by their stamps or by the schedule; None: nothing was captured, or it isn't known of each."""
+        frames, stamped = (self.summary.frames, self.summary.stamped or 0) if self.summary else (None, 0)
+        with_stamp = self.delays.frames if self.delays else 0
+        if self.scheduled is None:
+            return with_stamp if self.delays and stamped == frames else None
+        return with_stamp + self.frames - stamped - self.scheduled.missing if self.frames == frames else None
+
     def planned_starts(self) -> Iterator[NDArray[np.int64]]:
         """Yield the tick at which each frame of the trace starts, from the first one on, some thousands at once."""
         return self.trace.starts(self.increment)

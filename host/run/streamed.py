@@ -24,6 +24,7 @@ from liteprobe.cores.formats import (
     TransmitState,
 )
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
+from liteprobe.host.analysis.result import PartFigures, Result, ratio
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError
@@ -127,8 +128,8 @@ class ScheduledDelays:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortFigures(ABC):
-    """Figures of what a port sent."""
+class PortFigures(PartFigures, ABC):
+    """Figures of what a port sent; ``p99`` and the like are numbers with ``.bounds`` (ns)."""
 
     port: int
     asked: int | None  # Frames that were to be sent; None: without an end, or not known.
@@ -145,6 +146,21 @@ class PortFigures(ABC):
     def known_delays(self) -> Delays | None:
         """Those by stamps, or, where a kind of program knows others, these."""
         return self.delays
+
+    @property
+    def delay_figures(self) -> Mapping[str, Any]:
+        """Figures of its delays by their names (ns)."""
+        return self.known_delays.figures if self.known_delays else {}
+
+    @property
+    def received(self) -> int | None:
+        """Frames with a stamp that came, copies too; None: nothing was captured, or it isn't known."""
+        return self.delays.frames if self.delays else None
+
+    @property
+    def lost(self) -> int | None:
+        """Frames that were sent and did not come; None: it isn't known."""
+        return None if self.received is None else max(self.frames - self.received, 0)
 
     @property
     @abstractmethod
@@ -203,12 +219,21 @@ CAPTURED = Columns(
     Column("without", "", "Without\nstamp", of=lambda one: one.delays.without),
 )
 
+ARRIVED = ("received", "lost", "loss_ratio")  # Figures that a capture alone knows.
 FiguresT = TypeVar("FiguresT", bound=PortFigures)
 
 
-@dataclass(frozen=True)
-class StreamedResult(Generic[FiguresT]):
-    """Result of a streamed run."""
+@dataclass(frozen=True, repr=False)
+class StreamedResult(Result, Generic[FiguresT]):
+    """Result of a replay or of sets: all of `Result`; its parts are the ports that send.
+
+    What came is known with a capture that is complete, of frames with a stamp, and of those that the trace's schedule
+    tells apart; else ``received`` and ``lost`` are None. A frame that came twice counts twice.
+
+    >>> result = StreamedResult((), 0.5, "sent", True, "locked", 8.0, None, ())
+    >>> result, result.to_dict()["ports"]
+    (<StreamedResult: 0 sent, 0 received, 0 lost>, [])
+    """
 
     ports: tuple[FiguresT, ...]
     duration_s: float  # From the start to the look that saw the end (s of the probe's clock).
@@ -223,10 +248,34 @@ class StreamedResult(Generic[FiguresT]):
         """Return what a port sent; KeyError where it sent nothing."""
         return {one.port: one for one in self.ports}[port]
 
-    def document(self) -> dict[str, Any]:
-        """Return the result as what JSON can hold."""
+    @property
+    def parts(self) -> dict[str, FiguresT]:
+        """Ports by number."""
+        return {f"port {one.port}": one for one in self.ports}
+
+    def value(self, key: str, part: Any) -> Any:
+        """Return a figure of a port; what came isn't known by a capture that misses something."""
+        is_known = self.capture is None or self.capture.is_complete or key not in ARRIVED
+        return super().value(key, part) if is_known else None
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays in the order in which the frames came (ns)."""
+        return {name: one.known_delays.values for name, one in self.parts.items() if one.known_delays}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
         captured = self.capture.counts if self.capture else None
         return {**RESULTS.document(self), "ports": [one.row() for one in self.ports], "capture": captured}
+
+
+StreamedResult.COLUMNS = Columns(
+    Column("sent", "", "Sent", of=lambda one: one.frames),
+    *(Column(name, "", name.capitalize()) for name in ARRIVED if name != "loss_ratio"),
+    Column("loss_ratio", "", "Loss ratio", 6, of=lambda one: ratio(one.lost, one.frames)),
+    *PORTS.of("late underruns"),
+    *DELAYS.of("least mean p50 p99 p99_9 most"),
+)
 
 
 class ReplayRing:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock.clock import ClockVerdict, look_at
 from liteprobe.host.run.engine import (
@@ -24,7 +25,7 @@ from liteprobe.host.run.engine import (
 )
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.run.receive import ReceivePort, concatenated
-from liteprobe.host.traffic.train import Schedule, TrainProgram, TrainResult, gap_for, schedule
+from liteprobe.host.traffic.train import Schedule, TrainProgram, gap_for, schedule
 
 Progress = Callable[[int, int], None]
 

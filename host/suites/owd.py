@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,15 @@ from liteprobe.cores.formats import TICK_NS, ClockState
 from liteprobe.host.analysis import arrivals, line_clock, summary
 from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.line_clock import LineClock
-from liteprobe.host.analysis.rows import ClockFigures, Row, Sample, finite, shifted
-from liteprobe.host.analysis.summary import sample
+from liteprobe.host.analysis.rows import ClockFigures, Row, RowsResult, Sample, finite, shifted
+from liteprobe.host.analysis.summary import TrainResult, sample
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import BEST_LAST, NAMES, ClockReport, ClockVerdict
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
 from liteprobe.host.run.port import HALT_TIMEOUT_NS
 from liteprobe.host.run.trains import RECORDS_MAX, Route, RunningTrain, TrainRun
-from liteprobe.host.traffic.train import TrainResult, schedule
+from liteprobe.host.traffic.train import schedule
 
 Tend = Callable[[], None]
 
@@ -34,9 +34,9 @@ FETCH_MARGIN = 2.5  # For the servos, the line's latches and the other direction
 TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
 
 
-@dataclass(frozen=True)
-class OneWayResult:
-    """Result of a direction."""
+@dataclass(frozen=True, repr=False)
+class OneWayResult(RowsResult):
+    """Result of a direction: all of `Result`."""
 
     #: Records of the receiver, counters of both; the clock state is the worse one, the uncertainty of both clocks.
     train: TrainResult
@@ -47,6 +47,20 @@ class OneWayResult:
     start_time_ns: int  # When the first frame was to leave: a whole period of the PPS.
     sender: ClockReport  # At the end.
     receiver: ClockReport  # At the end.
+
+    @property
+    def parts(self) -> dict[str, Row]:
+        """The direction itself."""
+        return {"way": row(self)}
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays of the packets that count, rounded to whole ns."""
+        return {"way": np.rint(self.owd_ns).astype(np.int64)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain data, as ``liteprobe owd --json`` has them of one direction."""
+        return dict(row(self))
 
 
 class _EndClocks(NamedTuple):

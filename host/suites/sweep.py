@@ -9,10 +9,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.capacity import Capacity, together
-from liteprobe.host.analysis.rows import Row
+from liteprobe.host.analysis.rows import Row, RowsResult
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.validate import validated
@@ -22,7 +27,6 @@ from liteprobe.host.traffic.train import (
     INCREMENT_ONE,
     RATE_TOLERANCE,
     TrainProgram,
-    TrainResult,
     interval_ns_for_rate,
     schedule,
 )
@@ -31,9 +35,9 @@ Progress = Callable[[int, int], None]  # Frames sent, frames to send.
 Take = Callable[["Sweep"], None]
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Measurements of one probe."""
+@dataclass(frozen=True, repr=False)
+class Sweep(RowsResult):
+    """Measurements of one probe: all of `Result`; its parts are the programs, by length and count, like ``1514x100``."""
 
     name: str  # What was measured, for headings.
     url: str  # The probe.
@@ -42,6 +46,25 @@ class Sweep:
     rows: list[Row]  # Their figures (``summary.row``); with ``wire`` and ``pins`` where the simulation wrote its truth.
     #: What the pairs of each program alone tell; the rows have what all tell together.
     alone: list[Capacity] = field(default_factory=list)
+
+    @property
+    def parts(self) -> dict[str, Row]:
+        """Rows by length, or by length and count where there are several."""
+        is_plain = len({row["count"] for row in self.rows}) < 2
+        names = [str(row["length"]) if is_plain else f"{row['length']}x{row['count']}" for row in self.rows]
+        if len(set(names)) < len(names):
+            names = [f"{name} #{number}" for number, name in enumerate(names, 1)]
+        return dict(zip(names, self.rows, strict=True))
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays of the packets that count, by program (ns)."""
+        found = zip(self.parts, self.results, strict=True)
+        return {name: one.delays_ns for name, one in found}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain data."""
+        return {"name": self.name, "url": self.url, "probe": self.probe, "trains": [dict(row) for row in self.rows]}
 
 
 @validated

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Says when the frames of a stream are due: intervals by time, rate, frames a second or share of the line; bursts."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
 from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import PACKET_RATES, PER_CENT, PREFIXES, RATES, TIMES, Number, exact
-from liteprobe.host.base.validate import validated
+from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.lengths import Length
 
 BURST_MAX = 2**16 - 1
@@ -68,6 +68,9 @@ class Interval:
     One of the first four says how long it is; none of them: back to back. ``rate_bps`` (b/s on the wire, preamble, SFD, FCS
     and IFG included), ``pps`` and ``share`` (above 0, up to 1) are means over all frames of the stream, bursts or not,
     whatever their lengths. ``interval_ns`` and rates follow the probe's clock, a share follows the line: 1 is back to back.
+
+    >>> Interval(rate="333.333Mbit") == Interval(rate_bps=333_333_000), Interval(interval="1us").interval_ns
+    (True, Fraction(1000, 1))
     """
 
     interval_ns: Number | None = key(
@@ -91,8 +94,18 @@ class Interval:
         False,
     )
     burst: Burst | None = key("burst", BURST, "Frames come in bursts.", None)
+    interval: InitVar[str | None] = None  # In the place of ``interval_ns``: a time with its unit.
+    rate: InitVar[str | None] = None  # In the place of ``rate_bps``: a rate with its unit.
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, interval: str | None, rate: str | None) -> None:
+        for name, found in (
+            ("interval_ns", in_unit("interval", interval, "ns", "1us")),
+            ("rate_bps", in_unit("rate", rate, "bps", "500Mbit")),
+        ):
+            if found is not None and getattr(self, name) is not None:
+                raise UsageError(f"{name} is given twice, with and without its unit: give it once")
+            if found is not None:
+                object.__setattr__(self, name, found)
         given = [name for name in PACES if getattr(self, name) is not None]
         if len(given) > 1:
             raise UsageError(f"{' and '.join(PACES[name] for name in given)} are given: give one of them")

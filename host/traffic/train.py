@@ -1,9 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Packet trains are checked and turned into ticks here; a result holds what came back."""
+"""Packet trains are checked and turned into ticks here; what came back is held."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,7 @@ from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERH
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.validate import validated
+from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.headers import HALFWORD, Headers
 
 COUNT_MAX = 2**32 - 1
@@ -29,7 +29,11 @@ RATE_TOLERANCE = Fraction(200, 10**6)
 @validated
 @dataclass(frozen=True)
 class TrainProgram:
-    """A program makes one port send ``repeats`` trains of ``count`` frames; UsageError, naming the fix, when no probe can."""
+    """A program makes one port send ``repeats`` trains of ``count`` frames; UsageError, naming the fix, when no probe can.
+
+    >>> Train(60, count=1000, interval="1us").interval_ns, Train(60, 1000, rate="500Mbit").interval_ns
+    (1000.0, 1344.0)
+    """
 
     length: int  # Length of a frame without FCS (octets), 60 to 9000.
     count: int  # Frames in a train, 1 to 2^32-1.
@@ -42,8 +46,18 @@ class TrainProgram:
     stream_id: int = 1  # Number that the frames carry, 0 to 65535.
     fill: str = "zero"  # Payload after the probe fields: ``zero``, ``counting`` or ``prbs``.
     headers: Headers = field(default_factory=Headers)  # Addresses, VLAN tags, TTL.
+    interval: InitVar[str | None] = None  # In the place of ``interval_ns``: a time with its unit.
+    rate: InitVar[str | None] = None  # Likewise: a rate on the wire, preamble, SFD, FCS and IFG included.
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, interval: str | None, rate: str | None) -> None:
+        given = [one for one in (self.interval_ns, interval, rate) if one is not None]
+        if len(given) > 1:
+            raise UsageError("interval_ns, interval and rate say the same: give one of them")
+        interval_ns = in_unit("interval", interval, "ns", "1us")
+        if rate_bps := in_unit("rate", rate, "bps", "500Mbit"):
+            interval_ns = Fraction(interval_ns_for_rate(self.length, float(rate_bps)))
+        if interval_ns is not None:
+            object.__setattr__(self, "interval_ns", float(interval_ns))
         _check(self)
 
     @property
@@ -57,9 +71,12 @@ class TrainProgram:
         return self.length + OVERHEAD
 
 
+Train = TrainProgram  # A short name, for scripts.
+
+
 @dataclass(frozen=True)
-class TrainResult:
-    """Holds what came of a train."""
+class TrainRecords:
+    """Holds what came back of a train; `TrainResult` makes figures of it."""
 
     program: TrainProgram  # What was sent.
     #: Shape (frames received and recorded,). One row a frame, in order of arrival, of ``RECORD_DTYPE``; stamps in ns.

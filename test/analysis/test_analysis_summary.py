@@ -12,10 +12,10 @@ from liteprobe.cores.formats import NO_SEQUENCE, RECORD_DTYPE
 from liteprobe.host.analysis import truth
 from liteprobe.host.analysis.arrivals import packets
 from liteprobe.host.analysis.calibration import Calibration, calibrate, fit_line, load
-from liteprobe.host.analysis.summary import row
+from liteprobe.host.analysis.summary import TrainResult, row
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.report.files import flat
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.receive.meters import DelayModel, SequenceModel
 

@@ -12,6 +12,7 @@ import pytest
 
 from liteprobe.cores.formats import CLOCK_JUMPS_BIT, CLOCK_STEPS_BIT, ClockError, ClockMode, ClockState, TransmitState
 from liteprobe.host.analysis import summary
+from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture import live
 from liteprobe.host.cli.tables import _trust
@@ -20,7 +21,7 @@ from liteprobe.host.clock.clock import ClockWatch, Edge, watch_all
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.trains import ModelProbe, cable
 

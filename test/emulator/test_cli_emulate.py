@@ -6,11 +6,16 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
@@ -18,7 +23,7 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.cli.commands import emulate
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import emulate_page
-from liteprobe.host.run.emulate import ClassDelays, DirectionLook, Emulation
+from liteprobe.host.run.emulate import ClassDelays, ClassLook, ClassQueue, DirectionLook, Emulation, EmulationLook
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.presets import PRESETS
 from liteprobe.sim.drivers.system.fake_link import FakeLink, fake_emulator
@@ -89,11 +94,11 @@ def test_results_are_a_table_a_document_and_a_page(
     assert len(voice["delays"]["edges_ns"]) == len(voice["delays"]["counts"]) + 1 == 33
     (shown,) = lines_with(out, "voice", "151")
     assert shown == "voice 201 50 0 151 0 0 0 0"
-    mean, least, most = rest["sent_mean_bps"] / 1e6, *rest["delays"]["mean_bounds_ns"]
+    mean, (least, most) = rest["sent_mean_bps"] / 1e6, rest["delays"]["mean_bounds_ns"]
     (shown,) = [line for line in lines_with(out, "rest", "7.800") if f" {mean:.3f} " in line]
     assert f"5.800 {(least + most) / 2e6:.3f}±{(most - least) / 2e6:.3f} 7.800" in shown and "lately" not in out
     html = (tmp_path / "e.html").read_text()
-    assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 6
+    assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 8
     for words in ("delay: 7ms", "loss pattern of 2 frames; queue of 10 frames; delay 5ms", ">151<", "7.800000"):
         assert words in html
     assert model.running == [None, None]
@@ -292,7 +297,7 @@ def screen(look: object, width: int, height: int, turn: int = 0) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProbe, tmp_path: Path, width: int) -> None:
+def test_a_screen_that_is_large_has_both_directions(model: EmulatorProbe, tmp_path: Path, width: int) -> None:
     with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
         probe.wait(0.1)
         emulation.look()
@@ -308,8 +313,104 @@ def test_a_screen_has_both_directions_or_one_after_the_other(model: EmulatorProb
     assert outcomes.split()[-2:] == ["7", "0"]
     (voice,) = lines_with(wide, "voice delay")
     assert voice == "voice delay 1.049 ms █ 2.097 ms 1.099 ms to 1.399 ms"
-    low = [screen(look, width, 18, turn) for turn in (0, 1)]
-    assert [len(lines_with(one, "port 0 → port 1")) for one in low] == [1, 0]
+
+
+def grown(look: EmulationLook, draw: Random) -> EmulationLook:
+    """Return a look with random names and figures, of up to ten digits, in place of those that it has."""
+
+    def number() -> int:
+        return draw.randrange(10 ** draw.randint(1, 10))
+
+    def one(each: ClassLook, place: int) -> ClassLook:
+        counts = replace(each.counts, **{name: number() for name in vars(each.counts)})
+        most = number()
+        queue = ClassQueue(min(number(), most), number(), most)
+        bins = (*(number() * (draw.random() < 0.3) for _ in range(31)), 1)
+        delays = replace(each.delays, least_ns=float(number()), most_ns=1e9 + number(), counts=bins)
+        rates = [draw.uniform(0, 1e9) for _ in range(4)]
+        name = "".join(draw.choice("abcxyz -") for _ in range(draw.randint(1, 14))).strip(" -") or "x"
+        return replace(
+            each,
+            name=f"{name}{place}",
+            counts=counts,
+            queue=queue,
+            delays=delays,
+            arrived_bps=rates[0],
+            sent_bps=rates[1],
+        )
+
+    ways = {}
+    for direction in look.directions:
+        classes = tuple(one(direction.classes[0], place) for place in range(draw.randint(1, 8)))
+        ways[direction.way] = replace(direction, classes=classes, damaged=number(), is_link_up=draw.random() < 0.8)
+    return replace(look, there=ways["there"], back=ways["back"])
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 20), (60, 12), (200, 60)])
+def test_pages_of_a_small_screen_have_every_figure_of_both_directions_together(
+    model: EmulatorProbe, tmp_path: Path, width: int, height: int
+) -> None:
+    """Figures are those of the looks; a page has its number, and nothing is cut in silence."""
+    with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
+        probe.wait(0.05)
+        plain = emulation.look()
+    for look in [plain, *(grown(plain, Random(seed)) for seed in range(2))]:
+        pages = [screen(look, width, height)]
+        count = re.search("page 1/([0-9]+)", pages[0])
+        pages += [screen(look, width, height, turn) for turn in range(1, int(count[1]) if count else 1)]
+        assert all(len(text.splitlines()) <= height for text in pages)
+        assert all(len(line) <= width and "…" not in line for text in pages for line in text.splitlines())
+        assert all(f"page {number}/{len(pages)}" in text for number, text in enumerate(pages, 1) if len(pages) > 1)
+        joined = "".join("".join(pages).replace("│", " ").split())
+        for direction in look.directions:
+            assert [f"{direction.way}:port" in joined, direction.is_link_up or "itslinkisdown" in joined] == [
+                True,
+                True,
+            ]
+            for one in direction.classes:
+                names = ("arrived", "sent", "discarded", "lost", "full", "early", "no_store", "late")
+                counts = (getattr(one.counts, name) for name in names)
+                figures = [f"{count:,}" for count in (*counts, one.queue.frames, one.queue.octets, one.queue.most)]
+                figures += [f"{bps / 1e6:,.3f}" for bps in (one.arrived_bps, one.sent_bps) if bps is not None]
+                figures += [emulate.span(one.delays), one.name] * bool(any(one.delays.counts))
+                for figure in figures:
+                    assert figure.replace(" ", "") in joined, (one.name, figure)
+
+
+def test_both_directions_are_on_the_first_page_of_80_by_24_and_of_40_by_20(
+    model: EmulatorProbe, tmp_path: Path
+) -> None:
+    with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
+        probe.wait(0.1)
+        look = emulation.look()
+    for width, height in ((80, 24), (40, 20)):
+        for turn in range(2):
+            shown = screen(look, width, height, turn)
+            for name in ("there voice", "there rest", "back rest"):
+                assert lines_with(shown, name), (shown, name)
+            assert "0.100 s" in shown
+
+
+@pytest.mark.parametrize("is_dumb", [False, True])
+def test_without_a_screen_a_line_says_what_each_direction_did_since_the_line_before(
+    run: Run, model: EmulatorProbe, document: str, monkeypatch: pytest.MonkeyPatch, is_dumb: bool
+) -> None:
+    """1000 octets each ms there, 60 each 0.1 ms back; of there each second frame is lost."""
+    if is_dumb:
+        monkeypatch.setattr("rich.console.Console.is_terminal", property(lambda console: True))
+        monkeypatch.setenv("TERM", "dumb")
+    out = run("emulate", document, "--duration", "100ms", "--interval", "10ms", "--every", "1ns")[1]
+    pattern = r"([\d.]+) s   there ([\d.]+) Mb/s in, [\d.]+ out, \d+ wait, (\d+) dropped   back ([\d.]+) Mb/s .*   change [01] of 1"
+    found = [re.fullmatch(pattern, line) for line in out.splitlines() if " s   there " in line]
+    assert len(found) > 9 and all(found), out
+    lines = [[float(figure) for figure in one.groups()] for one in found if one]
+    whole = [one for before, one in pairwise(lines) if one[0] - before[0] > 0.009]
+    assert len(whole) > 7
+    for _, there, _, back in whole:  # Give or take a frame.
+        assert [there, back] == pytest.approx([8.8, 4.8], abs=0.9)
+    lost = sum(dropped for at, _, dropped, _ in lines if at < 0.045)
+    assert lost == pytest.approx(20, abs=1)  # Then voice is lost, too.
+    assert not any(" s   there " in line for line in run("emulate", document, "--duration", "100ms")[1].splitlines())
 
 
 def test_an_emulation_of_a_view_is_made_of_looks(model: EmulatorProbe, tmp_path: Path) -> None:
@@ -330,9 +431,45 @@ def test_a_small_screen_cuts_no_figure_and_an_empty_queue_has_an_empty_bar(
         probe.wait(0.1)
         look = emulation.look()
     small = [screen(look, 60, 20, turn) for turn in range(2)]
-    assert lines_with(small[0], "class", "arrived", "sent", "dropped", "late")
+    assert lines_with(small[0], "class", "sent", "dropped", "wait")
     assert lines_with(small[0], "voice") and not any("…" in text for text in small)
     assert lines_with(screen(look, 120, 80), "rest ··········")
+
+
+def test_a_report_says_rates_and_changes_in_words_and_marks_them_on_its_plots(
+    run: Run, model: EmulatorProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of the other way isn't this one's; one after the end is said, and not drawn."""
+    (tmp_path / "n.yaml").write_text(
+        "there: {rate: 10Mbit}\nback: {delay: 1ms}\nchanges:\n"
+        "- {at: 20ms, there: {rate: 2Mbit}}\n- {at: 40ms, back: {loss: 5%}}\n"
+        "- {at: 60ms, both: {rate: 500kbit}}\n- {at: 5s, there: {rate: none}}\n"
+    )
+    drawn: dict[str, list[float]] = {}
+
+    def svg(figure: Figure, name: str) -> str:
+        marks = [one for one in figure.axes[0].collections if isinstance(one, LineCollection)]
+        drawn[name] = [round(segment[0][0], 9) for one in marks for segment in one.get_segments()]
+        return "<svg></svg>"
+
+    monkeypatch.setattr(emulate_page, "svg", svg)
+    assert run("emulate", str(tmp_path / "n.yaml"), "--duration", "100ms", "--report", str(tmp_path / "n.html"))[0] == 0
+    html = (tmp_path / "n.html").read_text()
+    for words in (
+        "there: 10 Mb/s, from 0.02 s on 2 Mb/s, from 0.06 s on 500 kb/s, from 5 s on no rate.",
+        "back: no rate, from 0.06 s on 500 kb/s.",
+        "5 s (not reached)",
+        "Dotted: 2 changes.",
+    ):
+        assert words in html, words
+    assert html.index("loss 5%") > html.index("From port 1 to port 0")
+    wanted = {"there": [0.02, 0.06], "back": [0.04, 0.06]}
+    for way, marks in wanted.items():
+        assert {name: drawn[f"emulate-{name}-{way}"] for name in ("rates", "queues", "means")} == {
+            "rates": marks,
+            "queues": marks,
+            "means": marks,
+        }
 
 
 @pytest.mark.parametrize(

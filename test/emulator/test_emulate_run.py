@@ -133,7 +133,7 @@ def test_means_are_of_the_whole_run_and_the_series_is_all_of_it(
         for _, one in rows:
             low, high = one["delay_mean_bounds_ns"] or (0, 0)
             assert low <= (one["delay_mean_ns"] or 0) <= high and (one["sent"] or one["delay_mean_ns"] is None)
-    assert json.loads(json.dumps(result.document()))["there"]["classes"][0]["delays"]["mean_bounds_ns"]
+    assert json.loads(json.dumps(result.to_dict()))["there"]["classes"][0]["delays"]["mean_bounds_ns"]
     assert first.last.there.classes[0].sent_bps != 0
 
 
@@ -151,10 +151,10 @@ def test_who_attaches_has_means_since_its_first_look(fake: Fake, ticks: int) -> 
         with Probe(fake[1]) as second:
             result = Emulation(second).wait(ticks * 8e-9 + 0.2, look_s=0.02)
     (last,) = result.last.there.classes
-    assert result.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
+    assert result.last.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
     assert last.sent_mean_bps == pytest.approx(80e6 + 8000 / (8e-9 * (1 << 20)), rel=0.02)
     assert (last.counts.sent_octets is None) == (ticks > 1 << 32)
-    assert f"since this host's first look, {result.since_s:,.3f} s after the start" in result.notes[-1]
+    assert f"since this host's first look, {result.last.since_s:,.3f} s after the start" in result.notes[-1]
     assert result.series[0]["there"]["classes"] == [] and result.series[1]["there"]["classes"][0]["sent_bps"] > 70e6
 
 
@@ -427,7 +427,7 @@ def test_a_probe_of_one_direction_emulates_that_and_refuses_the_other(tmp_path: 
             result = emulation.wait(0.1)
             assert list(emulation.counts) == ["there"]
         assert model.values["port0_tx_state"] == TransmitState.IDLE
-    assert (result.last.back, result.document()["back"], result.last.there.state) == (None, None, 1)
+    assert (result.last.back, result.to_dict()["back"], result.last.there.state) == (None, None, 1)
     assert result.last.there.classes[0].delays.most_ns == MS
 
 

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 #: Runs in an interpreter that sees a wheel and the packages of this environment, but not this clone.
 OUTSIDE = "import sys; sys.path[:0] = {paths!r}\n"
-SOURCES = (".c", ".h", ".cpp", ".v", ".sv", ".yaml", ".html", ".css")
+SOURCES = ("py.typed", ".c", ".h", ".cpp", ".v", ".sv", ".yaml", ".html", ".css")
 PLAIN = {"numpy", "rich", "shtab", "pyserial", "prometheus-client", "PyYAML", "pyzmq", "platformdirs"}
 EXTRAS = {"report", "parquet", "packed", "clock", "gateware", "sim", "build", "all", "test"}
 
@@ -88,6 +88,7 @@ def test_the_source_distribution_has_all_that_git_keeps(sdist: Path) -> None:
 
 def test_the_wheel_has_what_runs_and_no_tests(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if name.startswith("liteprobe/")}
+    assert {"liteprobe/host/py.typed", "liteprobe/cores/formats/py.typed"} <= packed  # PEP 561.
     ours = {path for path in tracked("cores", "soc", "boards", "host", "sim") if not is_test(path)}
     ours = {path for path in ours if path.endswith((".py", *SOURCES))}
     firmware = {path for path in tracked("firmware") if not path.startswith("firmware/tests/")}

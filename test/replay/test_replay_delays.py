@@ -227,7 +227,7 @@ def test_a_replay_beside_a_capture_has_the_delay_of_each_frame(
     found = result[0].scheduled
     assert found is not None and found.delays.values.tolist() == [DELAY_NS] * 40
     assert counts(result[0]) == (40, 0, 0, 0, 0)
-    said = result.document()["ports"][0]
+    said = result.to_dict()["ports"][0]
     assert said["latency_ns"] is None
     assert (said["latency_by_schedule_ns"]["most"], said["latency_by_schedule_ns"]["missing"]) == (DELAY_NS, 0)
 

@@ -171,7 +171,7 @@ def test_a_delay_that_nothing_tells_is_marked_in_every_output(make: MakeProbe, t
         "stream 'short': its delays are modulo 65,536 ns, the range of its stamp: give the longest delay that you expect "
         "(stamp: delay) or a stamp of more bits",
     )
-    assert json.loads(json.dumps(result.document()))["streams"][0]["latency_ns"]["modulo"] == 65_536
+    assert json.loads(json.dumps(result.to_dict()))["streams"][0]["latency_ns"]["modulo"] == 65_536
     console = tables.console()
     with console.capture() as shown:
         console.print(send.final(result))

@@ -67,7 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         duration_ns,
         "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
     )
-    add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of sim://emulator 10ms)")
+    add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of a simulated probe 10ms)")
+    add(
+        run,
+        "--every TIME",
+        duration_ns,
+        "without a terminal: print a line as often, of this machine's time (default: 1s)",
+        1e9,
+    )
     add(run, "--detach", bool, "start it, and leave it running; liteprobe stop ends it")
     add(run, "--check", bool, "only check it, and show what it does")
     add(run, "--limits", bool, "show delays and queues that the probe can have, or --board, and end")
@@ -85,8 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
 LENGTHS, RATES = (60, 128, 512, 1514, 9014), (10**9, 10**8, 10**7, 10**6)  # Octets, b/s, of the table of limits.
 BAR = 10  # Characters of a full queue.
-STATIONS_LOOK_S = 0.01
-TURN_S = 3.0  # Of each direction, where a terminal is too low for both.
+SIMULATED_LOOK_S = 0.01
+TURN_S = 3.0  # Of each page, where a terminal is too low for all.
+BRIEF_HEADS = {"arrived_bps": "Mb/s\nin", "sent_bps": "Mb/s\nout", "frames": "wait"}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -194,8 +202,16 @@ def _follow(
     """Look until the end; without a duration that is Ctrl-C, or when simulated stations have done all."""
     seconds = None if args.duration is None else args.duration / 1e9
     try:
-        with tables.watched(args.json != STDOUT, partial(_screen, args), is_alone=True) as show:
-            look_s = args.interval / 1e9 if args.interval else STATIONS_LOOK_S if stations else runs.LOOK_S
+        with tables.watched(
+            args.json != STDOUT, partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
+        ) as show:
+            look_s = (
+                args.interval / 1e9
+                if args.interval
+                else SIMULATED_LOOK_S
+                if args.probe.startswith("sim:")
+                else runs.LOOK_S
+            )
             is_done = partial(runs.have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, show, look_s, is_done)
     except Interrupted as end:
@@ -231,7 +247,7 @@ def finish(
     cause: BaseException | None = None,
 ) -> None:
     """Print and write a result; ``cause``: what ended it too soon."""
-    content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.document()
+    content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.to_dict()
     results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain), cause)
 
 
@@ -249,11 +265,9 @@ def asked(network: networks.Network) -> rich.console.RenderableType:
         parts.append(rich.text.Text(network.about))
     for name in networks.DIRECTIONS:
         parts.append(_asked(name, getattr(network, name)))
-    for number, change in enumerate(network.changes, 1):
-        before, after = network.at(number - 1), network.at(number)
-        for name in networks.DIRECTIONS:
-            lines = _changed(getattr(before, name), getattr(after, name))
-            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {name}: {line}") for line in lines]
+    changes = ((at, name, said) for name in networks.DIRECTIONS for at, said in document.change_words(network, name))
+    for at, name, said in sorted(changes, key=lambda one: one[0]):
+        parts += [rich.text.Text(f"from {at:g} s, {name}: {line}") for line in said]
     return rich.console.Group(*parts)
 
 
@@ -270,12 +284,34 @@ def limits_table(held: Sequence[store.Limits]) -> rich.console.RenderableType:
 
 
 def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.RenderableType:
-    """Return a screen of a network that runs; ``turn``: which direction, where the terminal is too low for both."""
-    head = rich.text.Text.assemble(("liteprobe emulate ", "bold"), url, f"   {look.there.seconds:,.3f} s")
-    if look.changes:
-        head.append(f"   change {look.there.state} of {look.changes}")
+    """Return a screen of a network that runs; ``turn``: which page, where the terminal is too low for all of it."""
+    now = f"{look.there.seconds:,.3f} s"
+    changes = f"change {look.there.state} of {look.changes}" if look.changes else ""
+
+    def above(page: str) -> rich.console.RenderableType:
+        turns = page and f"{page}, in turn"
+        said = ([url, now, changes, turns, "Ctrl-C stops it"], [now, changes, turns, "Ctrl-C stops it"], [now, page])
+        lines = ["   ".join(filter(None, words)) for words in said]
+        return tables.Either(rich.text.Text.assemble(("liteprobe emulate ", "bold"), lines[0]), *lines)
+
     panels = [_panel(direction) for direction in look.directions]
-    return rich.console.Group(head, tables.InTurn(panels, turn), rich.text.Text("Ctrl-C stops it.", "dim"))
+    parts = [(_title(direction), _parts(direction)) for direction in look.directions]
+    return tables.Paged(above, rich.console.Group(*panels), _brief(look), parts, turn)
+
+
+def line(before: runs.EmulationLook, look: runs.EmulationLook) -> str:
+    """Return what became of each direction since a look before, in a line."""
+    said = [f"{look.there.seconds:,.3f} s"]
+    row = runs.series_of([before, look])[-1]
+    for direction in look.directions:
+        classes = row[direction.way]["classes"]
+        rates = (sum(one[name] or 0.0 for one in classes) / 1e6 for name in runs.RATES)
+        sums = (sum(one[name] for one in classes) for name in ("queue_frames", "dropped"))
+        words = ("{:,.3f} Mb/s in, {:,.3f} out, {:,} wait, {:,} dropped").format(*rates, *sums)
+        said.append(f"{direction.way} {words}{'' if direction.is_link_up else ', link down'}")
+    if look.changes:
+        said.append(f"change {look.there.state} of {look.changes}")
+    return "   ".join(said)
 
 
 def final(result: runs.EmulationResult) -> rich.console.RenderableType:
@@ -293,9 +329,9 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
 
 
 def _stations(report: sim_stations.StationsReport) -> rich.console.RenderableType:
-    stations = runs.STATIONS
-    shown = tables.figures([*stations.values()], runs.stations_of(report), lambda row: "bold")
-    return rich.console.Group(shown, rich.text.Text(report.sentence))
+    shown, rows = [*runs.STATIONS.values()], runs.stations_of(report)
+    table = tables.figures(shown, rows, lambda row: "bold")
+    return rich.console.Group(tables.Either(table, tables.told(shown, rows)), rich.text.Text(report.sentence))
 
 
 def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableType:
@@ -315,67 +351,97 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
     return shown
 
 
-def _changed(before: networks.Direction, after: networks.Direction) -> list[str]:
-    """Return what a change of a direction names, a line each."""
-    lines = []
-    if before.rate_bps != after.rate_bps:
-        lines.append(f"rate {units.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
-    if before.service != after.service:
-        lines.append(f"service {after.service}")
-    lines += [
-        f"class '{new.name}': {document.treatment(new)}"
-        for old, new in zip(before.numbered.values(), after.numbered.values(), strict=True)
-        if old != new
-    ]
-    return lines
-
-
-def _panel(direction: runs.DirectionLook, is_end: bool = False) -> rich.console.RenderableType:
-    parts: list[rich.console.RenderableType] = []
-    outside = {"bad FCS or length": direction.damaged, "no space at the input": direction.overflows}
-    if lost := ", ".join(f"{count:,} {name}" for name, count in outside.items() if count):
-        parts.append(rich.text.Text.assemble(("! ", "bold red"), (lost, "red")))
-    parts += [_fates(direction.classes), _queues(direction.classes, is_end)]
-    delays = [_delays(one) for one in direction.classes if any(one.delays.counts)]
-    parts += delays
+def _title(direction: runs.DirectionLook) -> rich.text.Text:
     state = "" if direction.is_link_up else ", its link is down"
     state += "" if direction.is_running else ", not running"
     style = "cyan" if direction.is_running and direction.is_link_up else "red"
-    return rich.panel.Panel(
-        rich.console.Group(*parts),
-        title=f"{direction.way}: {DIRECTION_HEADS[direction.way]}{state}",
-        title_align="left",
-        border_style=style,
+    return rich.text.Text(f"{direction.way}: {DIRECTION_HEADS[direction.way]}{state}", style)
+
+
+def _panel(direction: runs.DirectionLook, is_end: bool = False) -> rich.console.RenderableType:
+    title = _title(direction)
+    content = rich.console.Group(*_outside(direction), *_parts(direction, is_end))
+    return rich.panel.Panel(content, title=title, title_align="left", border_style=title.style)
+
+
+def _outside(direction: runs.DirectionLook, name: str = "") -> list[rich.console.RenderableType]:
+    """Return what is counted of frames that no class has, if there are any."""
+    counts = {
+        "bad FCS or length": direction.damaged,
+        "no space at the input": direction.overflows,
+        "that no bridge forwards": direction.reserved,
+    }
+    lost = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return [rich.text.Text.assemble(("! ", "bold red"), (name + lost, "red"))] * bool(lost)
+
+
+def _brief(look: runs.EmulationLook) -> rich.console.RenderableType:
+    """Return a line of each class of both directions."""
+    rows = [(direction, one) for direction in look.directions for one in direction.classes]
+
+    def of_row(one: columns.Column) -> columns.Column:
+        return replace(one, head=BRIEF_HEADS.get(one.key, one.head), of=lambda row: one.value(row[1]))
+
+    all_of = columns.Columns(
+        columns.Column("name", "class", of=lambda row: f"{row[0].way} {row[1].name}"),
+        *map(of_row, runs.CLASSES.of("arrived sent dropped late arrived_bps sent_bps frames")),
+        columns.Column("delay", "delay,\nms", of=lambda row: _span_ms(row[1].delays)),
     )
+    keys = (
+        "arrived sent dropped late arrived_bps sent_bps frames delay",
+        "sent dropped arrived_bps sent_bps frames",
+        "sent dropped sent_bps frames",
+    )
+    shown = [all_of.of(f"name {one}") for one in keys]
+    fitting = [tables.figures(one, rows, lambda row: "bold", True, "dim") for one in shown]
+    marks: list[rich.console.RenderableType] = [
+        rich.text.Text(f"{direction.way}: its link is down", "red")
+        for direction in look.directions
+        if not direction.is_link_up
+    ]
+    marks += [part for direction in look.directions for part in _outside(direction, f"{direction.way}: ")]
+    return rich.console.Group(*marks, tables.Either(*fitting, tables.told(shown[0], rows)), "")
+
+
+def _parts(direction: runs.DirectionLook, is_end: bool = False) -> list[rich.console.RenderableType]:
+    classes = direction.classes
+    return [
+        _fates(classes),
+        _queues(classes, is_end),
+        *(_delays(one) for one in classes if any(one.delays.counts)),
+    ]
+
+
+def _fitting(
+    shown: Sequence[columns.Column], classes: Sequence[runs.ClassLook], *wide: rich.console.RenderableType
+) -> rich.console.RenderableType:
+    """Return what fits of wider tables, these columns as a table, and the same in sentences."""
+    named = [*runs.CLASSES.of("name"), *shown]
+    tight = tables.figures(named, classes, lambda row: "bold", True, "dim")
+    return tables.Either(*wide, tight, tables.told(named, classes))
 
 
 def _fates(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
-    def table(keys: str, is_tight: bool) -> rich.console.RenderableType:
-        return tables.figures(runs.CLASSES.of(keys), classes, lambda row: "bold", is_tight, "dim")
-
-    keys = f"name arrived sent {' '.join(runs.DROPS)} late"
-    return tables.Either(
-        table(keys, False), tables.Either(table(keys, True), table("name arrived sent dropped late", True))
-    )
+    keys = f"arrived sent {' '.join(runs.DROPS)} late"
+    wide = tables.figures(runs.CLASSES.of(f"name {keys}"), classes, lambda row: "bold", False, "dim")
+    return _fitting(runs.CLASSES.of(keys), classes, wide)
 
 
 def _queues(classes: Sequence[runs.ClassLook], is_end: bool) -> rich.console.RenderableType:
     """Return rates and queues: of now, or at the end of all the time, and delays."""
     background = " background background_dropped" * any(one.counts.background for one in classes)
-    shown = runs.CLASSES.of(
-        ("arrived_mean_bps sent_mean_bps most" if is_end else "arrived_bps sent_bps frames octets most") + background
-    )
     if is_end:
-        delays = (replace(one, digits=3) for one in runs.CLASSES.of("least_ns mean_bounds_ns most_ns"))
+        shown = runs.CLASSES.of(f"arrived_mean_bps sent_mean_bps most{background}")
         shown = [replace(one, head="waited\nat most") if one.key == "most" else one for one in shown]
-        return tables.figures([*runs.CLASSES.of("name"), *shown, *delays], classes, lambda row: "bold", True)
+        delays = runs.CLASSES.of("least_ns mean_bounds_ns most_ns")
+        return _fitting([*shown, *(replace(one, digits=3) for one in delays)], classes)
+    shown = runs.CLASSES.of(f"arrived_bps sent_bps frames octets most{background}")
     wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
     for one in classes:
         full = -(-BAR * one.queue.frames // max(one.queue.most, 1))
         bar = rich.text.Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(rich.text.Text(one.name, "bold"), bar, *(column.text(one) for column in shown))
-    tight = tables.figures([*runs.CLASSES.of("name"), *shown], classes, lambda row: "bold", True)
-    return tables.Either(wide, tight)
+    return _fitting(shown, classes, wide)
 
 
 def _delays(one: runs.ClassLook) -> rich.console.RenderableType:
@@ -395,6 +461,11 @@ def span(delays: runs.ClassDelays) -> str:
     if delays.least_ns is None or delays.most_ns is None:
         return columns.NONE
     return f"{time_text(delays.least_ns)} to {time_text(delays.most_ns)}"
+
+
+def _span_ms(delays: runs.ClassDelays) -> str | None:
+    ends = delays.least_ns, delays.most_ns
+    return None if None in ends else "..".join(columns.shown(one, 3, 1e6) for one in ends)
 
 
 def time_text(time_ns: float) -> str:

@@ -266,7 +266,7 @@ def finish(
     content = {
         **files.of_run(files.TRAFFIC_FORMAT, args.probe, facts, results.typed()),
         "document": document.write_document([row.stream for row in result.rows]),
-        **result.document(),
+        **result.to_dict(),
     }
     results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain), cause)
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Recognises Wireshark's display filters, and says what is written in their place in a capture filter, where that is known.
 
+Stands alone: it is the words of another language than the filters of a probe.
+
 Source: wireshark-filter(4), pcap-filter(7).
 """
 

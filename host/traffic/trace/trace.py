@@ -608,6 +608,9 @@ class Trace:
         return -int(-slots * PARTS // ratio)
 
 
+Replay = Trace  # A short name, for scripts.
+
+
 @dataclass(frozen=True)
 class TraceWords:
     """The words of a trace, as they go along to the process that prepares them."""

@@ -19,7 +19,8 @@ from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.traffic.headers import Headers
-from liteprobe.host.traffic.train import TrainProgram, TrainResult
+from liteprobe.host.analysis.summary import TrainResult
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.frames.gmii import probe_frame
 from liteprobe.sim.drivers.system.monitoring import PORTS, Monitored
 from liteprobe.sim.drivers.system.tester import CABLE, field, joined, probe_frames, send_and_see

@@ -1,0 +1,303 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Holds what the results of all kinds of runs have in common: counts, delays, tables for others to work with, a plot.
+
+A result has parts: its streams, ports or classes, or itself alone. Each kind of result says which, in which columns its
+figures stand, and which delays are known one by one; all else is here.
+"""
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host.analysis.columns import Columns, shown
+from liteprobe.host.base import extras
+from liteprobe.host.base.errors import DataError
+from liteprobe.host.base.text import safe
+from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
+
+Value = int | Measured | None
+Values = Mapping[str, Value]
+
+DELAYS = (
+    "least",
+    "mean",
+    "std",
+    "p50",
+    "p99",
+    "p99_9",
+    "most",
+)  # Figures of delays (ns), which the error of a clock widens.
+#: Counts, whose sum over all parts is that of the whole.
+COUNTS = (
+    "sent", "received", "lost", "duplicated", "reordered", "late", "bit_errors", "checked_bits", "octets", "underruns",
+    "dropped", "arrived", "discarded", "full", "early", "no_store", "corrupted", "marked", "frames",
+)  # fmt: skip
+DELAYS_MOST = 20_000_000  # Of a histogram, as an array.
+POINTS = 1001  # Of a line of a plot.
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+
+
+class PartFigures:
+    """Gives a part of a result its delays, each a number with ``.bounds`` (ns); None where one isn't known.
+
+    >>> from liteprobe.host.measure.percentiles import Bounds
+    >>> class Voice(PartFigures):
+    ...     delay_figures = {"mean": 3576.0, "p99": Bounds(4096, 4351)}
+    >>> Voice().p99, Voice().p99.bounds, Voice().p50
+    (4223.5, Bounds(least=4096, most=4351), None)
+    """
+
+    @property
+    def delay_figures(self) -> Mapping[str, Any]:
+        """Figures of its delays by their names (ns): numbers, bounds, or None."""
+        return {}
+
+    @property
+    def least(self) -> Measured | None:
+        """The least delay (ns)."""
+        return self._delay("least")
+
+    @property
+    def mean(self) -> Measured | None:
+        """The mean delay (ns)."""
+        return self._delay("mean")
+
+    @property
+    def std(self) -> Measured | None:
+        """The standard deviation of the sample of delays (ns)."""
+        return self._delay("std")
+
+    @property
+    def p50(self) -> Measured | None:
+        """The median delay (ns)."""
+        return self._delay("p50")
+
+    @property
+    def p99(self) -> Measured | None:
+        """The delay that 99 % of all don't exceed (ns)."""
+        return self._delay("p99")
+
+    @property
+    def p99_9(self) -> Measured | None:
+        """The delay that 99.9 % of all don't exceed (ns)."""
+        return self._delay("p99_9")
+
+    @property
+    def most(self) -> Measured | None:
+        """The greatest delay (ns)."""
+        return self._delay("most")
+
+    def _delay(self, name: str) -> Measured | None:
+        return Measured.of(self.delay_figures.get(name))
+
+
+class Result(ABC):
+    """Holds what came of a run; see the module.
+
+    >>> from liteprobe.host import CaptureResult
+    >>> result = CaptureResult({"frames": 3, "octets": 192, "dropped": {"0": 1}})
+    >>> result
+    <CaptureResult: 3 received, 1 lost, incomplete>
+    >>> result.loss_ratio, result.to_dict()["octets"]
+    (0.25, 192)
+    """
+
+    #: Its figures, as the report's table has them; keys are the names of conditions.
+    COLUMNS: ClassVar[Columns]
+
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, Any]:
+        """Parts that its figures are of, by name."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data, which ``json.dumps`` takes as it is."""
+
+    @property
+    def delays_by_part(self) -> Mapping[str, NDArray[np.int64]]:
+        """Delays of frames by part (ns), as far as they are known one by one or by bins."""
+        return {}
+
+    def error_ns(self, part: Any) -> float:
+        """Return the bound of the error of one delay of a part, beside what its figures have of their own (ns)."""
+        del part
+        return float(getattr(self, "uncertainty_ns", 0.0))
+
+    def value(self, key: str, part: Any) -> Any:
+        """Return a figure of a part as its column has it."""
+        return self.COLUMNS[key].value(part)
+
+    # Counts ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def sent(self) -> int | None:
+        """Frames that were sent; None: not known."""
+        return self.count("sent")
+
+    @property
+    def received(self) -> int | None:
+        """Frames that came; None: not measured."""
+        return self.count("received")
+
+    @property
+    def lost(self) -> int | None:
+        """Frames that were sent and did not come; None: not measured."""
+        return self.count("lost")
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """Lost over sent; None where it isn't known."""
+        sent, received, lost = self.sent, self.received, self.lost
+        return ratio(lost, sent if sent is not None or received is None or lost is None else received + lost)
+
+    def count(self, name: str) -> int | None:
+        """Return the sum of a count over all parts; None where one of them doesn't know it."""
+        values: list[Any] = [self.value(name, part) if name in self.COLUMNS else None for part in self.parts.values()]
+        return None if None in values else sum(values)
+
+    # Figures --------------------------------------------------------------------------------------
+
+    @property
+    def figures(self) -> dict[str, dict[str, Value]]:
+        """All figures by part and name, each with its bounds: those of delays with the error of the clock, too."""
+        return {
+            name: widened({key: _value(self.value(key, part)) for key in self.COLUMNS}, self.error_ns(part))
+            for name, part in self.parts.items()
+        }
+
+    @property
+    def delays_ns(self) -> NDArray[np.int64]:
+        """Delays of the frames that came, shape (frames,), part after part (ns).
+
+        A delay that is known by the bins of a histogram is the middle of its bin.
+        """
+        return np.concatenate([np.empty(0, np.int64), *self.delays_by_part.values()])
+
+    def table(self) -> dict[str, Any]:
+        """Return a table by its columns: a row for each part, and where bounds are known, ``..._low`` and ``..._high``."""
+        rows = self.figures
+        made: dict[str, Any] = {"name": list(rows)}
+        for key in self.COLUMNS:
+            values = [row[key] for row in rows.values()]
+            made[key] = [
+                None if value is None else value if isinstance(value, int) else float(value) for value in values
+            ]
+            bounds = [value.bounds if isinstance(value, Measured) else None for value in values]
+            if any(one and one.least != one.most for one in bounds):
+                made[f"{key}_low"] = [one and one.least for one in bounds]
+                made[f"{key}_high"] = [one and one.most for one in bounds]
+        return made
+
+    def to_pandas(self) -> "PandasFrame":
+        """Return `table` as a data frame of pandas; ProbeError where it isn't installed."""
+        return _optional("pandas").DataFrame(self.table())
+
+    def to_polars(self) -> "PolarsFrame":
+        """Return `table` as a data frame of Polars; ProbeError where it isn't installed."""
+        return _optional("polars").DataFrame(self.table())
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw which part of the frames came within which delay, into ``axes`` or a new figure, and return its axes.
+
+        Raises DataError where no delays were measured, MissingExtraError where matplotlib isn't installed.
+        """
+        found = {name: np.sort(delays) for name, delays in self.delays_by_part.items() if len(delays)}
+        if not found:
+            raise DataError(f"this {type(self).__name__} has no delays to plot: measure some, or plot its `table()`")
+        with extras.named():
+            from matplotlib import pyplot
+        axes = pyplot.subplots()[1] if axes is None else axes
+        scale, unit = unit_of(max(int(delays[-1]) for delays in found.values()))
+        for name, delays in found.items():
+            at = np.unique(np.linspace(0, len(delays) - 1, min(len(delays), POINTS)).astype(np.int64))
+            axes.step(delays[at] / scale, 100 * (at + 1) / len(delays), where="post", label=name)
+        axes.set(xlabel=f"delay, {unit}", ylabel="frames that came within it, %", ylim=(0, 103))
+        axes.legend()
+        return axes
+
+    # What is seen ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        counted = {"sent": self.sent, "received": self.received, "lost": self.lost}
+        said = [f"{value:,} {name}" for name, value in counted.items() if value is not None]
+        p99s = [(value, name) for name, row in self.figures.items() if (value := row.get("p99")) is not None]
+        if p99s:
+            worst, name = max(p99s)
+            scale, unit = unit_of(worst)
+            said.append(f"p99 {worst / scale:,.6g} {unit}{f' ({name})' if len(self.parts) > 1 else ''}")
+        whole = getattr(self, "is_complete", True) and getattr(self, "complete", True)
+        return safe(f"<{type(self).__name__}: {', '.join([*said, *['incomplete'] * (not whole)])}>")
+
+    def _repr_html_(self) -> str:
+        columns = [one for one in self.COLUMNS.values() if one.title]
+        rows = [
+            [name, *(shown(self.value(one.key, part), one.digits, one.scale) for one in columns)]
+            for name, part in self.parts.items()
+        ]
+        heads = "".join(f"<th>{_escaped(title)}</th>" for title in ["", *(one.title for one in columns)])
+        body = "".join(f"<tr>{''.join(f'<td>{_escaped(text)}</td>' for text in row)}</tr>" for row in rows)
+        notes = "".join(f"<p>{_escaped(note)}</p>" for note in getattr(self, "notes", ()))
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def ratio(part: int | None, whole: int | None) -> float | None:
+    """Return a part of a whole; None where either isn't known, or there is nothing."""
+    return None if part is None or not whole else part / whole
+
+
+def widened(values: Values, error_ns: float) -> dict[str, Value]:
+    """Return figures of which those of delays have wider bounds, by the error of one delay (ns)."""
+
+    def wide(key: str, value: Value) -> Value:
+        if value is None or key not in DELAYS or not error_ns:
+            return value
+        bounds = value.bounds if isinstance(value, Measured) else Bounds(value, value)
+        least = bounds.least - error_ns
+        return Measured(value, Bounds(max(least, 0.0) if key == "std" else least, bounds.most + error_ns))
+
+    return {key: wide(key, value) for key, value in values.items()}
+
+
+def of_cells(cells: Cells) -> NDArray[np.int64]:
+    """Return values that are known by bins, each the middle of its own; raises DataError where they are too many."""
+    if cells.total > DELAYS_MOST:
+        raise DataError(
+            f"{cells.total:,} delays don't fit into an array of {DELAYS_MOST:,}: take the bins (`latency.cells`), or the figures"
+        )
+    return np.repeat(cells.lows + (cells.highs - cells.lows) // 2, cells.counts)
+
+
+def unit_of(time_ns: float) -> tuple[float, str]:
+    """Return the unit in which a time is 1 or more, in ns, and its name."""
+    return next(((scale, unit) for scale, unit in UNITS if abs(time_ns) >= scale), UNITS[-1])
+
+
+# # #
+
+
+def _value(value: Any) -> Value:
+    return value if isinstance(value, int) and not isinstance(value, bool) else Measured.of(value)
+
+
+def _optional(name: str) -> ModuleType:
+    with extras.optional(name, "a data frame needs"):
+        import importlib
+
+        return importlib.import_module(name)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(safe(text)).replace("\n", " ")
