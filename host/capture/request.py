@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from liteprobe.host.packets.filter.expression import Expression
 
 SNAP_MOST = 65535
+PROBE_PORTS = (0, 1)
 SHIFT_MOST = 4
 HASH_SLOTS = 128  # Of the channel table.
 DAMAGED_BIT = 2  # Of register ``keep``.
@@ -152,6 +153,7 @@ class CaptureRequest:
     headers: str | Path | None = None  # Unified headers as Parquet.
     blocks: str | Path | None = None  # Blocks as they come.
     settings: CaptureSettings = CaptureSettings()  # Channels, lengths, sampling, what is recorded.
+    ports: tuple[int, ...] | None = None  # Of the probe: keep what came to these alone; None: to any.
     #: An expression in tcpdump's syntax. The probe filters, or this host a recording, by headers; with ``host_filter``
     #: it is libpcap that filters whole frames on this host, and takes all that it knows.
     filter: str | None = None
@@ -173,6 +175,8 @@ class CaptureRequest:
             raise UsageError("--before, --after and --host-trigger need a --trigger EXPR")
         if self.count is not None and self.count < 1:
             raise UsageError(f"count {self.count} is out of range: give 1 or more")
+        if self.ports is not None and not (self.ports and set(self.ports) <= set(PROBE_PORTS)):
+            raise UsageError("ports of a probe are 0 and 1: give one of them, like --port 1, or leave it out for both")
         keep = self.wanted.keep
         if self.write and keep == Keep.HEADERS:
             raise UsageError("pcapng needs packets: give --keep both, or --headers FILE.parquet in the place of -w")
@@ -200,6 +204,11 @@ class CaptureRequest:
     def firing(self) -> Expression | None:
         """The trigger, parsed."""
         return _parsed(self.trigger)
+
+    @property
+    def probe_ports(self) -> int:
+        """Bit n: frames of port n are wanted."""
+        return sum(1 << port for port in set(PROBE_PORTS if self.ports is None else self.ports))
 
     @classmethod
     def of(cls, wanted: CaptureRequest | str | Path | None) -> CaptureRequest | None:

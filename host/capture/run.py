@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ONE_CHANNEL_NS = 200_000  # Both ports of a channel are that near to one another: the longest frame takes 73 us.
 RECORDED_PORTS = 2
 QUIET_S = 0.01  # Without a block of any channel: nothing comes any more that belongs before what is held back.
+STILL_S = 1.0  # The same, of several channels: a block is asked for again for half a second.
 
 #: Called with the frames written so far, and with a line that a person should see.
 Progress = Callable[[int], None]
@@ -163,9 +164,11 @@ def _live(probe: live.CaptureDevice, request: CaptureRequest, stack: ExitStack, 
         if passes:
             raise UsageError("the probe can't look for a trigger among what this host filters: give --host-trigger")
         trigger = ProbeTrigger(free_channel(wanted.channels))
-        write_filter(probe.registers, fit_trigger(passing or parse(""), firing, trigger.channel))
-    elif passing and not passes:
-        write_filter(probe.registers, passing.fit())
+        marks = fit_trigger(passing or parse(""), firing, trigger.channel, request.probe_ports)
+        write_filter(probe.registers, marks)
+    elif request.ports is not None or (passing and not passes):
+        wanted_here = parse("") if passes or not passing else passing
+        write_filter(probe.registers, wanted_here.fit(probe_ports=request.probe_ports))
     else:
         clear_filter(probe.registers)
     status, watch = live.clock_words(probe), ClockWatch(probe.timebase.clock)
@@ -219,7 +222,7 @@ def _run(
         blocks = Output(Path(request.blocks))
         files.append(OutputFile(blocks.name, blocks.close, blocks=blocks))
         stack.callback(files[-1].close)
-    choice = Selection(setup.passes, trigger, request.count)
+    choice = Selection(setup.passes, trigger, request.count, request.ports)
     sinks = [*(setup.companion.sinks if setup.companion else ()), *(one for one in files if one.blocks is None)]
     capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
     try:
@@ -314,7 +317,7 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, files
     """
     came_s = setup.clock_s()
     ends_s = None if duration_s is None else came_s + duration_s
-    is_stopping = False
+    is_stopping, is_orderly = False, setup.window_ns == ONE_CHANNEL_NS
     with interrupt.stop_requests() as request:
         for blocks, lengths in setup.source.batches():
             for one in files if len(blocks) else ():
@@ -326,7 +329,7 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, files
                 return 0
             if len(blocks):
                 came_s = setup.clock_s()
-            elif capture.is_enough and setup.clock_s() - came_s >= QUIET_S:
+            elif setup.clock_s() - came_s >= (QUIET_S if is_orderly or capture.is_enough else STILL_S):
                 capture.finish()
             if capture.is_done:
                 setup.source.stop()

@@ -117,6 +117,7 @@ class Selection:
     passes: Passes | None = None  # Filter on the host, from records to which of them pass; None: all pass.
     trigger: Trigger | None = None
     count: int | None = None  # Frames after which the capture ends.
+    ports: tuple[int, ...] | None = None  # Of the probe, whose frames are wanted; None: of all.
 
 
 class CaptureSession:
@@ -150,6 +151,10 @@ class CaptureSession:
         batch = self.decoder.decode(blocks, lengths)
         if self._choice.passes and len(batch):
             passes = batch.is_gap | self._choice.passes(batch)
+            self.filtered += int(np.count_nonzero(~passes))
+            batch = batch.select(passes)
+        if self._choice.ports is not None and len(batch):
+            passes = batch.is_gap | np.isin(batch.port, self._choice.ports)
             self.filtered += int(np.count_nonzero(~passes))
             batch = batch.select(passes)
         for due in self.merger.push(batch):

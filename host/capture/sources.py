@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from liteprobe.host.device.link.dma import DmaCapture
 
 BATCH = 1024  # Blocks at once: 1.5 MB, what the caches like best.
+FILL_S = 0.01  # Without an octet from a pipe, time after which what has come is handed on.
 LOOK_S = 0.05  # From one look at the pointers of the ring to the next.
 FREE_S = 0.01
 DMA_LOOK_S = 0.0005  # Two lines at line rate fill a ring of 256 blocks in 1.4 ms.
@@ -62,37 +66,70 @@ class RecordedSource:
         except OSError as error:
             raise UsageError(f"can't read {path} ({error.strerror}): give a file that --blocks wrote") from None
         # Before any file is made; what comes by a pipe is waited for later, when Ctrl-C is heard.
-        self._begin = 0 if str(path) == "-" else self._read(is_first=True)
+        self._is_pipe = _is_pipe(self._file)
+        self._begin = 0 if self._is_pipe or str(path) == "-" else self._fill(0)[0]
+        self._check(self._begin)
 
     def batches(self) -> Batches:
         """Yield blocks, and their lengths (octets) where one isn't whole; they are overwritten when the next are asked for."""
         with self._file:
-            octets = self._begin or self._read(is_first=True)
-            while octets:
-                rest = octets % BLOCK_OCTETS
-                count = -(-octets // BLOCK_OCTETS)
-                lengths = np.full(count, BLOCK_OCTETS, np.uint32) if rest else None
-                if lengths is not None:
-                    lengths[-1] = rest
-                    self._octets[octets : count * BLOCK_OCTETS] = 0
-                yield self._blocks[:count], lengths
-                octets = 0 if self._is_stopping else self._read()
+            held, is_over, is_first = self._begin, False, not self._begin
+            while not is_over:
+                if held < len(self._octets):
+                    held, is_over = self._fill(held)
+                octets = held if is_over else held - held % BLOCK_OCTETS
+                if is_first and octets:
+                    self._check(octets)
+                    is_first = False
+                if octets or not is_over:
+                    yield self._part(octets)
+                held -= octets
+                self._octets[:held] = self._octets[octets : octets + held].copy()
+                is_over |= self._is_stopping
 
-    def _read(self, is_first: bool = False) -> int:
-        """Read what comes next, and return how many octets; of the first octets, only if there is a block among them."""
-        octets = self._file.readinto(self._octets.data)
-        begin = self._blocks[: octets // BLOCK_OCTETS]  # An empty recording is one, of no frames.
-        if is_first and octets and not are_whole(block_headers(begin)).any():
+    def _fill(self, held: int) -> tuple[int, bool]:
+        """Read behind the octets that are held; return how many are then, and whether no more come."""
+        space = self._octets.data
+        if not self._is_pipe:
+            count = self._file.readinto(space[held:])
+            return held + count, not count
+        while held < len(space) and select.select([self._file], [], [], FILL_S)[0]:
+            count = self._file.raw.readinto(space[held:]) or 0
+            if not count:
+                return held, True
+            held += count
+        return held, False
+
+    def _part(self, octets: int) -> tuple[Blocks, NDArray[np.uint32] | None]:
+        """Return the first blocks, and their lengths if the last one is cut."""
+        count, rest = -(-octets // BLOCK_OCTETS), octets % BLOCK_OCTETS
+        if not rest:
+            return self._blocks[:count], None
+        lengths = np.full(count, BLOCK_OCTETS, np.uint32)
+        lengths[-1] = rest
+        self._octets[octets : count * BLOCK_OCTETS] = 0
+        return self._blocks[:count], lengths
+
+    def _check(self, octets: int) -> None:
+        """Raise UsageError where there is no block among the first octets. An empty recording is one, of no frames."""
+        if octets and not are_whole(block_headers(self._blocks[: octets // BLOCK_OCTETS])).any():
             self._file.close()
             is_capture = self._octets[:4].tobytes() in CAPTURES
             advice = "; it is a capture: tshark shows it, 'liteprobe replay' sends it" * is_capture
             what = f"{self.path} is not a recording (no blocks are in it)"
             raise UsageError(f"{what}: give a file that --blocks wrote{advice}")
-        return octets
 
     def stop(self) -> None:
         """Read no further."""
         self._is_stopping = True
+
+
+def _is_pipe(file: io.BufferedReader) -> bool:
+    """Return whether octets come when somebody writes them; what stands in for stdin in a script is a file."""
+    try:
+        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, AttributeError):
+        return False
 
 
 class UdpSource:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import FULL, named
 
+GONE = "the reader of "  # What the error begins with where a pipe was closed at its other end.
+
 
 class Output:
     """Takes octets; ``path``: a file, made anew; ``-`` is stdout."""
@@ -71,7 +73,7 @@ class Output:
         """Say what happened, with the file cut back to its last whole part."""
         if error.errno == errno.EPIPE:
             self._count(done, parts)
-            raise ProbeError(f"the reader of {self.name} has gone after {self.octets + done} octets") from None
+            raise ProbeError(f"{GONE}{self.name} has gone after {self.octets + done} octets") from None
         self._cut(done, parts)
         if error.errno not in FULL:
             with named(Path(self.name)):

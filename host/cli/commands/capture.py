@@ -51,6 +51,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
     add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    add(group, "--port N[,N...]", wholes, "that come to these ports of the probe (default: to all)")
     add(group, "--host-filter", bool, "by libpcap on this host, exactly as tcpdump")
     add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
     add(group, "--damaged", bool, "frames with FCS or symbol errors, runts and giants, too")
@@ -128,6 +129,7 @@ def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
         args.headers,
         args.blocks,
         settings,
+        None if args.port is None else tuple(args.port),
         filter=args.filter,
         host_filter=args.host_filter,
         trigger=args.trigger,
@@ -156,18 +158,10 @@ def run(args: argparse.Namespace) -> None:
     def remark(line: str) -> None:
         say(line, stream=sys.stderr)
 
-    failed: OutputError | None = None
-    try:
-        # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
-        with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
-            if args.read:
-                found = runs.capture_recording(args.read, request, show, remark)
-            else:
-                with open_probe(args) as probe:
-                    found = probe.capture(request, show, remark)
-    except OutputError as end:
-        (found,), failed = end.results, end
-    said = _report(args, found.counts, found.header_files)
+    # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
+    with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
+        found, failed = captured(args, request, show, remark)
+    said = "\n".join(report(args, found.counts, found.header_files))
     ended: BaseException | None = failed
     is_meant = args.count is None and args.duration is None and found.signal == signal.SIGINT  # Nothing else ends it.
     if found.signal and not is_meant:
@@ -180,8 +174,21 @@ def run(args: argparse.Namespace) -> None:
         raise ended
 
 
-def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:
-    """Return what was written, and all that isn't as sent, a line each."""
+def captured(
+    args: argparse.Namespace, request: requests.CaptureRequest, show: runs.Progress | None, remark: runs.Remark | None
+) -> tuple[requests.CaptureResult, OutputError | None]:
+    """Return what came of a capture, and the error of files that could not be written."""
+    try:
+        if args.read:
+            return runs.capture_recording(args.read, request, show, remark), None
+        with open_probe(args) as probe:
+            return probe.capture(request, show, remark), None
+    except OutputError as end:
+        return end.results[0], end
+
+
+def report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path] = ()) -> list[str]:
+    """Return what was written, and then all that isn't as sent, a line each."""
     files = (args.write, *header_files, args.blocks)
     names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
     names = [name for name in names if name not in counts["unwritten"]]  # Errors tell of these.
@@ -203,4 +210,4 @@ def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequ
     for channel, count in dropped.items():
         if count:
             lines.append(f"{count:,} frames dropped by the probe on channel {channel}, for want of space: keep less")
-    return "\n".join(lines)
+    return lines

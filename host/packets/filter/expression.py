@@ -132,8 +132,10 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
         raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
 
 
-def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter:
+def fit_trigger(wanted: Expression, trigger: Expression, channel: int, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
     """Return tables that pass what ``wanted`` does; what of it ``trigger`` matches goes to a channel of its own.
+
+    ``probe_ports``: bit n: frames of port n pass.
 
     Raises FilterDoesNotFit if they can't hold both; names the part and the reason; UsageError if no frame can fire it.
     """
@@ -141,7 +143,7 @@ def fit_trigger(wanted: Expression, trigger: Expression, channel: int) -> Filter
     try:
         passing = boxes_of(wanted.tree)
         if firing := intersection(passing, boxes_of(trigger.tree)):
-            marks = [(channel, ALL_PROBE_PORTS)] * len(firing) + [(None, ALL_PROBE_PORTS)] * len(passing)
+            marks = [(channel, probe_ports)] * len(firing) + [(None, probe_ports)] * len(passing)
             return Filter(text, fit((*firing, *passing), text), marks)
         raise UsageError(f"no frame can be both '{wanted.text}' and '{trigger.text}': give another --trigger")
     except FilterDoesNotFit as error:
