@@ -22,7 +22,8 @@ DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
-OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
+OUTPUTS = ("json", "csv", "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+MUCH = 0.12  # By which one word is more like what was typed than another.
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,7 +57,11 @@ class Parser(argparse.ArgumentParser):
     def _there_is_no(self, what: str, name: str, names: Sequence[str]) -> UsageError:
         """Return the error for a name that there isn't, with those that come close, or all of them."""
         words = {text.lstrip("-"): text for text in names}
-        close = [words[word] for word in difflib.get_close_matches(name.lstrip("-"), words, n=2)]
+        word = name.lstrip("-")
+        alike = {
+            one: difflib.SequenceMatcher(None, word, one).ratio() for one in difflib.get_close_matches(word, words, n=2)
+        }
+        close = [words[one] for one, ratio in alike.items() if ratio > max(alike.values()) - MUCH]
         if close:
             return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
         if what == "option":
@@ -143,6 +148,19 @@ def add_results(parser: argparse.ArgumentParser, report: str) -> None:
     group = parser.add_argument_group("results")
     add_json(group, "all figures")
     add(group, "--report FILE.html", output, report)
+
+
+def add_expect(parser: argparse.ArgumentParser, figures: str) -> None:
+    """Add conditions on the result; ``figures``: names of what it measures."""
+    group = parser.add_argument_group("verdict")
+    what = (
+        f"a condition on {', '.join(figures.split())}, of one part as in 'voice.p99 < 1ms'; exit code 4 where one doesn't hold, "
+        "5 where one is unknown: its error bar crosses the limit"
+    )
+    add(group, "--expect CONDITION", str, f"'lost == 0', 'p99 < 10us': {what}", action="append")
+    add(group, "--lenient", bool, "an unknown one whose error bar crosses the limit counts as held")
+    add(group, "--junit FILE.xml", output, "write a case for each condition")
+    parser.set_defaults(figures=figures)
 
 
 def add_lengths(
