@@ -107,6 +107,11 @@ def rate_text(rate_bps: Number) -> str:
     return with_unit(rate_bps, BITS)
 
 
+def line_text(rate_bps: Number) -> str:
+    """Return a rate (b/s) as reports have it: ``10 Mb/s``."""
+    return with_unit(rate_bps, {f" {unit.removesuffix('bit')}b/s": scale for unit, scale in BITS.items()})
+
+
 def share_text(share: Number) -> str:
     """Return a share as per cent."""
     return with_unit(share, PER_CENT)

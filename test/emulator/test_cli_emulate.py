@@ -14,6 +14,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
@@ -96,7 +98,7 @@ def test_results_are_a_table_a_document_and_a_page(
     (shown,) = [line for line in lines_with(out, "rest", "7.800") if f" {mean:.3f} " in line]
     assert f"5.800 {(least + most) / 2e6:.3f}±{(most - least) / 2e6:.3f} 7.800" in shown and "lately" not in out
     html = (tmp_path / "e.html").read_text()
-    assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 6
+    assert "<title>A network, emulated: line</title>" in html and html.count("<svg") == 8
     for words in ("delay: 7ms", "loss pattern of 2 frames; queue of 10 frames; delay 5ms", ">151<", "7.800000"):
         assert words in html
     assert model.running == [None, None]
@@ -352,7 +354,7 @@ def test_pages_of_a_small_screen_have_every_figure_of_both_directions_together(
     with Probe(FakeLink(model, tmp_path)) as probe, probe.emulate(read_network(DOCUMENT)) as emulation:
         probe.wait(0.05)
         plain = emulation.look()
-    for look in [plain, *(grown(plain, Random(seed)) for seed in range(12))]:
+    for look in [plain, *(grown(plain, Random(seed)) for seed in range(2))]:
         pages = [screen(look, width, height)]
         count = re.search("page 1/([0-9]+)", pages[0])
         pages += [screen(look, width, height, turn) for turn in range(1, int(count[1]) if count else 1)]
@@ -432,6 +434,42 @@ def test_a_small_screen_cuts_no_figure_and_an_empty_queue_has_an_empty_bar(
     assert lines_with(small[0], "class", "sent", "dropped", "wait")
     assert lines_with(small[0], "voice") and not any("…" in text for text in small)
     assert lines_with(screen(look, 120, 80), "rest ··········")
+
+
+def test_a_report_says_rates_and_changes_in_words_and_marks_them_on_its_plots(
+    run: Run, model: EmulatorProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of the other way isn't this one's; one after the end is said, and not drawn."""
+    (tmp_path / "n.yaml").write_text(
+        "there: {rate: 10Mbit}\nback: {delay: 1ms}\nchanges:\n"
+        "- {at: 20ms, there: {rate: 2Mbit}}\n- {at: 40ms, back: {loss: 5%}}\n"
+        "- {at: 60ms, both: {rate: 500kbit}}\n- {at: 5s, there: {rate: none}}\n"
+    )
+    drawn: dict[str, list[float]] = {}
+
+    def svg(figure: Figure, name: str) -> str:
+        marks = [one for one in figure.axes[0].collections if isinstance(one, LineCollection)]
+        drawn[name] = [round(segment[0][0], 9) for one in marks for segment in one.get_segments()]
+        return "<svg></svg>"
+
+    monkeypatch.setattr(emulate_page, "svg", svg)
+    assert run("emulate", str(tmp_path / "n.yaml"), "--duration", "100ms", "--report", str(tmp_path / "n.html"))[0] == 0
+    html = (tmp_path / "n.html").read_text()
+    for words in (
+        "there: 10 Mb/s, from 0.02 s on 2 Mb/s, from 0.06 s on 500 kb/s, from 5 s on no rate.",
+        "back: no rate, from 0.06 s on 500 kb/s.",
+        "5 s (not reached)",
+        "Dotted: 2 changes.",
+    ):
+        assert words in html, words
+    assert html.index("loss 5%") > html.index("From port 1 to port 0")
+    wanted = {"there": [0.02, 0.06], "back": [0.04, 0.06]}
+    for way, marks in wanted.items():
+        assert {name: drawn[f"emulate-{name}-{way}"] for name in ("rates", "queues", "means")} == {
+            "rates": marks,
+            "queues": marks,
+            "means": marks,
+        }
 
 
 @pytest.mark.parametrize(

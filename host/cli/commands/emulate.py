@@ -47,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("network (one of these)")
     add(what, "network FILE.yaml", Path, "a network, as docs/emulator.md shows", nargs="?")
     add(what, "--preset NAME", str, "one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty")
-    add(what, "--from-netem WORDS", str, 'a netem command of tc, from port 0 to port 1, like "delay 20ms loss 1%%"')
-    add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)")
+    text = "words of tc's netem, from port 0 to port 1, up to the next option: --from-netem delay 20ms loss 1%%"
+    add(what, "--from-netem WORDS", str, text, nargs="+")
+    add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)", nargs="+")
     add(what, "--expected BPS", rate_bps, "with --from-netem: what comes each way at most, for the store")
     add(what, "--attach", bool, "the one that runs: look at it, and leave it running")
     add(
@@ -168,7 +169,8 @@ def _read(args: argparse.Namespace) -> networks.Network:
     if args.preset is not None:
         return presets.preset(args.preset)
     if args.from_netem is not None:
-        network, differences = netem.from_netem(args.from_netem, args.netem_back, args.expected)
+        back = args.netem_back and " ".join(args.netem_back)
+        network, differences = netem.from_netem(" ".join(args.from_netem), back, args.expected)
         for line in differences:
             say(line, stream=sys.stderr)
         return network
@@ -269,11 +271,9 @@ def asked(network: networks.Network) -> rich.console.RenderableType:
         parts.append(rich.text.Text(network.about))
     for name in networks.DIRECTIONS:
         parts.append(_asked(name, getattr(network, name)))
-    for number, change in enumerate(network.changes, 1):
-        before, after = network.at(number - 1), network.at(number)
-        for name in networks.DIRECTIONS:
-            lines = _changed(getattr(before, name), getattr(after, name))
-            parts += [rich.text.Text(f"from {float(change.at_ns) / 1e9:g} s, {name}: {line}") for line in lines]
+    changes = ((at, name, said) for name in networks.DIRECTIONS for at, said in document.change_words(network, name))
+    for at, name, said in sorted(changes, key=lambda one: one[0]):
+        parts += [rich.text.Text(f"from {at:g} s, {name}: {line}") for line in said]
     return rich.console.Group(*parts)
 
 
@@ -355,21 +355,6 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
             rich.text.Text(document.treatment(one)),
         )
     return shown
-
-
-def _changed(before: networks.Direction, after: networks.Direction) -> list[str]:
-    """Return what a change of a direction names, a line each."""
-    lines = []
-    if before.rate_bps != after.rate_bps:
-        lines.append(f"rate {units.rate_text(after.rate_bps) if after.rate_bps is not None else 'none'}")
-    if before.service != after.service:
-        lines.append(f"service {after.service}")
-    lines += [
-        f"class '{new.name}': {document.treatment(new)}"
-        for old, new in zip(before.numbered.values(), after.numbered.values(), strict=True)
-        if old != new
-    ]
-    return lines
 
 
 def _title(direction: runs.DirectionLook) -> rich.text.Text:

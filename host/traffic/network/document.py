@@ -29,7 +29,7 @@ from liteprobe.host.base.document import (
     values_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
-from liteprobe.host.base.units import rate_text, share_text, time_text
+from liteprobe.host.base.units import line_text, rate_text, share_text, time_text
 from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic.network import network as parts
 from liteprobe.host.traffic.network.network import (
@@ -371,7 +371,48 @@ def change_document(before: Direction, after: Direction) -> dict[str, Any]:
     return found
 
 
+RATES_SAID = 12  # Changes of a rate in a sentence.
+
 # In words ----------------------------------------------------------------------------------------------
+
+
+def link_words(direction: Direction) -> str:
+    """Return what link a direction has."""
+    if direction.trace:
+        return f"trace {direction.trace.name}, {line_text(direction.trace.rate_bps)} in the mean"
+    return "no rate" if direction.rate_bps is None else line_text(direction.rate_bps)
+
+
+def change_words(network: Network, way: str) -> list[tuple[float, list[str]]]:
+    """Return when a direction changes (s), and what of it, in words; changes of the other one are left out."""
+    states = network.states(way)
+    steps = zip(network.changes, states, states[1:], strict=False)
+    found = [
+        (float(change.at_ns) / 1e9, _said_of(before, after)) for change, before, after in steps if before is not after
+    ]
+    return [(seconds, said) for seconds, said in found if said]
+
+
+def _said_of(before: Direction, after: Direction) -> list[str]:
+    said = []
+    if before.rate_bps != after.rate_bps:
+        said.append(f"rate {'none' if after.rate_bps is None else rate_text(after.rate_bps)}")
+    if before.service != after.service:
+        said.append(f"service {after.service}")
+    classes = zip(before.numbered.values(), after.numbered.values(), strict=True)
+    return said + [f"class '{new.name}': {treatment(new)}" for old, new in classes if old != new]
+
+
+def rate_words(network: Network, way: str) -> str:
+    """Return the link of a direction and how its rate changes, in a sentence: ``10 Mb/s, from 5 s on 2 Mb/s``."""
+    states, said = network.states(way), list[str]()
+    last = states[0]
+    for change, state in zip(network.changes, states[1:], strict=True):
+        if state.rate_bps != last.rate_bps:
+            said.append(f"from {float(change.at_ns) / 1e9:g} s on {link_words(state)}")
+            last = state
+    more = f"and {len(said) - RATES_SAID} more changes of it" if len(said) > RATES_SAID + 1 else ""
+    return ", ".join(filter(None, [link_words(states[0]), *(said[:RATES_SAID] if more else said), more]))
 
 
 def treatment(one: TrafficClass) -> str:
