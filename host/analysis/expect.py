@@ -210,7 +210,7 @@ def junit(suite: str, cases: Sequence[tuple[str, str, str]]) -> str:
     """Return a file of JUnit; ``cases``: name, ``failure``, ``error`` or nothing, and what is said."""
     counts = {f"{kind}s": str(sum(one[1] == kind for one in cases)) for kind in ("failure", "error")}
     root = ElementTree.Element("testsuites")
-    made = ElementTree.SubElement(root, "testsuite", name=safe(suite), tests=str(len(cases)), **counts)
+    made = ElementTree.SubElement(root, "testsuite", {"name": safe(suite), "tests": str(len(cases)), **counts})
     for name, kind, said in cases:
         case = ElementTree.SubElement(made, "testcase", classname=safe(suite), name=safe(name))
         if kind:
