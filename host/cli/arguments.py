@@ -92,6 +92,12 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see: {self.prog} --help")
 
     old: Mapping[str, str] = {}  # Options by a name that they had, which is taken.
+    examples = ""  # A line each, at the end of the help.
+
+    def format_help(self) -> str:
+        """Return the help, with examples."""
+        lines = "".join(f"  {line}\n" for line in self.examples.split("\n") if line)
+        return super().format_help() + (lines and f"\nexamples:\n{lines}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what there isn't, here where it is known which command was meant."""
@@ -162,6 +168,13 @@ class Once(argparse.Action):
             value = [*before, *value] if isinstance(value, list) else value
         given.add(self.dest)
         setattr(args, self.dest, value)
+
+
+def with_examples(parser: argparse.ArgumentParser, examples: str) -> argparse.ArgumentParser:
+    """Return a parser, whose help ends with these lines."""
+    assert isinstance(parser, Parser)
+    parser.examples = examples
+    return parser
 
 
 def take_old(parser: argparse.ArgumentParser, names: Mapping[str, str]) -> None:
@@ -267,7 +280,12 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         f"HOST, pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
     add(group, "--probe URL", full_url, what, usual_probe(usual))
-    add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
+    add(
+        group,
+        "--map FILE",
+        Path,
+        "register map (csr.json) of the build that runs (default: the one that the probe confirms)",
+    )
     add_steal(group)
 
 

@@ -38,6 +38,11 @@ with lazily():
     from liteprobe.host.traffic.network import network as networks
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
+EXAMPLES = """
+liteprobe emulate --preset dsl --check
+liteprobe emulate --from-netem delay 20ms 2ms loss 1% --duration 50ms
+liteprobe emulate network.yaml --probe etherbone://192.168.1.50 --duration 10min --report emulate.html
+"""
 DEFAULT_PROBE = "sim://emulator"
 
 
