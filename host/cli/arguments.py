@@ -92,11 +92,14 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see: {self.prog} --help")
 
     old: Mapping[str, str] = {}  # Options by a name that they had, which is taken.
-    examples = ""  # A line each, at the end of the help.
+
+    def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._examples = examples  # A line each, at the end of the help.
 
     def format_help(self) -> str:
         """Return the help, with examples."""
-        lines = "".join(f"  {line}\n" for line in self.examples.split("\n") if line)
+        lines = "".join(f"  {line}\n" for line in self._examples.split("\n") if line)
         return super().format_help() + (lines and f"\nexamples:\n{lines}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -168,13 +171,6 @@ class Once(argparse.Action):
             value = [*before, *value] if isinstance(value, list) else value
         given.add(self.dest)
         setattr(args, self.dest, value)
-
-
-def with_examples(parser: argparse.ArgumentParser, examples: str) -> argparse.ArgumentParser:
-    """Return a parser, whose help ends with these lines."""
-    assert isinstance(parser, Parser)
-    parser.examples = examples
-    return parser
 
 
 def take_old(parser: argparse.ArgumentParser, names: Mapping[str, str]) -> None:

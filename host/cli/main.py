@@ -14,7 +14,7 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import Parser, check_outputs, with_examples
+from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
 #: Each command is a module of its name, with HELP, EXAMPLES, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
@@ -64,8 +64,8 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name in [command] if command in COMMANDS and command not in OF_ALL else COMMANDS:
         module = module_of(name)
-        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".")
-        module.add_arguments(with_examples(sub, module.EXAMPLES))
+        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".", examples=module.EXAMPLES)
+        module.add_arguments(sub)
     return parser
 
 

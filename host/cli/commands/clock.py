@@ -19,7 +19,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old, with_examples
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
 
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "discipline": (_add_discipline, "run the firmware's servo on this host"),
     }
     for name, (add_to, what) in takes.items():
-        add_to(with_examples(actions.add_parser(name, help=what, description=f"{what}."), EXAMPLES_OF[name]))
+        add_to(actions.add_parser(name, help=what, description=f"{what}.", examples=EXAMPLES_OF[name]))
 
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
