@@ -318,7 +318,7 @@ EXCLUDED = {
         "device.registers.Registers.__init__", "run.streams.Traffic.__init__", "run.emulate.Emulation.__init__",
         "run.emulate.Emulation.started", "run.replay.replay", "run.sets.send_sets", "suites.owd.OneWay.__init__",
         "run.streams.Traffic.starting", "run.streams.Traffic.begin", "run.streams.Traffic.halt", "agent.agent.Agent.add",
-        "run.emulate.Emulation.begin", "traffic.network.network.Background.ticks_between", "report.agent_files.document",
+        "run.emulate.Emulation.begin", "run.emulate.Emulation.stop_ports", "traffic.network.network.Background.ticks_between", "report.agent_files.document",
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
         "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
         "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin",
