@@ -83,8 +83,19 @@ OFFICE = "sim://loopback?preset=monitor&play=office.pcapng"
 USES_OF_LEAST = (
     ("train", "--length", "60,1514", "--count", "50", "--repeat", "3", "--report", "report.html", "--csv", "table.csv"),
     ("capture", "--probe", OFFICE, "--duration", "3ms", "--write", "a.pcapng", "--headers", "a.parquet"),
-    ("monitor", "--probe", OFFICE, "--interval", "2ms", "--rates", "1ms", "--once"),
-    ("clock", "discipline", "--probe", "sim://loopback?pps=1ms", "--period", "1ms", "--for", "100ms", "--log", "log"),
+    ("monitor", "--probe", OFFICE, "--refresh", "2ms", "--rates", "1ms", "--once"),
+    (
+        "clock",
+        "discipline",
+        "--probe",
+        "sim://loopback?pps=1ms",
+        "--period",
+        "1ms",
+        "--duration",
+        "100ms",
+        "--log",
+        "log",
+    ),
     ("clock", "plot", "log", "--out", "clock.png"),
     ("completion", "bash"),
 )

@@ -75,19 +75,19 @@ COMMANDS = {
         f"capture {PLAYED} {{many}}", "monitor", "--duration 3ms", "--json o.json -w c.pcapng --headers h.parquet", is_endless=True
     ),
     "capture_stdout": Command(f"capture {PLAYED} -w - {{many}}", "monitor", "--duration 3ms", is_endless=True),
-    "monitor": Command(f"monitor {PLAYED} --interval 1ms {{many}}", "monitor", "--once", is_endless=True),
-    "metrics": Command(f"monitor {PLAYED} --interval 1ms --metrics 0 {{many}}", "monitor", "--once", is_endless=True),
+    "monitor": Command(f"monitor {PLAYED} --refresh 1ms {{many}}", "monitor", "--once", is_endless=True),
+    "metrics": Command(f"monitor {PLAYED} --refresh 1ms --metrics 0 {{many}}", "monitor", "--once", is_endless=True),
     "emulate": Command(f"emulate --preset dsl {CABLE} {{many}}", "emulator", "--duration 3ms", is_endless=True),
     "clock": Command(f"clock status {LOOP} {{many}}", short=" "),
     "discipline": Command(
-        "clock discipline --probe sim://loopback?pps=1ms&build={build} --for {many}", short="30ms", outputs="--log o.csv"
+        "clock discipline --probe sim://loopback?pps=1ms&build={build} --duration {many}", short="30ms", outputs="--log o.csv"
     ),
     "agent": Command("agent run device.yaml --address tcp://127.0.0.1:0", outputs="", begins_s=0.5, is_endless=True),
 }  # fmt: skip
 MANY = {
     "replay": "0",
     "replay_capture": "0",
-    "clock": "--watch 10s",
+    "clock": "--duration 10s",
     "send": "1000000",
     "sets": "20000",
     "discipline": "100s",

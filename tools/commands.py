@@ -314,7 +314,7 @@ def scripted(page: str) -> set[str]:
 def need_of(command: Command, arguments: list[str]) -> str:
     """Return why a command that is parsed isn't run."""
     line = " ".join(arguments)
-    if re.search(r"--duration \d+s\b|--count 1000000\b|--for 3600s|--(?:watch|follow) 10s|^bring-up", line):
+    if re.search(r"--duration \d+s\b|--count 1000000\b|--follow 10s|^bring-up", line):
         return "seconds of a probe's time: hours of simulation"
     if re.search(r"etherbone:|uart:|pcie:|--(?:load|flash|restore|backup)\b|^firmware (?:flash|load)|^phy\b", line):
         return "a board"

@@ -245,7 +245,8 @@ class BackgroundTraffic(LiteXModule):
         """Draw for a background frame, while what it takes is read."""
         fsm = self.fsm
         self.u      = Signal(32, reset_less=True)
-        self.ends   = Signal(reset_less=True) # By the draw, the burst is over.
+        self.ends   = Signal(reset_less=True) # By this draw, the burst is over.
+        drawn       = Signal(32, reset_less=True)
         self.burst  = Signal(32, reset_less=True)
         self.ticks  = Signal(32, reset_less=True)
         self.rest   = Signal(FINE_BITS, reset_less=True)
@@ -263,13 +264,14 @@ class BackgroundTraffic(LiteXModule):
         fsm.act("READ_TICKS",
             self.at("background_ticks"),
             NextValue(self.burst, self.data),
-            NextValue(self.ends, happens(draw, self.data)),
+            NextValue(drawn, draw),
             *step,
             NextState("READ_REST"),
         )
         fsm.act("READ_REST",
             self.at("background_fraction"),
             NextValue(self.ticks, self.data),
+            NextValue(self.ends, happens(drawn, self.burst)),
             *step,
             NextState("READ_PAUSE"),
         )

@@ -290,7 +290,7 @@ class QueueEngine(LiteXModule):
 
     def add_queues(self):
         """Keep what is known of the queues, and how many may wait in each."""
-        self.seeds  = Signal()
+        self.seeds  = Signal(reset=1) # It learns the rings.
         self.queue  = Record(queue_layout) # Of the class at hand; and what it becomes.
         self.after  = Record(queue_layout)
         self.writes = Signal()
@@ -353,18 +353,15 @@ class QueueEngine(LiteXModule):
             If(self.seeds, space.lane.eq(lane)),
         ]
         fsm.act("SEED",
-            self.seeds.eq(1),
             If(is_last, self.read_link("store_start")).Else(self.read("store_start")),
             NextState("SEED_START"),
         )
         fsm.act("SEED_START",
-            self.seeds.eq(1),
             If(is_last, self.read_link("store_bits")).Else(self.read("store_bits")),
             NextValue(base, Mux(is_last, field(LINK_FIELDS, "store_start", self.data), self.of("store_start"))),
             NextState("SEED_BITS"),
         )
         fsm.act("SEED_BITS",
-            self.seeds.eq(1),
             rings.valid.eq(1),
             space.clear.eq(1),
             self.writes.eq(~is_last),
@@ -374,7 +371,7 @@ class QueueEngine(LiteXModule):
             NextState("SEED"),
             If(is_last, NextState("READ_LINK")),
         )
-        fsm.act("READ_LINK", self.read_link("service"), NextState("LINK"))
+        fsm.act("READ_LINK", self.read_link("service"), NextValue(self.seeds, 0), NextState("LINK"))
         fsm.act("LINK",
             NextValue(self.service, field(LINK_FIELDS, "service", self.data)),
             *([NextValue(self.trace, field(LINK_FIELDS, "trace", self.data))]*self.with_trace),

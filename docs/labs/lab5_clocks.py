@@ -77,7 +77,7 @@ receiver.write_text("".join(f"pps {edge:.3f}\n" for edge in edges_ns))
 # for an hour:
 #
 # ```
-# ./run liteprobe clock log --probe etherbone://192.168.1.50 --out clock.csv --for 3600s
+# ./run liteprobe clock log --probe etherbone://192.168.1.50 --out clock.csv --duration 3600s
 # ./run liteprobe clock plot clock.csv --out clock.svg
 # ```
 
@@ -145,7 +145,7 @@ results["slope_short"] = float(np.log2(mine[2] / mine[0]) / 2)
 # millisecond; the oscillator is 20 ppm fast; the pulses are off by up to 8 ns either way.
 #
 # ```
-# ./run liteprobe clock discipline --probe 'sim://loopback?receivers=lab-results/lab5.servo' --period 1ms --for 60ms \
+# ./run liteprobe clock discipline --probe 'sim://loopback?receivers=lab-results/lab5.servo' --period 1ms --duration 60ms \
 #     --log clock.csv
 # ```
 
@@ -156,7 +156,7 @@ jitter_ns = np.random.default_rng(8).uniform(-8, 8, SERVO_PULSES)
 servo_file, servo_log = OUT / "lab5.servo", OUT / "lab5_servo.csv"
 servo_file.write_text("".join(f"pps {edge:.3f}\n" for edge in steady + jitter_ns))
 url = PROBE or f"sim://loopback?receivers={servo_file}"
-command = ["clock", "discipline", "--probe", url, "--for", "60ms", "--log", str(servo_log)]
+command = ["clock", "discipline", "--probe", url, "--duration", "60ms", "--log", str(servo_log)]
 command += [] if PROBE else ["--period", "1ms"]
 done = subprocess.run(
     [sys.executable, "-m", "liteprobe.host.cli", *command], capture_output=True, text=True, check=False

@@ -27,6 +27,8 @@ Schema = dict[str, Any]
 WORD_MAX = 2**32 - 1
 DEPTH_MOST = 32  # Of mappings and lists in one another: those of a network are 8 deep.
 WRITTEN_DIGITS = 18  # After the point, of a number that isn't a finite decimal.
+#: Keys that only documents of one command begin with.
+COMMANDS_OF_KEYS = {"streams": "send", "sets": "sets", "both": "emulate", "there": "emulate", "settings": "agent run"}
 SCHEMA_URN = "urn:liteprobe:schema"
 
 
@@ -589,7 +591,9 @@ class Section(Plain):
         for key_node, value in node.value:
             word = text_of(key_node, "key", source, NAME)
             if word not in self.keys:
-                raise source.at(key_node, f"unknown key '{word}' of {a(self.title)}: {nearest(word, tuple(self.keys))}")
+                other = COMMANDS_OF_KEYS.get(word)
+                advice = f"'liteprobe {other}' takes documents with it" if other else nearest(word, tuple(self.keys))
+                raise source.at(key_node, f"unknown key '{word}' of {a(self.title)}: {advice}")
             if word in entries.values:
                 raise source.at(key_node, f"key '{word}' of {a(self.title)} is given twice: leave out one")
             entries.lines[word] = line_of(key_node)

@@ -15,6 +15,8 @@ from typing import Any, TextIO
 from liteprobe.host.base.errors import UsageError
 
 TEXT_MOST = 64 << 20  # Octets of a file: a million sets take about half.
+#: First octets of pcapng and pcap, in both orders and with times in us or ns.
+CAPTURES = tuple(map(bytes.fromhex, ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")))
 PIPE_S = 5.0  # Until somebody writes to a named pipe.
 #: Control characters but for tab and new line, what sets the direction of writing, separators of lines, what has no width.
 _STEERS = re.compile(
@@ -42,6 +44,8 @@ def read_text(path: Path, what: str) -> str:
     except (OSError, ValueError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         raise UsageError(f"can't read {path} ({why}): name {what}") from None
+    if octets[:4] in CAPTURES:
+        raise UsageError(f"{path} is a capture: 'liteprobe replay {path}' sends it; here name {what}")
     if len(octets) > TEXT_MOST:
         raise UsageError(f"can't read {path} (it has more than {TEXT_MOST >> 20} MiB): name {what}")
     try:

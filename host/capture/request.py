@@ -169,8 +169,6 @@ class CaptureRequest:
     transport: Transport = Transport()
 
     def __post_init__(self) -> None:
-        if not (self.write or self.headers or self.blocks):
-            raise UsageError("nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE")
         if self.trigger is None and not (self.before_ns is None and self.after_ns is None and not self.host_trigger):
             raise UsageError("--before, --after and --host-trigger need a --trigger EXPR")
         if self.count is not None and self.count < 1:
@@ -190,6 +188,8 @@ class CaptureRequest:
             self.passing.check_headers()
         if self.firing:
             self.firing.check_headers()
+        if not (self.write or self.headers or self.blocks):
+            raise UsageError("nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE")
 
     @cached_property
     def passing(self) -> Expression | None:

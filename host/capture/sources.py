@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import BLOCK_WORDS, DMA_SLOTS
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.text import CAPTURES
 from liteprobe.host.capture.decode import BLOCK_OCTETS, Blocks, are_whole, block_headers, no_blocks
 from liteprobe.host.capture.resequence import ResendPolicy, Resequencer
 
@@ -83,7 +84,10 @@ class RecordedSource:
         begin = self._blocks[: octets // BLOCK_OCTETS]  # An empty recording is one, of no frames.
         if is_first and octets and not are_whole(block_headers(begin)).any():
             self._file.close()
-            raise UsageError(f"{self.path} is not a recording (no blocks are in it): give a file that --blocks wrote")
+            is_capture = self._octets[:4].tobytes() in CAPTURES
+            advice = "; it is a capture: tshark shows it, 'liteprobe replay' sends it" * is_capture
+            what = f"{self.path} is not a recording (no blocks are in it)"
+            raise UsageError(f"{what}: give a file that --blocks wrote{advice}")
         return octets
 
     def stop(self) -> None:

@@ -5,13 +5,14 @@
 import argparse
 import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.output import STDOUT
+from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, pace, time_ns, whole
 
 if TYPE_CHECKING:
@@ -25,6 +26,63 @@ PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "w
 OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
 
 
+#: Commands of other tools, and those here that do it.
+COMMANDS_OF_OTHERS = {
+    **dict.fromkeys(("scan", "find", "search", "devices", "probes"), "discover"),
+    **dict.fromkeys(("list", "ls"), "discover info build_--help"),
+    "ping": "info discover",
+    "boards": "build_--help",
+    "status": "info clock_status",
+    **dict.fromkeys(("ports", "link", "links", "phys", "ethtool"), "phy info"),
+    **dict.fromkeys(("iperf", "iperf3", "throughput", "rfc2544", "test", "measure", "run"), "train send"),
+    **dict.fromkeys(("latency", "delay"), "train owd"),
+    **dict.fromkeys(("stream", "streams", "traffic", "generate", "tx", "start", "trex", "pktgen"), "send"),
+    **dict.fromkeys(("play", "tcpreplay"), "replay"),
+    **dict.fromkeys(("netem", "impair", "tc", "network"), "emulate"),
+    **dict.fromkeys(("tcpdump", "sniff", "dump", "record", "pcap", "wireshark", "tshark", "rx"), "capture"),
+    **dict.fromkeys(("watch", "top", "stats", "show", "metrics"), "monitor"),
+    **dict.fromkeys(("loopback", "calibration"), "calibrate"),
+    **dict.fromkeys(("flash", "load", "program", "install", "update"), "build_BOARD_--load firmware_flash"),
+    **dict.fromkeys(("register", "registers", "read", "write", "csr", "reg"), "regs"),
+    **dict.fromkeys(("check", "setup", "diagnose"), "doctor"),
+    **dict.fromkeys(("pps", "time", "sync", "ptp", "gps"), "clock"),
+    **dict.fromkeys(("quit", "abort", "kill", "end"), "stop"),
+    **dict.fromkeys(("selftest", "self-test", "bringup"), "bring-up"),
+    **dict.fromkeys(("simulate", "sim", "simulation"), "demo train_--probe_sim://loopback"),
+}
+#: Options of other tools, and those here that do it, where a command has them.
+OF_OTHERS = {
+    **dict.fromkeys(("--size", "--packet-size", "--pkt-size", "--len", "-l"), "--length --frame-size"),
+    **dict.fromkeys(("--time", "--seconds", "-t"), "--duration"),
+    **dict.fromkeys(("--bandwidth", "--bitrate", "--speed", "--bps", "-b", "-m"), "--rate"),
+    **dict.fromkeys(("--packets", "--frames", "--number", "--num", "-n", "-c"), "--count"),
+    **dict.fromkeys(("--percent", "--load", "--utilization", "--utilisation"), "--rate"),
+    **dict.fromkeys(("--parallel", "-P"), "--burst"),
+    **dict.fromkeys(("--host", "--ip", "--address", "--device", "--dev", "--url", "--target", "-H"), "--probe"),
+    **dict.fromkeys(("--interface", "--iface", "-i", "-p", "--tx"), "--transmit --port --probe"),
+    **dict.fromkeys(("--rx", "--in", "--input"), "--receive --read"),
+    **dict.fromkeys(("--output", "--out", "-o"), "--write --report --json"),
+    **dict.fromkeys(("--format", "--output-format"), "--json --csv"),
+    **dict.fromkeys(("--html", "--plot"), "--report"),
+    **dict.fromkeys(("--expression", "--bpf", "-f"), "--filter"),
+    **dict.fromkeys(("--snaplen", "--snapshot-length", "-s"), "--snap"),
+    **dict.fromkeys(("--delay", "--loss", "--latency", "--jitter", "--netem"), "--from-netem"),
+    **dict.fromkeys(("--refresh-rate", "--update", "--period", "--watch"), "--refresh --every"),
+    **dict.fromkeys(("--for", "--runtime"), "--duration"),
+    **dict.fromkeys(("--src", "--source"), "--src-ip --src-mac"),
+    **dict.fromkeys(("--dst", "--dest", "--destination"), "--dst-ip --dst-mac"),
+    **dict.fromkeys(("--sport",), "--src-port"),
+    **dict.fromkeys(("--dport",), "--dst-port"),
+    **dict.fromkeys(("--vid", "--vlan-id"), "--vlan"),
+    **dict.fromkeys(("--dscp", "--qos"), "--tos"),
+    **dict.fromkeys(("--ipg", "--ifg", "--gap", "--wait"), "--interval"),
+    **dict.fromkeys(("--repeats", "--trains", "--times", "--loops"), "--repeat --loop"),
+    **dict.fromkeys(("--force",), "--steal"),
+    **dict.fromkeys(("--background", "--daemon", "-d"), "--detach"),
+    **dict.fromkeys(("--dry-run",), "--check"),
+}
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line that says what would be right."""
 
@@ -33,8 +91,15 @@ class Parser(argparse.ArgumentParser):
         message = message.replace("expected one argument", "give it a value (one that begins with - like --name=-1)")
         raise UsageError(f"{message}; see: {self.prog} --help")
 
+    old: Mapping[str, str] = {}  # Options by a name that they had, which is taken.
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what there isn't, here where it is known which command was meant."""
+        if args and self.old:
+            args = [
+                self.old[name] + word[len(name) :] if (name := word.partition("=")[0]) in self.old else word
+                for word in args
+            ]
         found, extras = super().parse_known_args(args, namespace)
         if extras:
             name = extras[0].partition("=")[0]
@@ -42,8 +107,16 @@ class Parser(argparse.ArgumentParser):
                 raise self._there_is_no(
                     "option", name, [text for action in self._actions for text in action.option_strings]
                 )
-            self.error(f"'{extras[0]}' is one argument too many (lists have commas, and no spaces)")
+            why = "lists have commas, and no spaces"
+            if self._has("--from-netem"):
+                why = "words of netem come after --from-netem"
+            if self._has("--filter"):
+                why = f"a filter has its option, in quotes: --filter '{' '.join(extras)}'"
+            self.error(f"'{extras[0]}' is one argument too many ({why})")
         return found, extras
+
+    def _has(self, option: str) -> bool:
+        return option in self._option_string_actions
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -56,6 +129,15 @@ class Parser(argparse.ArgumentParser):
     def _there_is_no(self, what: str, name: str, names: Sequence[str]) -> UsageError:
         """Return the error for a name that there isn't, with those that come close, or all of them."""
         words = {text.lstrip("-"): text for text in names}
+        if what == "option":
+            short = name if name.startswith("--") else name[:2]
+            if meant := [text for text in OF_OTHERS.get(short, "").split() if text in names]:
+                return UsageError(
+                    f"there is no option '{name}': {' or '.join(meant)} may be meant; see: {self.prog} --help"
+                )
+        if what == "command" and (meant := COMMANDS_OF_OTHERS.get(name, "").split()):
+            said = " or ".join(f"'liteprobe {one.replace('_', ' ')}'" for one in meant)
+            return UsageError(f"there is no command '{name}': {said} may be meant; see: {self.prog} --help")
         close = [words[word] for word in difflib.get_close_matches(name.lstrip("-"), words, n=2)]
         if close:
             return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
@@ -80,6 +162,12 @@ class Once(argparse.Action):
             value = [*before, *value] if isinstance(value, list) else value
         given.add(self.dest)
         setattr(args, self.dest, value)
+
+
+def take_old(parser: argparse.ArgumentParser, names: Mapping[str, str]) -> None:
+    """Have a parser take options by the name that they had before."""
+    assert isinstance(parser, Parser)
+    parser.old = names
 
 
 @contextmanager
@@ -175,10 +263,10 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
     """Add what says which probe is meant; ``usual``: where nobody says."""
     group = parser.add_argument_group("probe")
     what = (
-        "sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT], "
-        f"pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
+        "sim://loopback, sim://cable?delay=1us, sim://switch?latency=3us&rate=1G, sim://emulator, etherbone://HOST[:PORT] or "
+        f"HOST, pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
-    add(group, "--probe URL", str, what, usual_probe(usual))
+    add(group, "--probe URL", full_url, what, usual_probe(usual))
     add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
     add_steal(group)
 

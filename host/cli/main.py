@@ -91,9 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        given = sys.argv[1:] if arguments is None else arguments
+        given = meant(sys.argv[1:] if arguments is None else list(arguments))
         parser = make_parser(next((word for word in given if not word.startswith("-")), ""))
-        args = parser.parse_args(arguments, argparse.Namespace(parser=parser))
+        args = parser.parse_args(given, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
         with extras.named():
@@ -101,6 +101,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+def meant(given: list[str]) -> list[str]:
+    """Return the command line that ``help``, ``help COMMAND`` and ``version`` stand for; others as they are."""
+    if given[:1] == ["help"]:
+        return [*given[1:], "--help"]
+    return ["--version"] if given[:1] == ["version"] else given
 
 
 def check_extras(args: argparse.Namespace) -> None:

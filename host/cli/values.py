@@ -126,7 +126,10 @@ class NumberRange(NamedTuple):
 
 def spans(text: str) -> list[NumberRange]:
     """Return what a list with commas has: numbers and ranges, like ``1,4-6`` or, in steps, ``64-1514:50``."""
-    return [_span(item) for item in text.split(",")]
+    items = text.split(",")
+    if "" in items and len(items) > 1:
+        raise argparse.ArgumentTypeError(f"'{text}' has an item too few: lists have commas, and no spaces")
+    return [_span(item) for item in items]
 
 
 def _span(text: str) -> NumberRange:

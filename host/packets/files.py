@@ -170,6 +170,8 @@ class FileSource:
             raise UsageError(f"{self.name} can't be read: {error}: capture it again") from None
         what = "is empty" if not window.filled else "is neither pcap nor pcapng"
         why = f" ({self._plain.broken})" if self._plain.broken else ""
+        if self.path.suffix in (".yaml", ".yml"):
+            why += ", but perhaps a document of 'liteprobe send', 'sets' or 'emulate'"
         raise UsageError(f"{self.name} {what}{why}: give a file that tcpdump, dumpcap or liteprobe capture wrote")
 
     def _end(self, what: str) -> None:

@@ -329,7 +329,7 @@ def test_monitor_prints_what_was_measured(run: Run, model: MonitorProbe) -> None
 
 
 def test_monitor_prints_json(run: Run, model: MonitorProbe) -> None:
-    code, out, _ = run("monitor", "--once", "--json", "--ports", "1")
+    code, out, _ = run("monitor", "--once", "--json", "--port", "1")
     (port,) = json.loads(out)["ports"]
     assert code == 0 and (port["port"], port["counters"]["frames"], port["streams"][1]["lost"]) == (1, 300, 3)
     histogram = port["histograms"][0]["length"]
@@ -338,7 +338,7 @@ def test_monitor_prints_json(run: Run, model: MonitorProbe) -> None:
 
 
 def test_monitor_sets_streams_and_bins(run: Run, model: MonitorProbe) -> None:
-    code, out, _ = run("monitor", "--once", "--json", "--streams", "7", "--bins", "delay=-100:64", "--ports", "1")
+    code, out, _ = run("monitor", "--once", "--json", "--streams", "7", "--bins", "delay=-100:64", "--port", "1")
     (port,) = json.loads(out)["ports"]
     assert code == 0 and port["counters"]["frames"] == 0
     assert [stream["stream_id"] for stream in port["streams"]] == [None, 7, 8, 9, 10, 11, 12, 13]
@@ -360,8 +360,8 @@ def test_monitor_at_80_columns_leaves_its_bars_whole(model: MonitorProbe) -> Non
 
 
 MONITOR_USAGE = [
-    (("--ports", "2"), "no port 2"),
-    (("--interval", "0"), "0 leaves no time: give one above 0"),
+    (("--port", "2"), "no port 2"),
+    (("--refresh", "0"), "0 leaves no time: give one above 0"),
     (("--rates", "10us"), "no rates over 10000 ns: give 1000000 to"),
     (("--bins", "delay=0:63"), "invalid histogram 'delay=0:63': give length, delay, arrival like delay=0:64"),
     (("--bins", "width=0:64"), "invalid histogram"),

@@ -12,10 +12,14 @@ import pytest
 
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.cli import main as cli
+from liteprobe.host.device.link.url import parse
+from liteprobe.sim.drivers.frames.tshark import write_pcap
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 Run = Callable[..., tuple[int, str, str]]
-
+PCAPNG = bytes.fromhex(
+    "0a0d0d0a 1c000000 4d3c2b1a 01000000 ffffffff ffffffff 1c000000"
+)  # The block that each begins with.
 RATE, HALF = {"rate_bps": 1e8}, {"share": Fraction(1, 2)}
 #: What is typed after ``liteprobe``, and what is right: the values of arguments that it stands for, or what the answer names.
 GUESSES: list[tuple[str, dict[str, Any] | str]] = [
@@ -53,7 +57,7 @@ GUESSES: list[tuple[str, dict[str, Any] | str]] = [
     ("send --share 50%", {"share": Fraction(1, 2)}),
     ("send --share 50", {"share": Fraction(1, 2)}),
     ("send --rate 80kpps", {"rate": {"pps": 8e4}}),
-    ("replay x.pcap --rate 50%", "x.pcap"),
+    ("replay x.pcap --rate 50%", {"rate": 5e8}),
     ("train --rate 100MB/s", "octets a second are 8 times as many b/s"),
     *((f"train --length 60 --interval {text}", {"interval": 20_000}) for text in (
         "20us", "20µs", "20μs", "20usec", "20usecs", "0.02ms", "20000ns", "2e4ns",
@@ -71,6 +75,72 @@ GUESSES: list[tuple[str, dict[str, Any] | str]] = [
     ("train --vlan 5000", "give an id, 0 to 4095"),
     ("train --vlan 4096", "give an id, 0 to 4095"),
     ("train --vlan 100:8", "priority, 0 to 7"),
+    # Which probe.
+    ("info --probe 192.168.1.50", {"probe": "etherbone://192.168.1.50"}),
+    ("info --probe 192.168.1.50:1234", {"probe": "etherbone://192.168.1.50:1234"}),
+    ("info --probe fpga.local", {"probe": "etherbone://fpga.local"}),
+    ("info --probe localhost", {"probe": "etherbone://localhost"}),
+    ("info --probe /dev/ttyUSB0", {"probe": "uart:///dev/ttyUSB0"}),
+    ("info --probe /dev/litepcie0", {"probe": "pcie:///dev/litepcie0"}),
+    *((f"info --probe {name}", "write it like sim://switch?latency=3us") for name in ("loopback", "sim", "switch?latency=3us")),
+    ("owd --from 192.168.1.50 --to 192.168.1.51", {"to": "etherbone://192.168.1.51"}),
+    # Commands.
+    ("help", {}),
+    ("version", {}),
+    ("help train", {}),
+    ("scan", "'liteprobe discover'"),
+    ("list", "'liteprobe discover'"),
+    ("ping 192.168.1.50", "'liteprobe info'"),
+    ("latency", "'liteprobe train' or 'liteprobe owd'"),
+    ("iperf -b 100M", "'liteprobe train'"),
+    ("tcpdump -i eth0", "'liteprobe capture'"),
+    ("netem delay 10ms", "'liteprobe emulate'"),
+    ("play x.pcap", "'liteprobe replay'"),
+    ("registers", "'liteprobe regs'"),
+    ("boards", "'liteprobe build --help'"),
+    ("flash", "'liteprobe build BOARD --load'"),
+    ("status", "'liteprobe info' or 'liteprobe clock status'"),
+    ("trian", "did you mean train"),
+    ("build i7", "give one of colorlight_5a_75b"),
+    ("build 5a-75", "did you mean colorlight_5a_75"),
+    # Names of options.
+    ("train --size 64", "--length or --frame-size may be meant"),
+    ("train -b 100M", "--rate may be meant"),
+    ("send -t 10", "--duration may be meant"),
+    ("train -n 10", "--count may be meant"),
+    ("train --packets 10", "--count may be meant"),
+    ("info --host 192.168.1.50", "--probe may be meant"),
+    ("capture -s 96", "--snap may be meant"),
+    ("emulate --delay 10ms", "--from-netem may be meant"),
+    ("emulate --loss 1%", "--from-netem may be meant"),
+    ("replay x.pcap --ports 1", {"transmit": [1]}),
+    ("monitor --interval 2 --ports 0-1", {"interval": 2e9, "port": [0, 1]}),
+    ("phy sweep --port 1", {"receive": 1}),
+    ("clock log --out x.csv --for 60s", {"span": 60e9}),
+    ("stop --port 0,1", {"port": [0, 1]}),
+    ("train --length 60, 1514", "lists have commas, and no spaces"),
+    # netem's words.
+    ("emulate --check --from-netem delay 20ms loss 1%", {"from_netem": ["delay", "20ms", "loss", "1%"]}),
+    ("emulate --from-netem delay 20ms --netem-back loss 1% --check", {"from_netem": ["delay", "20ms"], "check": True}),
+    ("emulate --check --from-netem 'delay 20ms loss 1%'", {"from_netem": ["delay 20ms loss 1%"]}),
+    ("emulate --check --from-netem tc qdisc add dev eth0 root netem delay 20ms", {"check": True}),
+    ("emulate --check --from-netem rate 10mbit -4", {"from_netem": ["rate", "10mbit", "-4"]}),
+    ("emulate delay 20ms", "words of netem come after --from-netem"),
+    # Files of another kind.
+    ("send office.pcapng", "'liteprobe replay office.pcapng' sends it"),
+    ("send x.pcap", "'liteprobe replay x.pcap' sends it"),
+    ("sets office.pcapng", "'liteprobe replay office.pcapng' sends it"),
+    ("emulate office.pcapng", "'liteprobe replay office.pcapng' sends it"),
+    ("capture --read office.pcapng -w y.pcapng", "'liteprobe replay' sends it"),
+    ("replay streams.yaml", "a document of 'liteprobe send'"),
+    ("send network.yaml", "'liteprobe emulate' takes documents with it"),
+    ("emulate --check streams.yaml", "'liteprobe send' takes documents with it"),
+    # Filters.
+    ("capture --filter tcp.port==80", "write 'tcp port 80'"),
+    ("capture --filter 'ip.addr == 10.0.0.1 && udp' -w y.pcapng", "write 'host 10.0.0.1 and udp'"),
+    ("capture --filter http -w y.pcapng", "write 'tcp port 80'"),
+    ("capture --host-filter --filter 'tcp.flags.syn == 1' -w y.pcapng", "Wireshark's display filters"),
+    ("capture -w y.pcapng udp port 53", "--filter 'udp port 53'"),
 ]  # fmt: skip
 
 
@@ -80,11 +150,16 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     found: list[str] = []
 
     def open_link(url: str) -> None:
+        parse(url)
         found.append(url)
         raise NoProbeError("no probe is here")
 
     monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
     monkeypatch.chdir(tmp_path)
+    write_pcap(Path("x.pcap"), [bytes(64)])
+    Path("office.pcapng").write_bytes(PCAPNG)
+    Path("streams.yaml").write_text("streams:\n- name: a\n")
+    Path("network.yaml").write_text("both: {rate: 10Mbit}\n")
     return found
 
 

@@ -138,7 +138,7 @@ def test_two_answers_to_one_request_are_two_devices(
 ) -> None:
     one, _ = listeners
     one.copies = 2
-    assert cli.main(["discover", "127.0.0.2", "--port", str(one.port), "--wait", "300ms"]) == 1
+    assert cli.main(["discover", "127.0.0.2", "--udp-port", str(one.port), "--wait", "300ms"]) == 1
     assert capsys.readouterr().err == (
         "liteprobe: two devices have the address 127.0.0.2 (2 answers to one request): unplug one, and build it with "
         "another (liteprobe build BOARD --ip-address A.B.C.D --mac-address MAC)\n"
@@ -151,7 +151,7 @@ def test_two_mac_addresses_are_two_devices(
     """The neighbour's entry changes meanwhile: another one answered."""
     tables = iter([{"127.0.0.2": "10:e2:d5:ab:00:00"}, {"127.0.0.2": "10:e2:d5:ab:00:01"}])
     monkeypatch.setattr(networks, "neighbours", lambda: next(tables))
-    assert cli.main(["discover", "127.0.0.2", "--port", str(listeners[0].port), "--wait", "300ms"]) == 1
+    assert cli.main(["discover", "127.0.0.2", "--udp-port", str(listeners[0].port), "--wait", "300ms"]) == 1
     printed = capsys.readouterr()
     assert "(MAC addresses 10:e2:d5:ab:00:00, 10:e2:d5:ab:00:01)" in printed.err
     assert " 10:e2:d5:ab:00:00, 10:e2:d5:ab:00:01" in printed.out

@@ -81,7 +81,7 @@ def test_a_command_is_parsed_named_or_not_run_for_a_reason(text: str, block: boo
         ("liteprobe trian", "did you mean train"),
         ("liteprobe train --lenght 60", "--lenght"),
         ("liteprobe train --probe sim://cabel", "cabel"),
-        ("liteprobe clock log --for 1d", "'1d' is not a time"),
+        ("liteprobe clock log --duration 1d", "'1d' is not a time"),
         ("./run build colorlight_i7", "invalid choice"),
         ("./run build colorlight_i5 --no-backup", "--no-backup is for what writes the flash"),
         ("liteprobe build --reply", "required"),

@@ -60,7 +60,7 @@ def ticks(model: ReplayModel, port: int) -> list[int]:
 
 def test_two_files_on_two_ports_start_in_one_tick(run: Run, fake: Fake, files: list[str], tmp_path: Path) -> None:
     code, out, err = run(
-        "replay", *files, "--ports", "1,0", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.html")
+        "replay", *files, "--transmit", "1,0", "--json", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.html")
     )
     assert (code, err) == (0, f"report: {tmp_path / 'r.html'}\n")
     assert ticks(fake[0], 1) == [12_500 * number for number in range(20)]
@@ -130,11 +130,11 @@ def test_a_check_says_in_json_and_report_what_a_run_says(
 ) -> None:
     """Of all files, on a probe that is named or without one; and nothing is sent, nor is the probe taken."""
     made = ("--json", str(tmp_path / "c.json"), "--report", str(tmp_path / "c.html"))
-    code, _, err = run("replay", *files, "--ports", "1,0", "--loop", "3", "--check", *made, *where)
+    code, _, err = run("replay", *files, "--transmit", "1,0", "--loop", "3", "--check", *made, *where)
     assert (code, err, fake[0].frames) == (0, f"report: {tmp_path / 'c.html'}\n", [])
     checked = json.loads((tmp_path / "c.json").read_text())
     assert (checked["format"], checked["end"]) == ("liteprobe-replay", "checked")
-    code, out, _ = run("replay", *files, "--ports", "1,0", "--loop", "3", "--json")
+    code, out, _ = run("replay", *files, "--transmit", "1,0", "--loop", "3", "--json")
     rows = json.loads(out)["ports"]
     assert [{name: row[name] for name in ("port", "asked", "expected_late", "planned")} for row in rows] == checked[
         "ports"
@@ -232,8 +232,11 @@ def test_a_narrow_terminal_shows_two_tables(
     ("arguments", "words"),
     [
         (("nothing.pcap",), "can't replay nothing.pcap: there is no such file"),
-        (("A", "--ports", "0,1"), "1 files can't be sent from ports 0,1: give as many ports as files, each once"),
-        (("A", "A", "--ports", "1,1"), "2 files can't be sent from ports 1,1: give as many ports as files, each once"),
+        (("A", "--transmit", "0,1"), "1 files can't be sent from ports 0,1: give as many ports as files, each once"),
+        (
+            ("A", "A", "--transmit", "1,1"),
+            "2 files can't be sent from ports 1,1: give as many ports as files, each once",
+        ),
         (("A", "--loop", "-1"), "--loop -1 is out of range: give 1 or more, or 0 for until Ctrl-C"),
         (("A", "--speed", "0"), "--speed 0 is out of range: give more than 0, like 2 for twice as fast"),
         (("A", "--rate", "2G"), "give 1 to 1e9, or have it back to back (--top)"),
@@ -242,11 +245,11 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--stamp", "octet"), "'octet' is not a place of a stamp: write it like octet:42 or ipv4.identification"),
         (("A", "--stamp", "probe"), "frames of a trace have no stamp in the place 'probe'"),
         (("A", "--stamp", "octet:42:12"), "a stamp of 12 bits is out of range: give 16 to 64 in steps of 8"),
-        (("A", "--ports", "7"), "there is no transmit port 7: give 0 to 1"),
-        (("A", "--ports", "7", "--check"), "there is no transmit port 7: give 0 to 1"),
+        (("A", "--transmit", "7"), "there is no transmit port 7: give 0 to 1"),
+        (("A", "--transmit", "7", "--check"), "there is no transmit port 7: give 0 to 1"),
         (("A", "A", "A", "--check"), "there is no transmit port 2: give 0 to 1"),
         (("A", "--loop", "-1", "--check"), "--loop -1 is out of range: give 1 or more, or 0 for until Ctrl-C"),
-        (("A", "--check", "--probe", "x", "--ports", "7"), "there is no transmit port 7: give 0 to 1"),
+        (("A", "--check", "--probe", "x", "--transmit", "7"), "there is no transmit port 7: give 0 to 1"),
         (("-", "-"), "standard input can be replayed once: give - for one file, and names for the others"),
         (
             ("A", "--max-gap", "7200000"),
@@ -255,7 +258,7 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--max-gap", "2000h"), "a gap of 7200000 s at most is out of range"),
         (("A", "--max-gap", "120000min"), "a gap of 7200000 s at most is out of range"),
         (("A", "--capture", "A"), "what is replayed and --capture are the same file"),
-        (("A", "A", "--ports", "0,1", "--json", "A"), "what is replayed and --json are the same file"),
+        (("A", "A", "--transmit", "0,1", "--json", "A"), "what is replayed and --json are the same file"),
         (("A", "--margin-ppm", "-2000000"), "times can't be stretched by"),
         (("A", "--speed", "1e30", "--check"), "times can't be stretched by 1e-30: give 1e-9 to 1e6 in all"),
         (("A", "--speed", "1e-7", "--check"), "times can't be stretched by 1e+07: give 1e-9 to 1e6 in all"),

@@ -154,7 +154,7 @@ def test_liteprobe_replay_sends_two_files_on_two_ports_over_pcie(
         (tmp_path / name).write_bytes(pcap(packets(count=count)))
     files = [str(tmp_path / name) for name in ("a.pcap", "b.pcap")]
     code, out, err = run(
-        "replay", *files, "--probe", f"pcie://{PATH}", "--map", str(card.map_file), "--ports", "0,1",
+        "replay", *files, "--probe", f"pcie://{PATH}", "--map", str(card.map_file), "--transmit", "0,1",
         "--json", str(tmp_path / "r.json"),
     )  # fmt: skip
     assert (code, err) == (0, "")

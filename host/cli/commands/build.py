@@ -3,9 +3,13 @@
 """Builds a board's bitstream; the gateware's own program does it, in a process of its own."""
 
 import argparse
+import difflib
+import re
 import sys
 
 from liteprobe.host.base import extras, folders
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_flash_options, flash_options
 from liteprobe.host.cli.lazy import lazily
 
@@ -50,14 +54,34 @@ boards:
 PROGRAM = "liteprobe.soc.build.bitstream"
 
 
+def board_of(text: str) -> str:
+    """Return the board that is meant, by its name or a part of it, like ``5a-75b`` or ``i5``.
+
+    Raises UsageError when there is none, or several have the part.
+    """
+    name = "_".join(re.split(r"[\W_]+", text.strip().lower()))
+    having = [board for board in BOARDS if f"_{name}_" in f"_{board}_"]
+    ending = [board for board in having if board.endswith(name)]
+    found = [name] if name in BOARDS else having if len(having) == 1 else ending
+    if len(found) == 1:
+        return found[0]
+    names = {part: board for board in BOARDS for part in (board, board.partition("_")[2])}
+    near = having or [names[one] for one in difflib.get_close_matches(name, names, n=2)]
+    said = f"did you mean {' or '.join(near)}?" if near else f"give one of {', '.join(BOARDS)}"
+    raise UsageError(f"there is no board '{text}': {said}")
+
+
 def run(args: argparse.Namespace) -> None:
     """Build, and pass on how it ended."""
+    board = board_of(args.board)
+    if board != args.board:
+        say(f"board: {board}", stream=sys.stderr)
     folders.check_here()
     extras.require("build")
     switches = ("load", "flash", "no_compile")
     options = [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
     options += ["--seed", args.seed] if args.seed else []
     options += flash_options(args)
-    ended = programs.run(programs.module(PROGRAM, args.board, *options, *args.rest))
+    ended = programs.run(programs.module(PROGRAM, board, *options, *args.rest))
     if ended.code:
         sys.exit(ended.code if ended.code > 0 else 1)  # It has said why.

@@ -19,7 +19,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
 
@@ -39,6 +39,7 @@ with lazily():
 
 HELP = "show, log, plot, set or discipline the probe's clock"
 MODES = ("discipline", "leave-alone", "reacquire")
+OLD = {"--for": "--duration", "--watch": "--duration"}
 TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
 
 
@@ -53,14 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
-    add(parser, "--watch TIME", duration_ns, "go on for so long (probe time), 4 looks a period")
+    take_old(parser, OLD)
+    add(parser, "--duration TIME", duration_ns, "go on for so long (probe time), 4 looks a period", dest="watch")
     add_json(parser, "the status, a line a look,")
     add_probe(parser)
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
+    take_old(parser, OLD)
     add(parser, "--out FILE", output, "file of the log (CSV)", required=True)
-    add(parser, "--for TIME", duration_ns, "probe time, like 60s", dest="span", required=True)
+    add(parser, "--duration TIME", duration_ns, "probe time, like 60s", dest="span", required=True)
     add_probe(parser)
 
 
@@ -84,7 +87,8 @@ def _add_set(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_discipline(parser: argparse.ArgumentParser) -> None:
-    add(parser, "--for TIME", duration_ns, "probe time (default: until Ctrl-C)", dest="span")
+    take_old(parser, OLD)
+    add(parser, "--duration TIME", duration_ns, "probe time (default: until Ctrl-C)", dest="span")
     add(parser, "--period TIME", duration_ns, "of the PPS (default: what is set, 1s)")
     add(parser, "--receiver NAME", str, "what its pulses are like: timing (default), navigation, ideal", "timing")
     add(parser, "--oscillator NAME", str, "of the probe: xo (default), tcxo, ocxo", "xo")

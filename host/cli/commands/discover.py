@@ -13,7 +13,7 @@ from typing import Any
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, write_json
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json
+from liteprobe.host.cli.arguments import add, add_json, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole
 
@@ -29,6 +29,7 @@ DEFAULT_PORT = 1234  # Of Etherbone, as in liteprobe.host.device.link.etherbone,
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
+    take_old(parser, {"--port": "--udp-port"})
     add(
         parser,
         "targets TARGET",
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "where to look: HOST, HOST:PORT or a network like 192.168.1.0/24 (default: all networks of this host, and localhost)",
         nargs="*",
     )
-    add(parser, "--port N", whole, "UDP port (default: 1234)", DEFAULT_PORT)
+    add(parser, "--udp-port N", whole, "UDP port (default: 1234)", DEFAULT_PORT)
     add(parser, "--wait TIME", duration_ns, "for answers after the last request (default: 1s)", 1e9)
     add_json(parser, "them")
 
@@ -47,9 +48,9 @@ UNKNOWN = "-"
 
 def run(args: argparse.Namespace) -> None:
     """Look, and print what was found; raises NoProbeError when no probe has answered, ProbeError when two have one address."""
-    if not 0 < args.port < PORTS:
-        raise UsageError(f"there is no port {args.port}: give 1 to {PORTS - 1}")
-    asked, skipped = discover.places(args.targets, args.port)
+    if not 0 < args.udp_port < PORTS:
+        raise UsageError(f"there is no port {args.udp_port}: give 1 to {PORTS - 1}")
+    asked, skipped = discover.places(args.targets, args.udp_port)
     for line in skipped:
         say(f"liteprobe: {line}", stream=sys.stderr)
     found = discover.discover(asked, args.wait / 1e9)

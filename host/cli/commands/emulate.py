@@ -46,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("network (one of these)")
     add(what, "network FILE.yaml", Path, "a network, as docs/emulator.md shows", nargs="?")
     add(what, "--preset NAME", str, "one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty")
-    add(what, "--from-netem WORDS", str, 'a netem command of tc, from port 0 to port 1, like "delay 20ms loss 1%%"')
-    add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)")
+    text = "words of tc's netem, from port 0 to port 1, up to the next option: --from-netem delay 20ms loss 1%%"
+    add(what, "--from-netem WORDS", str, text, nargs="+")
+    add(what, "--netem-back WORDS", str, "with --from-netem: of the way back (default: nothing)", nargs="+")
     add(what, "--expected BPS", rate_bps, "with --from-netem: what comes each way at most, for the store")
     add(what, "--attach", bool, "the one that runs: look at it, and leave it running")
     add(
@@ -166,7 +167,8 @@ def _read(args: argparse.Namespace) -> networks.Network:
     if args.preset is not None:
         return presets.preset(args.preset)
     if args.from_netem is not None:
-        network, differences = netem.from_netem(args.from_netem, args.netem_back, args.expected)
+        back = args.netem_back and " ".join(args.netem_back)
+        network, differences = netem.from_netem(" ".join(args.from_netem), back, args.expected)
         for line in differences:
             say(line, stream=sys.stderr)
         return network

@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing, contextmanager
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
 
@@ -50,7 +50,8 @@ KINDS = ("length", "delay", "arrival")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    add(parser, "--ports N[,N...]", wholes, "which ports (default: all)")
+    take_old(parser, {"--ports": "--port", "--interval": "--refresh"})
+    add(parser, "--port N[,N...]", wholes, "which ports (default: all)")
     add(
         parser,
         "--streams ID",
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         [],
         action="append",
     )
-    add(parser, "--interval TIME", duration_ns, "between looks (default: 1s)", 1e9)
+    add(parser, "--refresh TIME", duration_ns, "between looks (default: 1s)", 1e9, dest="interval")
     add(parser, "--rates TIME", duration_ns, "count rates over this time of the probe, from 1ms")
     add(parser, "--once", bool, "look once, and end")
     add_json(parser, "each look, a line a look,")
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace) -> None:
     out = Outputs()
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
-        looker = poll.Poller(probe, args.ports)
+        looker = poll.Poller(probe, args.port)
         kinds = {name: kind for kind, name in monitor.NAMES.items()}
         bins = {kinds[kind]: monitor.BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in kinds}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))

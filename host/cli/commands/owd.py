@@ -12,6 +12,7 @@ from typing import Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
+from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.cli.arguments import add, add_steal
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
@@ -34,8 +35,8 @@ HELP = "measure the one-way delay from one probe to another, on a PPS"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     group = parser.add_argument_group("probes")
-    add(group, "--from URL", str, "probe that sends, as --probe of train", dest="probe", required=True)
-    add(group, "--to URL", str, "probe that receives (default: the other one of a sim://pair)")
+    add(group, "--from URL", full_url, "probe that sends, as --probe of train", dest="probe", required=True)
+    add(group, "--to URL", full_url, "probe that receives (default: the other one of a sim://pair)")
     add(group, "--map FILE", Path, "register map of the build that runs in --from")
     add(group, "--map-to FILE", Path, "of the build in --to (default: the same)")
     add_steal(group)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
 
@@ -26,11 +26,12 @@ ACTIONS = ("show", "sweep")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
+    take_old(parser, {"--port": "--receive"})
     add(parser, "action", str, "what to do (default: show)", "show", nargs="?", choices=ACTIONS)
     add_probe(parser)
     group = parser.add_argument_group("sweep")
-    add(group, "--port N", int, "whose receive delay is changed (default: 1)", 1)
-    add(group, "--transmit N", int, "port that sends to it (default: 0)", 0)
+    add(group, "--receive PORT", whole, "port whose receive delay is changed (default: 1)", 1)
+    add(group, "--transmit PORT", whole, "port that sends to it (default: 0)", 0)
     add(group, "--count N", whole, "frames at each delay (default: 20)", 20)
     add(group, "--step TAPS", whole, "from one delay to the next (default: 1)", 1)
     add_json(parser, "what was found")
@@ -66,11 +67,11 @@ def _show(args: argparse.Namespace, probe: probes.Probe) -> None:
 
 
 def _sweep(args: argparse.Namespace, probe: probes.Probe) -> None:
-    eye = eyes.sweep(probe, args.port, args.transmit, args.count, args.step)
+    eye = eyes.sweep(probe, args.receive, args.transmit, args.count, args.step)
     first, last, middle = (f"{tap * formats.TAP_NS:.3f}" for tap in (eye.first, eye.last, eye.middle))
     said = (
         f"taps {eye.first} to {eye.last} ({first} to {last} ns) bring all {eye.sent} frames; {HIDDEN[eye.clipped]}.\n"
-        f"Port {args.port} is set to tap {eye.middle} ({middle} ns) until the FPGA is loaded again."
+        f"Port {args.receive} is set to tap {eye.middle} ({middle} ns) until the FPGA is loaded again."
     )
     results.publish(args, f"{_drawn(eye, args.step)}\n{said}", eye._asdict())
 

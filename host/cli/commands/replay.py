@@ -11,7 +11,7 @@ from pathlib import Path
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe, usual_probe
+from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe, take_old, usual_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
 
@@ -31,6 +31,7 @@ DEFAULT_PROBE = "sim://cable?preset=replay"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
+    take_old(parser, {"--ports": "--transmit"})
     add(
         parser,
         "files FILE",
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_times(parser)
     _add_frames(parser)
     group = parser.add_argument_group("run")
-    add(group, "--ports PORTS", wholes, "ports that send, one a file, like 0,1 (default: 0, 1 and so on)")
+    add(group, "--transmit PORT[,PORT...]", wholes, "ports that send, one a file, like 0,1 (default: 0, 1 and so on)")
     add(group, "--loop N", whole, "send all N times; 0: until Ctrl-C (default: 1)", 1)
     add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
     add(group, "--check", bool, "do all but send: say what the files come to, and what is wrong with them")
@@ -131,7 +132,7 @@ def _check(args: argparse.Namespace, asked: dict[int, traces.Trace]) -> None:
 
 def traces_of(args: argparse.Namespace) -> dict[int, traces.Trace]:
     """Return the traces that are asked for, by port; raises UsageError when they can't be."""
-    ports = list(range(len(args.files))) if args.ports is None else args.ports
+    ports = list(range(len(args.files))) if args.transmit is None else args.transmit
     if len(ports) != len(args.files) or len(set(ports)) != len(ports):
         raise UsageError(
             f"{len(args.files)} files can't be sent from ports {','.join(map(str, ports))}: give as many ports as files, each once"

@@ -9,7 +9,7 @@ import argparse
 from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import add, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import whole
+from liteprobe.host.cli.values import wholes
 
 with lazily():
     from liteprobe.cores import formats
@@ -21,7 +21,7 @@ HELP = "stop what a probe sends"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     add_probe(parser)
-    add(parser, "--port PORT", whole, "the port to stop (default: all)")
+    add(parser, "--port PORT[,PORT...]", wholes, "the ports to stop (default: all)")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
         running = (
             [stream for stream in probe.traffic() if stream.is_active] if formats.Part.STREAMS in probe.parts else []
         )
-        for port in range(probe.port_count) if args.port is None else [args.port]:
+        for port in range(probe.port_count) if args.port is None else args.port:
             has_sent = probe.stop(port)
             is_back = probe.links.restore(port)
             said = "stopped" if has_sent else "nothing was sent"

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.base.units import TIMES, split
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.base import Link
@@ -63,7 +64,7 @@ class ProbeURL:
 
 def parse(url: str) -> ProbeURL:
     """Take a probe URL apart; raises UsageError when it can't be understood; the message has an example."""
-    scheme, separator, rest = url.partition("://")
+    scheme, separator, rest = full_url(url).partition("://")
     if not separator or scheme not in EXAMPLES:
         raise UsageError(f"'{url}' is not a probe URL: write it like {', '.join(EXAMPLES.values())}")
     target, _, query = rest.partition("?")

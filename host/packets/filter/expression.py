@@ -16,6 +16,7 @@ from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, boxes_of, intersection
 from liteprobe.host.packets.filter.differences import Difference, differences, said
+from liteprobe.host.packets.filter.display import advice
 from liteprobe.host.packets.filter.fit import ALL_PROBE_PORTS, Filter, fit
 from liteprobe.host.packets.filter.libpcap import FrameFilter, compiled, refusal
 from liteprobe.host.packets.filter.nodes import Headers, Node, Octets, Truth
@@ -109,7 +110,10 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     or libpcap is to filter, and isn't installed.
     """
     if by_libpcap:
-        return Expression(text, Octets(text), compiled(text))
+        try:
+            return Expression(text, Octets(text), compiled(text))
+        except UsageError as error:
+            raise (UsageError(f"'{text}': {of_wireshark}") if (of_wireshark := advice(text)) else error) from None
     depth = max(accumulate((one == "(") - (one == ")") for one in text), default=0)
     if len(text) > LENGTH_MOST or depth > DEPTH_MOST or NOTS.search(text):
         raise UsageError(
@@ -117,12 +121,14 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
         )
     try:
         return Expression(text, ExpressionParser(text).whole())
-    except MeaninglessError:
-        raise
+    except MeaninglessError as error:
+        raise (UsageError(f"'{text}': {of_wireshark}") if (of_wireshark := advice(text)) else error) from None
     except UsageError as error:
         reason = refusal(text)
         if reason is None:
             return Expression(text, Octets(text))
+        if of_wireshark := advice(text):
+            raise UsageError(f"'{text}': {of_wireshark}") from None
         raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
 
 

@@ -91,7 +91,7 @@ def monitoring(build: Path, folder: Path, *options: str, width: int = 80, kind: 
     """The command with bursts on both ports; pins and looks are written into ``folder``."""
     played = ",".join(str(bursts(folder / f"{port}.pcap", SEED + port)) for port in range(PORTS))
     url = f"sim://loopback?preset=monitor&build={build}&play={played}&pcap={folder / 'pins'}"
-    times = ["--interval", "2ms", "--rates", "1ms"]
+    times = ["--refresh", "2ms", "--rates", "1ms"]
     terminal = Terminal([str(signals.PROGRAM), "monitor", "--probe", url, *times, *options], width, kind)
     try:
         yield terminal
