@@ -164,7 +164,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     network = _read(args)
     runs.rules_of(network)
     if args.detach:
-        runs.check_detached(len(network.changes))
+        runs.check_detached(len(network.changes), network.moves_link)
     return network
 
 
@@ -343,6 +343,7 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
     link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
         link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
+    link += f"; link {direction.link}" * (direction.link != networks.UP)
     service = f", {direction.service}" if len(direction.numbered) > 1 else ""
     shown = tables.table(
         "class", "matches", "what its frames meet", title=f"{name}: {DIRECTION_HEADS[name]}, {link}{service}", text=3
