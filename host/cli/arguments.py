@@ -94,6 +94,15 @@ class Parser(argparse.ArgumentParser):
 
     old: Mapping[str, str] = {}  # Options by a name that they had, which is taken.
 
+    def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._examples = examples  # A line each, at the end of the help.
+
+    def format_help(self) -> str:
+        """Return the help, with examples."""
+        lines = "".join(f"  {line}\n" for line in self._examples.split("\n") if line)
+        return super().format_help() + (lines and f"\nexamples:\n{lines}")
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what there isn't, here where it is known which command was meant."""
         if args and self.old:
@@ -285,7 +294,12 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         f"HOST, pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
     add(group, "--probe URL", full_url, what, usual_probe(usual))
-    add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
+    add(
+        group,
+        "--map FILE",
+        Path,
+        "register map (csr.json) of the build that runs (default: the one that the probe confirms)",
+    )
     add_steal(group)
 
 

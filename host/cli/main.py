@@ -17,7 +17,7 @@ from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
-#: Each command is a module of its name, with ``HELP``, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
+#: Each command is a module of its name, with HELP, EXAMPLES, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
 COMMANDS = (
     "train", "send", "replay", "sets", "emulate", "owd", "capture", "monitor", "calibrate", "stop", "clock", "info", "phy",
     "bring-up", "regs", "agent", "build", "firmware", "demo", "doctor", "discover", "completion",
@@ -65,7 +65,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name in [command] if command in COMMANDS and command not in OF_ALL else COMMANDS:
         module = module_of(name)
-        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".")
+        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".", examples=module.EXAMPLES)
         module.add_arguments(sub)
     return parser
 

@@ -28,6 +28,11 @@ with lazily():
     from liteprobe.host.cli import tables, verdicts
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
+EXAMPLES = """
+liteprobe capture --read office.blocks -w office.pcapng --filter 'udp port 53'
+liteprobe capture --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --count 100 -w seen.pcapng
+liteprobe capture --probe 192.168.1.50 --filter 'tcp port 443' --snap 96 --duration 10s -w https.pcapng
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +56,17 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
-    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8' (default: all frames)")
     add(group, "--host-filter", bool, "by libpcap on this host, exactly as tcpdump")
-    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED] (default: all)")
     add(group, "--damaged", bool, "frames with FCS or symbol errors, runts and giants, too")
-    add(group, "--count N", whole, "end after N frames")
-    add(group, "--duration TIME", duration_ns, "end after so long, like 10s; a number alone is seconds")
+    add(group, "--count N", whole, "end after N frames (default: until Ctrl-C)")
+    add(
+        group,
+        "--duration TIME",
+        duration_ns,
+        "end after so long, like 10s; a number alone is seconds (default: until Ctrl-C)",
+    )
     add(group, "--trigger EXPR", str, "keep nothing until a frame matches")
     add(group, "--host-trigger", bool, "look for it on this host: all frames come here")
     add(group, "--before TIME", span_ns, "with --trigger: so much before it (default: 10ms)")

@@ -39,6 +39,11 @@ with lazily():
     from liteprobe.host.traffic.network import network as networks
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
+EXAMPLES = """
+liteprobe emulate --preset dsl --check
+liteprobe emulate --from-netem delay 20ms 2ms loss 1% --duration 50ms
+liteprobe emulate network.yaml --probe etherbone://192.168.1.50 --duration 10min --report emulate.html
+"""
 DEFAULT_PROBE = "sim://emulator"
 
 
@@ -161,7 +166,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     network = _read(args)
     runs.rules_of(network)
     if args.detach:
-        runs.check_detached(len(network.changes))
+        runs.check_detached(len(network.changes), network.moves_link)
     return network
 
 
@@ -344,6 +349,7 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
     link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
         link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
+    link += f"; link {direction.link}" * (direction.link != networks.UP)
     service = f", {direction.service}" if len(direction.numbered) > 1 else ""
     shown = tables.table(
         "class", "matches", "what its frames meet", title=f"{name}: {DIRECTION_HEADS[name]}, {link}{service}", text=3

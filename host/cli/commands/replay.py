@@ -27,6 +27,11 @@ with lazily():
     from liteprobe.host.traffic.trace import trace as traces
 
 HELP = "replay captures of any length with exact gaps, streamed while they run"
+EXAMPLES = """
+liteprobe replay office.pcapng --check
+liteprobe replay office.pcapng --speed 10 --capture seen.pcapng
+liteprobe replay east.pcap west.pcap --transmit 0,1 --probe etherbone://192.168.1.50 --loop 10 --report replay.html
+"""
 DEFAULT_PROBE = "sim://cable?preset=replay"
 
 

@@ -48,6 +48,11 @@ with lazily():
     from liteprobe.host.traffic import document, headers, intervals, layout, lengths, load, stream
 
 HELP = "send streams of traffic, many at once, and measure each"
+EXAMPLES = """
+liteprobe send --length imix --rate 300M --duration 10ms
+liteprobe send --frame-size 64-1518 --rate 10kpps --exponential --count 50
+liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s --json send.json
+"""
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
 #: Options that describe one stream, in the place of a file.
 OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit"

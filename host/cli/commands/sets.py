@@ -25,6 +25,11 @@ with lazily():
     from liteprobe.host.traffic import sets as traffic
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
+EXAMPLES = """
+liteprobe sets sets.yaml --check
+liteprobe sets sets.yaml --rate 20% --json sets.json
+liteprobe sets sets.yaml --probe etherbone://192.168.1.50 --count 1k --interval 20us
+"""
 DEFAULT_PROBE = "sim://cable?preset=replay"
 
 

@@ -36,6 +36,11 @@ with lazily():
     from liteprobe.host.traffic import headers, train
 
 HELP = "send packet trains and measure throughput, delay, loss and order"
+EXAMPLES = """
+liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
+liteprobe train --probe 'sim://switch?latency=3us' --frame-size 64-1518:500 --rate 50% --csv train.csv
+liteprobe train --probe etherbone://192.168.1.50 --rate 500Mbit/s --vlan 100:5 --report train.html
+"""
 #: Options of the headers: name, field, type, help, default.
 HEADER_OPTIONS: tuple[tuple[str, str, Any, str, Any], ...] = (
     ("--src-mac", "source_mac", str, "MAC address", defaults.SOURCE_MAC),
