@@ -22,6 +22,11 @@ with lazily():
     from liteprobe.host.traffic import train
 
 HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
+EXAMPLES = """
+liteprobe calibrate --probe sim://loopback --repeat 2
+liteprobe calibrate --probe 192.168.1.50 --json calibration.json
+liteprobe calibrate --probe 'sim://switch?latency=3us' --slope 8 --length 60,512,1514 --count 10 --repeat 2
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

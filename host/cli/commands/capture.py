@@ -13,21 +13,26 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
+from liteprobe.host.base.defaults import FIGURES_OF_CAPTURES, KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import tables, verdicts
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
+EXAMPLES = """
+liteprobe capture --read office.blocks -w office.pcapng --filter 'udp port 53'
+liteprobe capture --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --count 100 -w seen.pcapng
+liteprobe capture --probe 192.168.1.50 --filter 'tcp port 443' --snap 96 --duration 10s -w https.pcapng
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_reduction(parser)
     add(parser, "-r --read FILE", Path, "take the blocks of a recording (--blocks); - is stdin")
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CAPTURES)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -50,12 +56,17 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
-    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8' (default: all frames)")
     add(group, "--host-filter", bool, "by libpcap on this host, exactly as tcpdump")
-    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED] (default: all)")
     add(group, "--damaged", bool, "frames with FCS or symbol errors, runts and giants, too")
-    add(group, "--count N", whole, "end after N frames")
-    add(group, "--duration TIME", duration_ns, "end after so long, like 10s; a number alone is seconds")
+    add(group, "--count N", whole, "end after N frames (default: until Ctrl-C)")
+    add(
+        group,
+        "--duration TIME",
+        duration_ns,
+        "end after so long, like 10s; a number alone is seconds (default: until Ctrl-C)",
+    )
     add(group, "--trigger EXPR", str, "keep nothing until a frame matches")
     add(group, "--host-trigger", bool, "look for it on this host: all frames come here")
     add(group, "--before TIME", span_ns, "with --trigger: so much before it (default: 10ms)")
@@ -174,10 +185,16 @@ def run(args: argparse.Namespace) -> None:
         ended = Interrupted(found.signal, "\n".join([said, *found.failed]))
     elif not (failed and not (args.headers or args.blocks or args.json) and str(args.write) == "-"):
         remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
+    verdict = verdicts.judged(args, found)
+    content = found.counts if verdict is None else {**found.counts, "expect": verdict.document()}
     with outputs(ended) as out:
-        out.write(args.json, lambda: write_text(args.json, json.dumps(found.counts, indent=2) + "\n"))
+        out.write(args.json, lambda: write_text(args.json, json.dumps(content, indent=2) + "\n"))
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
     if ended:
         raise ended
+    if verdict is not None:
+        verdict.require()
 
 
 def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:

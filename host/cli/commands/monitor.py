@@ -43,6 +43,11 @@ with lazily():
 
 History = Mapping[int, Sequence[float]]  # Rates of each port that came before (bits/s on the line), the oldest first.
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
+EXAMPLES = """
+liteprobe monitor --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --once
+liteprobe monitor --probe 192.168.1.50 --port 0 --refresh 500ms --rates 10ms
+liteprobe monitor --probe 192.168.1.50 --json looks.jsonl --metrics 9100
+"""
 LOCAL = "127.0.0.1"
 KEEP = ("keep", 0, 0)
 KINDS = ("length", "delay", "arrival")

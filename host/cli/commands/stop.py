@@ -16,6 +16,11 @@ with lazily():
     from liteprobe.host.run import streams as runs
 
 HELP = "stop what a probe sends"
+EXAMPLES = """
+liteprobe stop --probe 192.168.1.50
+liteprobe stop --probe 192.168.1.50 --port 0
+liteprobe stop --probe 192.168.1.50 --port 0,1 --steal
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,16 @@ from typing import Any
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_pace, add_ports, add_probe, add_waiting_time
+from liteprobe.host.cli.arguments import (
+    add,
+    add_expect,
+    add_json,
+    add_lengths,
+    add_pace,
+    add_ports,
+    add_probe,
+    add_waiting_time,
+)
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, output, time_ns, vlan_tags, whole, wholes
 
@@ -27,6 +36,11 @@ with lazily():
     from liteprobe.host.traffic import headers, train
 
 HELP = "send packet trains and measure throughput, delay, loss and order"
+EXAMPLES = """
+liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
+liteprobe train --probe 'sim://switch?latency=3us' --frame-size 64-1518:500 --rate 50% --csv train.csv
+liteprobe train --probe etherbone://192.168.1.50 --rate 500Mbit/s --vlan 100:5 --report train.html
+"""
 #: Options of the headers: name, field, type, help, default.
 HEADER_OPTIONS: tuple[tuple[str, str, Any, str, Any], ...] = (
     ("--src-mac", "source_mac", str, "MAC address", defaults.SOURCE_MAC),
@@ -80,6 +94,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     add_json(group, "all figures")
     add(group, "--csv FILE", output, "write a line for each program")
     add(group, "--report FILE.html", output, "write a report with plots")
+    add_expect(parser, defaults.FIGURES_OF_TRAINS)
 
 
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
