@@ -135,12 +135,12 @@ def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 class Lines:
-    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout."""
+    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout; ``goes_on``: behind what is there."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, goes_on: bool = False) -> None:
         self._path = path
         with named(path):
-            self._stream = sys.stdout if path == STDOUT else path.open("w", encoding="utf-8")
+            self._stream = sys.stdout if path == STDOUT else path.open("a" if goes_on else "w", encoding="utf-8")
 
     def write(self, content: dict[str, Any]) -> None:
         with named(self._path):

@@ -23,7 +23,19 @@ DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
-OUTPUTS = ("json", "csv", "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+OUTPUTS = (
+    "json",
+    "jsonl",
+    "csv",
+    "report",
+    "junit",
+    "write",
+    "headers",
+    "blocks",
+    "log",
+    "save_calibration",
+    "capture",
+)
 MUCH = 0.12  # By which one word is more like what was typed than another.
 
 

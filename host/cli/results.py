@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.console import RenderableType
 
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
+from liteprobe.host.base.output import STDOUT, Lines, Outputs, outputs, write_json, write_text
 from liteprobe.host.base.text import say
 from liteprobe.host.cli import tables, verdicts
 from liteprobe.host.report import files
@@ -120,15 +120,22 @@ def publish(
     verdict = verdicts.judged(args, result)
     content = {**content, "expect": verdict.document()} if verdict is not None else content
     with outputs(cause) as out:
-        if args.json != STDOUT:
+        jsonl: Path | None = getattr(args, "jsonl", None)
+        if STDOUT not in (args.json, jsonl):
             out.write(STDOUT, lambda: tables.console().print(table))
         out.write(args.json, lambda: write_json(args.json, content))
+        out.write(jsonl, lambda: _add_line(jsonl or STDOUT, content))
         if write_page and out.write(args.report, lambda: write_page(args.report, content)):
             say(f"report: {args.report}", stream=sys.stderr)
         if verdict is not None:
             verdicts.publish(args, verdict, out)
     if verdict is not None and cause is None:
         verdict.require()
+
+
+def _add_line(path: Path, content: Any) -> None:
+    with closing(Lines(path, goes_on=True)) as lines:
+        lines.write(content)
 
 
 def _can_be_written_anew(path: Path) -> bool:
