@@ -4,13 +4,14 @@
 
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from liteprobe.cores.formats import TICK_NS
 from liteprobe.cores.formats.emulate import BANK_WORDS, DELAY_ENTRIES, ClassCounter
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.device.registers import Registers
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.emulate import EmulatorDirection
 from liteprobe.host.traffic.network.described import description_of
@@ -33,12 +34,14 @@ MATCHES = {"udp": 0, "tcp": 1, "icmp": 2}
 class Written(EmulatorDirection):
     """Keeps what a host writes for its changes."""
 
-    kept: list[LiveWords]
+    def __init__(self, registers: Registers, number: int) -> None:
+        super().__init__(registers, number)
+        self.kept: list[LiveWords] = []
 
-    def write_live(self, bank: int, words: LiveWords, whole: object) -> None:
+    def write_live(self, bank: int, words: LiveWords, whole: Sequence[int]) -> None:
         """Keep it, and write it."""
         self.kept.append(words)
-        super().write_live(bank, words, whole)  # type: ignore[arg-type]
+        super().write_live(bank, words, whole)
 
 
 def tables_of(words: LiveWords) -> dict[int, int]:
@@ -65,29 +68,27 @@ def test_live_soc(is_full: bool) -> Iterator[Figure]:
         with Probe(url) as probe:
             emulation = probe.emulate(read_network(text))
             one = emulation._directions[0]
-            first = Settings(
-                [*one.words.banks[0], *[0] * (BANK_WORDS - len(one.words.banks[0]))],
-                one.words.delays,
-                one.words.patterns,
-            )
-            one.port.__class__, one.port.kept = Written, []
+            assert one.words
+            padding = [0] * (BANK_WORDS - len(one.words.banks[0]))
+            first = Settings([*one.words.banks[0], *padding], one.words.delays, one.words.patterns)
+            one.port = port = Written(probe.registers, 0)
             emulated = Emulated(probe, files, [0, 0, 0, 0])
-            switches, refused = [], 0
+            switches: list[tuple[int, list[int], dict[int, int]]] = []
+            refused = 0
 
             def set_some(how_many: int) -> None:
                 nonlocal refused
                 until = len(switches) + how_many
                 while len(switches) < until:
                     probe.wait(chance.choice([20e-6, 70e-6, 200e-6]))
-                    del one.port.kept[:]
+                    port.kept.clear()
                     try:
                         at_s = emulation.set_words(*[setting(chance) for _ in range(chance.choice([1, 1, 1, 2, 4]))])
                     except UsageError:
                         refused += 1
                         continue
-                    (words,) = one.port.kept
-                    bank = [*words.bank, *[0] * (BANK_WORDS - len(words.bank))]
-                    switches.append((round(at_s * 1e9 / TICK_NS), bank, tables_of(words)))
+                    (words,) = port.kept
+                    switches.append((round(at_s * 1e9 / TICK_NS), [*words.bank, *padding], tables_of(words)))
 
             began = emulated.link.now_ns()
             set_some(BEFORE)
