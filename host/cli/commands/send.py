@@ -297,7 +297,7 @@ def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
             columns.shown(float(share * formats.LINE_RATE_BPS), 3, columns.MEGA),
             load.percent(share),
         )
-    sums = []
+    sums = [tables.OF_LENGTHS]
     for port in sorted({each.port for each in streams}):
         total = sum((load.share_of(each) for each in streams if each.port == port), Fraction(0))
         sums.append(f"port {port}: {load.percent(total)} of the line, where all are sent at once")
