@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis.columns import Columns, shown
+from liteprobe.host.analysis.expect import COUNTS, DELAYS, Judgement, Value, Values, judge
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import DataError
 from liteprobe.host.base.text import safe
@@ -27,23 +28,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from polars import DataFrame as PolarsFrame
 
-Value = int | Measured | None
-Values = Mapping[str, Value]
-
-DELAYS = (
-    "least",
-    "mean",
-    "std",
-    "p50",
-    "p99",
-    "p99_9",
-    "most",
-)  # Figures of delays (ns), which the error of a clock widens.
-#: Counts, whose sum over all parts is that of the whole.
-COUNTS = (
-    "sent", "received", "lost", "duplicated", "reordered", "late", "bit_errors", "checked_bits", "octets", "underruns",
-    "dropped", "arrived", "discarded", "full", "early", "no_store", "corrupted", "marked", "frames",
-)  # fmt: skip
 DELAYS_MOST = 20_000_000  # Of a histogram, as an array.
 POINTS = 1001  # Of a line of a plot.
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
@@ -112,6 +96,9 @@ class Result(ABC):
     <CaptureResult: 3 received, 1 lost, incomplete>
     >>> result.loss_ratio, result.to_dict()["octets"]
     (0.25, 192)
+    >>> result.expect("received > 2", "loss < 1%")
+    Traceback (most recent call last):
+    liteprobe.host.base.errors.ExpectationError: loss < 1%: not held: loss_ratio is 0.25
     """
 
     #: Its figures, as the report's table has them; keys are the names of conditions.
@@ -227,6 +214,20 @@ class Result(ABC):
         axes.set(xlabel=f"delay, {unit}", ylabel="frames that came within it, %", ylim=(0, 103))
         axes.legend()
         return axes
+
+    # A verdict ------------------------------------------------------------------------------------
+
+    def verdict(self, *conditions: str, lenient: bool = False) -> Judgement:
+        """Judge conditions like ``"lost == 0"``, ``"p99 < 10us"``; ``lenient``: a limit that an error bar crosses counts as held.
+
+        Raises UsageError where one can't be read.
+        """
+        whole: dict[str, Value] = {name: self.count(name) for name in COUNTS if name in self.COLUMNS}
+        return judge(conditions, self.figures, whole | {"loss_ratio": Measured.of(self.loss_ratio)}, lenient)
+
+    def expect(self, *conditions: str, lenient: bool = False) -> None:
+        """Raise ExpectationError, an AssertionError, unless all conditions hold; UndecidedError where one is unknown."""
+        self.verdict(*conditions, lenient=lenient).require()
 
     # What is seen ---------------------------------------------------------------------------------
 

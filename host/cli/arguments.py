@@ -23,7 +23,8 @@ DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
-OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
+OUTPUTS = ("json", "csv", "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+MUCH = 0.12  # By which one word is more like what was typed than another.
 
 
 #: Commands of other tools, and those here that do it.
@@ -147,7 +148,11 @@ class Parser(argparse.ArgumentParser):
         if what == "command" and (meant := COMMANDS_OF_OTHERS.get(name, "").split()):
             said = " or ".join(f"'liteprobe {one.replace('_', ' ')}'" for one in meant)
             return UsageError(f"there is no command '{name}': {said} may be meant; see: {self.prog} --help")
-        close = [words[word] for word in difflib.get_close_matches(name.lstrip("-"), words, n=2)]
+        word = name.lstrip("-")
+        alike = {
+            one: difflib.SequenceMatcher(None, word, one).ratio() for one in difflib.get_close_matches(word, words, n=2)
+        }
+        close = [words[one] for one, ratio in alike.items() if ratio > max(alike.values()) - MUCH]
         if close:
             return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
         if what == "option":
@@ -240,6 +245,19 @@ def add_results(parser: argparse.ArgumentParser, report: str) -> None:
     group = parser.add_argument_group("results")
     add_json(group, "all figures")
     add(group, "--report FILE.html", output, report)
+
+
+def add_expect(parser: argparse.ArgumentParser, figures: str) -> None:
+    """Add conditions on the result; ``figures``: names of what it measures."""
+    group = parser.add_argument_group("verdict")
+    what = (
+        f"a condition on {', '.join(figures.split())}, of one part as in 'voice.p99 < 1ms'; exit code 4 where one doesn't hold, "
+        "5 where one is unknown: its error bar crosses the limit"
+    )
+    add(group, "--expect CONDITION", str, f"'lost == 0', 'p99 < 10us': {what}", action="append")
+    add(group, "--lenient", bool, "an unknown one whose error bar crosses the limit counts as held")
+    add(group, "--junit FILE.xml", output, "write a case for each condition")
+    parser.set_defaults(figures=figures)
 
 
 def add_lengths(

@@ -12,12 +12,13 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli import tables
+from liteprobe.host.cli import tables, verdicts
 from liteprobe.host.report import files
-from liteprobe.host.suites.sweep import Sweep
+from liteprobe.host.suites.sweep import BothWays, Sweep
 
 AGAIN_S = 1.0  # A long run is written as often, so that little is lost even when the program is killed.
 
@@ -70,14 +71,21 @@ class Results:
         self._finish()
 
     def _finish(self, cause: BaseException | None = None) -> None:
+        sweeps = self._sweeps
+        verdict = verdicts.judged(self._args, BothWays(*sweeps) if len(sweeps) > 1 else sweeps[0] if sweeps else None)
         with outputs(cause) as out:
             if self._args.json != STDOUT:
                 out.write(STDOUT, lambda: self._show(self._sweeps))
             content = self._document(is_whole=cause is None)
+            content |= {"expect": verdict.document()} if verdict is not None else {}
             self._write(out, content, is_end=True)
             report = self._args.report
             if out.write(report, lambda: self._report(report, self._sweeps, content)) and cause is None:
                 say(f"report: {report}", stream=sys.stderr)
+            if verdict is not None:
+                verdicts.publish(self._args, verdict, out)
+        if verdict is not None and cause is None:
+            verdict.require()
 
     def _document(self, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, typed())
@@ -102,17 +110,25 @@ def publish(
     content: Any,
     write_page: Callable[[Path, dict[str, Any]], None] | None = None,
     cause: BaseException | None = None,
+    result: Result | None = None,
 ) -> None:
     """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page.
 
-    ``cause``: what ended it, where it did not end as it was to.
+    ``cause``: what ended it, where it did not end as it was to. ``result``: what ``--expect`` is about; raises
+    ExpectationError, after all is written, where a condition doesn't hold.
     """
+    verdict = verdicts.judged(args, result)
+    content = {**content, "expect": verdict.document()} if verdict is not None else content
     with outputs(cause) as out:
         if args.json != STDOUT:
             out.write(STDOUT, lambda: tables.console().print(table))
         out.write(args.json, lambda: write_json(args.json, content))
         if write_page and out.write(args.report, lambda: write_page(args.report, content)):
             say(f"report: {args.report}", stream=sys.stderr)
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
+    if verdict is not None and cause is None:
+        verdict.require()
 
 
 def _can_be_written_anew(path: Path) -> bool:

@@ -132,4 +132,4 @@ def _finish(
 
         write(path, result, form, plain)
 
-    results.publish(args, final(result), content, write_page, cause)
+    results.publish(args, final(result), content, write_page, cause, result)

@@ -13,19 +13,19 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
+from liteprobe.host.base.defaults import FIGURES_OF_CAPTURES, KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import tables, verdicts
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
 EXAMPLES = """
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_reduction(parser)
     add(parser, "-r --read FILE", Path, "take the blocks of a recording (--blocks); - is stdin")
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CAPTURES)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -184,10 +185,16 @@ def run(args: argparse.Namespace) -> None:
         ended = Interrupted(found.signal, "\n".join([said, *found.failed]))
     elif not (failed and not (args.headers or args.blocks or args.json) and str(args.write) == "-"):
         remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
+    verdict = verdicts.judged(args, found)
+    content = found.counts if verdict is None else {**found.counts, "expect": verdict.document()}
     with outputs(ended) as out:
-        out.write(args.json, lambda: write_text(args.json, json.dumps(found.counts, indent=2) + "\n"))
+        out.write(args.json, lambda: write_text(args.json, json.dumps(content, indent=2) + "\n"))
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
     if ended:
         raise ended
+    if verdict is not None:
+        verdict.require()
 
 
 def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:

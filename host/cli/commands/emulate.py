@@ -14,11 +14,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, rate_bps
 
@@ -92,6 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(run, "--yaml", bool, "print it as a document, and end")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
     add_results(parser, "write a report")
+    add_expect(parser, FIGURES_OF_CLASSES)
 
 
 DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
@@ -253,7 +255,11 @@ def finish(
 ) -> None:
     """Print and write a result; ``cause``: what ended it too soon."""
     content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.to_dict()
-    results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain), cause)
+
+    def write_page(path: Path, plain: dict[str, object]) -> None:
+        emulate_page.write(path, result, plain)
+
+    results.publish(args, final(result), content, write_page, cause, result)
 
 
 def _screen(args: argparse.Namespace, look: runs.EmulationLook) -> rich.console.RenderableType:

@@ -13,13 +13,14 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.defaults import FIGURES_OF_STREAMS, FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import (
     add,
+    add_expect,
     add_lengths,
     add_pace,
     add_probe,
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--check", bool, "only check them, and show the share of the line of each")
     add(group, "--schema", bool, "print the JSON schema of such a file, and end")
     add_results(parser, "write a report with plots")
+    add_expect(parser, FIGURES_OF_STREAMS)
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
@@ -273,7 +275,11 @@ def finish(
         "document": document.write_document([row.stream for row in result.rows]),
         **result.to_dict(),
     }
-    results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain), cause)
+
+    def write_page(path: Path, plain: dict[str, object]) -> None:
+        traffic_page.write(path, result, plain)
+
+    results.publish(args, final(result), content, write_page, cause, result)
 
 
 def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console.RenderableType:

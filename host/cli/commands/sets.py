@@ -8,9 +8,10 @@ import argparse
 import json
 from pathlib import Path
 
+from liteprobe.host.base.defaults import FIGURES_OF_PORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text
-from liteprobe.host.cli.arguments import add, add_pace, add_probe, add_results, of_options
+from liteprobe.host.cli.arguments import add, add_expect, add_pace, add_probe, add_results, of_options
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import output, pps, whole
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
     add(run, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
     add_results(parser, "write a report")
+    add_expect(parser, FIGURES_OF_PORTS)
 
 
 def run(args: argparse.Namespace) -> None:

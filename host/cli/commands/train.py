@@ -12,7 +12,16 @@ from typing import Any
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_pace, add_ports, add_probe, add_waiting_time
+from liteprobe.host.cli.arguments import (
+    add,
+    add_expect,
+    add_json,
+    add_lengths,
+    add_pace,
+    add_ports,
+    add_probe,
+    add_waiting_time,
+)
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, output, time_ns, vlan_tags, whole, wholes
 
@@ -85,6 +94,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     add_json(group, "all figures")
     add(group, "--csv FILE", output, "write a line for each program")
     add(group, "--report FILE.html", output, "write a report with plots")
+    add_expect(parser, defaults.FIGURES_OF_TRAINS)
 
 
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
