@@ -34,7 +34,7 @@ DELAYS = (
 #: Counts, whose sum over all parts is that of the whole.
 COUNTS = (
     "sent", "received", "lost", "duplicated", "reordered", "late", "bit_errors", "checked_bits", "octets", "underruns",
-    "discarded", "full", "early", "no_store", "corrupted", "marked",
+    "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -197,7 +197,12 @@ class Judgement:
 def judge(
     conditions: Iterable[str | Condition], parts: Mapping[str, Values], whole: Values, lenient: bool = False
 ) -> Judgement:
-    """Judge figures: those of each part by their names, and of the whole; ``lenient``: a crossed limit counts as held."""
+    """Judge figures: those of each part by their names, and of the whole; ``lenient``: a crossed limit counts as held.
+
+    >>> crossed = {"voice": {"p99": Measured(10.0, Bounds(5, 15))}}
+    >>> judge(["p99 < 10ns"], crossed, {}).exit_code, judge(["p99 < 10ns"], crossed, {}, lenient=True).exit_code
+    (5, 0)
+    """
     return Judgement(
         tuple(
             _judged(one if isinstance(one, Condition) else Condition.of(one), parts, whole, lenient)
@@ -207,7 +212,11 @@ def judge(
 
 
 def junit(suite: str, cases: Sequence[tuple[str, str, str]]) -> str:
-    """Return a file of JUnit; ``cases``: name, ``failure``, ``error`` or nothing, and what is said."""
+    """Return a file of JUnit; ``cases``: name, ``failure``, ``error`` or nothing, and what is said.
+
+    >>> print(junit("run", [("lost == 0", "", "lost is 0")]).splitlines()[2])
+      <testsuite name="run" tests="1" failures="0" errors="0">
+    """
     counts = {f"{kind}s": str(sum(one[1] == kind for one in cases)) for kind in ("failure", "error")}
     root = ElementTree.Element("testsuites")
     made = ElementTree.SubElement(root, "testsuite", {"name": safe(suite), "tests": str(len(cases)), **counts})

@@ -41,3 +41,4 @@ FIGURES_OF_CLASSES = (
     "least mean p50 p99 p99_9 most"
 )
 FIGURES_OF_CAPTURES = "received lost octets"
+FIGURES_OF_LOOKS = "received octets lost duplicated reordered bit_errors refused"

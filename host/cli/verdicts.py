@@ -30,7 +30,7 @@ def check(args: argparse.Namespace) -> None:
 def judged(args: argparse.Namespace, result: Result | None) -> Judgement | None:
     """Return what becomes of the conditions that were given; None: none were."""
     conditions = getattr(args, "expect", None)
-    return result.verdict(*conditions, lenient=args.lenient) if conditions and result else None
+    return result.verdict(*conditions, lenient=args.lenient) if conditions and result is not None else None
 
 
 def publish(args: argparse.Namespace, verdict: Judgement, out: Outputs) -> None:

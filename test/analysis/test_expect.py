@@ -26,6 +26,7 @@ from liteprobe.host.measure.percentiles import Bounds, Measured
 from liteprobe.host.run.emulate import EmulationResult
 from liteprobe.host.run.figures import TrafficResult
 from liteprobe.host.run.streamed import StreamedResult
+from liteprobe.host.serve.poll import Look
 from liteprobe.host.suites.sweep import Sweep
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
@@ -201,6 +202,7 @@ def test_a_file_of_junit_has_a_case_for_each_condition_whatever_its_name() -> No
         (defaults.FIGURES_OF_PORTS, StreamedResult.COLUMNS),
         (defaults.FIGURES_OF_CLASSES, EmulationResult.COLUMNS),
         (defaults.FIGURES_OF_CAPTURES, CaptureResult.COLUMNS),
+        (defaults.FIGURES_OF_LOOKS, Look.COLUMNS),
     ],
 )
 def test_the_figures_that_a_command_names_are_those_of_its_result(names: str, columns: dict[str, object]) -> None:

@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
+from liteprobe.host.base.defaults import FIGURES_OF_LOOKS
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
 
@@ -34,7 +35,7 @@ with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import columns
     from liteprobe.host.capture import ring
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import tables, verdicts
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
     from liteprobe.host.measure import streams as received
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
     )
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_LOOKS)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -123,6 +125,7 @@ PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown, or until nothing takes looks any more."""
     out = Outputs()
+    look: poll.Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         looker = poll.Poller(probe, args.port)
@@ -148,7 +151,12 @@ def run(args: argparse.Namespace) -> None:
         except KeyboardInterrupt as end:
             if args.once or not is_seen or not is_ctrl_c(end):
                 raise
+    verdict = verdicts.judged(args, look)  # Of the last look.
+    if verdict is not None:
+        verdicts.publish(args, verdict, out)
     out.end()
+    if verdict is not None:
+        verdict.require()
 
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:
