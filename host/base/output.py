@@ -64,6 +64,10 @@ class Outputs:
             return False
         return True
 
+    def take(self, other: "Outputs") -> None:
+        """Take over what kept others' outputs from being written."""
+        self.errors += other.errors
+
     @property
     def said(self) -> list[str]:
         """A line for each output that could not be written; none where the reader of stdout has gone, as head does."""
@@ -135,12 +139,12 @@ def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 class Lines:
-    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout; ``goes_on``: behind what is there."""
+    """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout."""
 
-    def __init__(self, path: Path, goes_on: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         with named(path):
-            self._stream = sys.stdout if path == STDOUT else path.open("a" if goes_on else "w", encoding="utf-8")
+            self._stream = sys.stdout if path == STDOUT else path.open("w", encoding="utf-8")
 
     def write(self, content: dict[str, Any]) -> None:
         with named(self._path):

@@ -109,25 +109,6 @@ def test_json_to_stdout_stands_in_the_place_of_the_table(run: Run, model: Emulat
     assert (code, err) == (0, "") and json.loads(out)["back"]["classes"][0]["counts"]["sent"] > 900
 
 
-@pytest.mark.parametrize("where", ["-", "FILE"])
-def test_each_look_is_a_line_of_json_and_the_last_one_is_the_result(
-    run: Run, model: EmulatorProbe, document: str, tmp_path: Path, where: str
-) -> None:
-    path = where.replace("FILE", str(tmp_path / "looks.jsonl"))
-    options = ("--duration", "100ms", "--interval", "10ms", "--jsonl", path, "--json", str(tmp_path / "e.json"))
-    code, out, err = run("emulate", document, *options)
-    assert (code, err) == (0, "")
-    text = out if where == "-" else (tmp_path / "looks.jsonl").read_text()
-    assert (where == "-") != ("stopped after its time" in out)
-    *looks, result = map(json.loads, text.splitlines())
-    assert result == json.loads((tmp_path / "e.json").read_text()) and result["format"] == "liteprobe-emulation"
-    assert len(looks) > 9 and all(low["seconds"] < high["seconds"] for low, high in pairwise(looks))
-    for way in ("there", "back"):
-        for place, one in enumerate(result[way]["classes"]):
-            for name in ("arrived", "sent"):
-                assert sum(look[way]["classes"][place][name] for look in looks) == one["counts"][name]
-
-
 def test_a_check_shows_what_is_asked_for_without_a_probe(
     run: Run, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,10 @@ from pathlib import Path
 from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
-from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, output_or_stdout, rate_bps
+from liteprobe.host.cli.values import duration_ns, rate_bps
 
 with lazily():
     import rich.console
@@ -93,13 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(run, "--yaml", bool, "print it as a document, and end")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
-    add_results(parser, "write a report")
-    add(
-        parser,
-        "--jsonl FILE",
-        output_or_stdout,
-        "write a line of JSON for each look, the last one the result; -: to stdout",
-    )
+    add_results(parser, "write a report", "class of a direction")
     add_expect(parser, FIGURES_OF_CLASSES)
 
 
@@ -132,8 +124,8 @@ def run(args: argparse.Namespace) -> None:
         emulation = probe.emulate(network)
         if args.set:
             seconds = emulation.set_words(*args.set)
-            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if _is_quiet(args) else sys.stdout)
-            if not (args.duration or args.json or args.jsonl or args.report):
+            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if is_plain(args) else sys.stdout)
+            if not (args.duration or args.json or args.jsonl or args.csv or args.report):
                 emulation.detach()
                 return
         if args.detach:
@@ -162,8 +154,8 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     for option, value in {"--netem-back": args.netem_back, "--expected": args.expected}.items():
         if value is not None and args.from_netem is None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
-    if args.detach and (args.attach or args.duration or args.json or args.jsonl or args.report):
-        raise UsageError("--detach leaves at once: leave out --attach, --duration, --json, --jsonl and --report")
+    if args.detach and (args.attach or args.duration or args.json or args.jsonl or args.csv or args.report):
+        raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
     if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
     if args.set and not args.attach:
@@ -216,12 +208,9 @@ def _follow(
     """Look until the end; without a duration that is Ctrl-C, or when simulated stations have done all."""
     seconds = None if args.duration is None else args.duration / 1e9
     try:
-        with (
-            tables.watched(
-                not _is_quiet(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
-            ) as screen,
-            _streamed(args.jsonl, screen) as show,
-        ):
+        with tables.watched(
+            not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
+        ) as show:
             look_s = (
                 args.interval / 1e9
                 if args.interval
@@ -230,7 +219,7 @@ def _follow(
                 else runs.LOOK_S
             )
             is_done = partial(runs.have_done, stations) if stations and seconds is None else None
-            result = emulation.wait(seconds, show, look_s, is_done)
+            result = emulation.wait(seconds, results.looks_of(args).beside(show, runs.look_document), look_s, is_done)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and is_ctrl_c(end)
@@ -244,31 +233,6 @@ def _follow(
     finally:
         _let_go(args, emulation)
     finish(args, _ended(args, result), facts)
-
-
-def _is_quiet(args: argparse.Namespace) -> bool:
-    """Whether results take the place of the table on stdout."""
-    return STDOUT in (args.json, args.jsonl)
-
-
-@contextmanager
-def _streamed(path: Path | None, screen: runs.Show | None) -> Iterator[runs.Show | None]:
-    """Give what writes looks to a file, a line each, and shows them; the first line is since the start."""
-    if path is None:
-        yield screen
-        return
-    out, before = Outputs(), list[runs.EmulationLook]()
-    with closing(Lines(path)) as lines:
-
-        def show(look: runs.EmulationLook) -> None:
-            if before[-1:] != [look]:
-                out.write(path, lambda: lines.write(runs.series_of([*before[-1:], look])[-1]))
-                before[:] = [look]
-            if screen:
-                screen(look)
-
-        yield show
-    out.end()
 
 
 def _ended(args: argparse.Namespace, result: runs.EmulationResult) -> runs.EmulationResult:
