@@ -23,7 +23,8 @@ DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
-OUTPUTS = ("json", "csv", "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+DATA = ("json", "jsonl", "csv")
+OUTPUTS = (*DATA, "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
 MUCH = 0.12  # By which one word is more like what was typed than another.
 
 
@@ -197,6 +198,8 @@ def of_options(name: str = "") -> Iterator[None]:
 def check_outputs(args: argparse.Namespace) -> None:
     """Raise UsageError when two results, or a result and what is read, would be one file."""
     taken: dict[Path, str] = {}
+    if len(plain := [f"--{name}" for name in DATA if getattr(args, name, None) == STDOUT]) > 1:
+        raise UsageError(f"{' and '.join(plain)} can't both go to stdout: give one of them a file")
     for name in (*INPUTS, *OUTPUTS):
         given = getattr(args, name, None)
         for path in given if isinstance(given, list) else [given]:
@@ -234,17 +237,32 @@ def add(
     to.add_argument(*names, help=what, **more)
 
 
-def add_json(parser: "argparse._ActionsContainer", what: str) -> None:
+def add_json(parser: "argparse._ActionsContainer", what: str, words: str = "--json FILE") -> None:
     """Add ``--json``, which means the same everywhere: results go to a file, or to stdout in the place of the table."""
     text = f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table"
-    add(parser, "--json FILE", output_or_stdout, text, nargs="?", const=STDOUT)
+    add(parser, words, output_or_stdout, text, nargs="?", const=STDOUT)
 
 
-def add_results(parser: argparse.ArgumentParser, report: str) -> None:
-    """Add where the results of a run go; ``report``: the help of ``--report``."""
+def add_data(group: "argparse._ActionsContainer", what: str, part: str) -> None:
+    """Add where results go as data; ``what``: the result, ``part``: what each line of the table is of."""
+    where = "; no FILE, or -: to stdout, in the place of the table"
+    add_json(group, what)
+    text = f"write each look as a line of JSON, last the result{where}"
+    add(group, "--jsonl FILE", output_or_stdout, text, nargs="?", const=STDOUT)
+    add(group, "--csv FILE", output_or_stdout, f"write a line for each {part}{where}", nargs="?", const=STDOUT)
+
+
+def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port") -> "argparse._ActionsContainer":
+    """Add where the results of a run go, and return the group; ``report``: the help of ``--report``."""
     group = parser.add_argument_group("results")
-    add_json(group, "all figures")
+    add_data(group, "all figures", part)
     add(group, "--report FILE.html", output, report)
+    return group
+
+
+def is_plain(args: argparse.Namespace) -> bool:
+    """Return whether stdout has the results as data, in the place of the table."""
+    return any(getattr(args, name, None) == STDOUT for name in DATA)
 
 
 def add_expect(parser: argparse.ArgumentParser, figures: str) -> None:

@@ -11,6 +11,7 @@ from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.output import STDOUT, Outputs, write_text
 from liteprobe.host.base.text import say
+from liteprobe.host.cli.arguments import is_plain
 
 IDLE = ("check", "detach", "schema", "yaml")  # Options with which nothing is measured.
 
@@ -34,7 +35,7 @@ def judged(args: argparse.Namespace, result: Result | None) -> Judgement | None:
 
 def publish(args: argparse.Namespace, verdict: Judgement, out: Outputs) -> None:
     """Print each condition, held or not, and write the file of JUnit."""
-    is_taken = STDOUT in (args.json, getattr(args, "write", None))  # By what a program reads.
+    is_taken = is_plain(args) or getattr(args, "write", None) == STDOUT  # By what a program reads.
     for one in verdict.checks:
         out.write(STDOUT, lambda line=one.line: say(line, stream=sys.stderr if is_taken else sys.stdout))  # type: ignore[misc]
     out.write(args.junit, lambda: write_text(args.junit, verdict.junit(_suite(args))))

@@ -8,7 +8,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -18,14 +18,15 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_data, add_expect, add_probe, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
-    from liteprobe.host.cli import tables, verdicts
+    from liteprobe.host.cli import results, tables, verdicts
+    from liteprobe.host.report import files
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
 EXAMPLES = """
@@ -50,7 +51,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     add(group, "-w --write FILE.pcapng", output_or_stdout, "write frames; - is stdout")
     add(group, "--headers FILE.parquet", output, "write unified headers")
     add(group, "--blocks FILE", output, "write blocks as they come, to be read by --read")
-    add_json(group, "all counts")
+    add_data(group, "all counts", "capture")
     add(group, "--utc S", str, "write UTC, S seconds less than TAI (what the probe knows)", nargs="?", const="probe")
 
 
@@ -118,7 +119,7 @@ def check(args: argparse.Namespace) -> None:
     """Raise UsageError for what a command line can't mean; `CaptureRequest` refuses the rest."""
     if str(args.write) == "-" and sys.stdout.isatty():
         raise UsageError("a terminal can't show pcapng: pipe it, like -w - | tshark -r -, or give a file")
-    if str(args.write) == "-" and str(args.json) == "-":
+    if str(args.write) == "-" and is_plain(args):
         raise UsageError("stdout can't take frames and counts: give --json a file")
     for option, name in OF_A_PROBE.items():
         if args.read and all(getattr(args, name) is not nothing for nothing in (None, False)):
@@ -152,6 +153,14 @@ def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
     )
 
 
+def looked(args: argparse.Namespace, show: Callable[[int], None] | None) -> Callable[[int], None] | None:
+    """Return what is given the number of frames that have come."""
+    found: Callable[[int], None] | None = show
+    if args.jsonl:  # Else nothing that takes long is loaded.
+        found = results.looks_of(args).beside(show, lambda frames: {"frames": frames})
+    return found
+
+
 def _seconds(text: str | None) -> int | Literal["probe"] | None:
     try:
         return text if text is None or text == "probe" else int(text)  # type: ignore[return-value]
@@ -172,10 +181,10 @@ def run(args: argparse.Namespace) -> None:
         # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
         with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
             if args.read:
-                found = runs.capture_recording(args.read, request, show, remark)
+                found = runs.capture_recording(args.read, request, looked(args, show), remark)
             else:
                 with open_probe(args) as probe:
-                    found = probe.capture(request, show, remark)
+                    found = probe.capture(request, looked(args, show), remark)
     except OutputError as end:
         (found,), failed = end.results, end
     said = _report(args, found.counts, found.header_files)
@@ -183,12 +192,17 @@ def run(args: argparse.Namespace) -> None:
     is_meant = args.count is None and args.duration is None and found.signal == signal.SIGINT  # Nothing else ends it.
     if found.signal and not is_meant:
         ended = Interrupted(found.signal, "\n".join([said, *found.failed]))
-    elif not (failed and not (args.headers or args.blocks or args.json) and str(args.write) == "-"):
+    elif not (
+        failed and not (args.headers or args.blocks or args.json or args.jsonl or args.csv) and str(args.write) == "-"
+    ):
         remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
     verdict = verdicts.judged(args, found)
     content = found.counts if verdict is None else {**found.counts, "expect": verdict.document()}
     with outputs(ended) as out:
         out.write(args.json, lambda: write_text(args.json, json.dumps(content, indent=2) + "\n"))
+        if args.jsonl:
+            results.looks_of(args).end(out, content)
+        out.write(args.csv, lambda: write_text(args.csv, files.table_as_csv(found.table())))
         if verdict is not None:
             verdicts.publish(args, verdict, out)
     if ended:
@@ -199,8 +213,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path]) -> str:
     """Return what was written, and all that isn't as sent, a line each."""
-    files = (args.write, *header_files, args.blocks)
-    names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
+    written = (args.write, *header_files, args.blocks)
+    names = ["stdout" if str(name) == "-" else str(name) for name in written if name]
     names = [name for name in names if name not in counts["unwritten"]]  # Errors tell of these.
     before_ns = requests.BEFORE_NS if args.before is None else round(args.before)
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets{', in ' * bool(names)}{', '.join(names)}"]

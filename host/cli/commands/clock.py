@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_status(parser: argparse.ArgumentParser) -> None:
     take_old(parser, OLD)
     add(parser, "--duration TIME", duration_ns, "go on for so long (probe time), 4 looks a period", dest="watch")
-    add_json(parser, "the status, a line a look,")
+    add_json(parser, "the status, a line a look,", "--json --jsonl FILE")
     add_probe(parser)
 
 

@@ -17,9 +17,8 @@ from pathlib import Path
 from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
-from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, rate_bps
 
@@ -92,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(run, "--yaml", bool, "print it as a document, and end")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
-    add_results(parser, "write a report")
+    add_results(parser, "write a report", "class of a direction")
     add_expect(parser, FIGURES_OF_CLASSES)
 
 
@@ -125,8 +124,8 @@ def run(args: argparse.Namespace) -> None:
         emulation = probe.emulate(network)
         if args.set:
             seconds = emulation.set_words(*args.set)
-            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if args.json == STDOUT else sys.stdout)
-            if not (args.duration or args.json or args.report):
+            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if is_plain(args) else sys.stdout)
+            if not (args.duration or args.json or args.jsonl or args.csv or args.report):
                 emulation.detach()
                 return
         if args.detach:
@@ -155,7 +154,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     for option, value in {"--netem-back": args.netem_back, "--expected": args.expected}.items():
         if value is not None and args.from_netem is None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
-    if args.detach and (args.attach or args.duration or args.json or args.report):
+    if args.detach and (args.attach or args.duration or args.json or args.jsonl or args.csv or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
     if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
@@ -210,7 +209,7 @@ def _follow(
     seconds = None if args.duration is None else args.duration / 1e9
     try:
         with tables.watched(
-            args.json != STDOUT, partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
+            not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
         ) as show:
             look_s = (
                 args.interval / 1e9
@@ -220,7 +219,7 @@ def _follow(
                 else runs.LOOK_S
             )
             is_done = partial(runs.have_done, stations) if stations and seconds is None else None
-            result = emulation.wait(seconds, show, look_s, is_done)
+            result = emulation.wait(seconds, results.looks_of(args).beside(show, runs.look_document), look_s, is_done)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and is_ctrl_c(end)

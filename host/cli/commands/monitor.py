@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--refresh TIME", duration_ns, "between looks (default: 1s)", 1e9, dest="interval")
     add(parser, "--rates TIME", duration_ns, "count rates over this time of the probe, from 1ms")
     add(parser, "--once", bool, "look once, and end")
-    add_json(parser, "each look, a line a look,")
+    add_json(parser, "each look, a line a look,", "--json --jsonl FILE")
     add(
         parser,
         "--metrics [ADDRESS:]PORT",

@@ -150,6 +150,7 @@ def show(sweeps: list[sweep.Sweep]) -> None:
     for one in sweeps:
         out.print(f"[bold]{one.name}[/bold]", soft_wrap=True)
         out.print(tables.one_way(one.rows))
+        out.print(tables.OF_LENGTHS)
         last = one.rows[-1]
         bound = last["uncertainty_ns"]
         trust = "within what nobody knows" if bound is None else f"within {bound:.1f} ns (95 %)"
