@@ -16,10 +16,13 @@ from liteprobe.host.base.errors import ProbeError as ProbeError
 from liteprobe.host.base.errors import UsageError as UsageError
 
 if TYPE_CHECKING:
+    from liteprobe.host.analysis.expect import Judgement as Judgement
     from liteprobe.host.analysis.result import Result as Result
     from liteprobe.host.analysis.summary import TrainResult as TrainResult
     from liteprobe.host.base.errors import BusyError as BusyError
     from liteprobe.host.base.errors import DataError as DataError
+    from liteprobe.host.base.errors import ExpectationError as ExpectationError
+    from liteprobe.host.base.errors import UndecidedError as UndecidedError
     from liteprobe.host.capture.request import CaptureRequest as CaptureRequest
     from liteprobe.host.capture.request import CaptureResult as CaptureResult
     from liteprobe.host.capture.request import CaptureSettings as CaptureSettings
@@ -80,9 +83,10 @@ if TYPE_CHECKING:
 
 #: Loaded when they are asked for: numpy takes longer than all that a command line needs to be understood.
 _LATER = {
+    "analysis.expect": "Judgement",
     "analysis.result": "Result",
     "analysis.summary": "TrainResult",
-    "base.errors": "BusyError DataError",
+    "base.errors": "BusyError DataError ExpectationError UndecidedError",
     "capture.request": "CaptureRequest CaptureResult CaptureSettings",
     "measure.monitor": "Monitor PortMeasurement",
     "measure.percentiles": "Bounds Measured",

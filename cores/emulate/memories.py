@@ -277,8 +277,9 @@ class SpilledLists(LiteXModule):
         ]
         for n in range(lists):
             self.sync += If(number == n,
-                If(put_here.we, is_low[n].eq(here_next < WINDOW)),
-                If(put_there.we, is_over[n].eq(there_next != 0)),
+                # As ``here_next`` and ``there_next`` say, and doesn't wait for their sums.
+                If(put_here.we, is_low[n].eq(Mux(drops, here <= WINDOW, here < WINDOW - 1))),
+                If(put_there.we, is_over[n].eq(~filled | (there != 1))),
             )
 
 # Spill Store --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ figures stand, and which delays are known one by one; all else is here.
 """
 
 import html
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host.analysis.columns import Columns, shown
+from liteprobe.host.analysis.expect import COUNTS, DELAYS, Judgement, Value, Values, judge
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import DataError
 from liteprobe.host.base.text import safe
@@ -27,23 +29,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from polars import DataFrame as PolarsFrame
 
-Value = int | Measured | None
-Values = Mapping[str, Value]
-
-DELAYS = (
-    "least",
-    "mean",
-    "std",
-    "p50",
-    "p99",
-    "p99_9",
-    "most",
-)  # Figures of delays (ns), which the error of a clock widens.
-#: Counts, whose sum over all parts is that of the whole.
-COUNTS = (
-    "sent", "received", "lost", "duplicated", "reordered", "late", "bit_errors", "checked_bits", "octets", "underruns",
-    "dropped", "arrived", "discarded", "full", "early", "no_store", "corrupted", "marked", "frames",
-)  # fmt: skip
 DELAYS_MOST = 20_000_000  # Of a histogram, as an array.
 POINTS = 1001  # Of a line of a plot.
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
@@ -112,6 +97,9 @@ class Result(ABC):
     <CaptureResult: 3 received, 1 lost, incomplete>
     >>> result.loss_ratio, result.to_dict()["octets"]
     (0.25, 192)
+    >>> result.expect("received > 2", "loss < 1%")
+    Traceback (most recent call last):
+    liteprobe.host.base.errors.ExpectationError: loss < 1%: not held: loss_ratio is 0.25
     """
 
     #: Its figures, as the report's table has them; keys are the names of conditions.
@@ -134,7 +122,8 @@ class Result(ABC):
     def error_ns(self, part: Any) -> float:
         """Return the bound of the error of one delay of a part, beside what its figures have of their own (ns)."""
         del part
-        return float(getattr(self, "uncertainty_ns", 0.0))
+        known_ns: float | None = getattr(self, "uncertainty_ns", 0.0)
+        return math.inf if known_ns is None else known_ns
 
     def value(self, key: str, part: Any) -> Any:
         """Return a figure of a part as its column has it."""
@@ -187,7 +176,12 @@ class Result(ABC):
         return np.concatenate([np.empty(0, np.int64), *self.delays_by_part.values()])
 
     def table(self) -> dict[str, Any]:
-        """Return a table by its columns: a row for each part, and where bounds are known, ``..._low`` and ``..._high``."""
+        """Return a table by its columns: a row for each part, and where bounds are known, ``..._low`` and ``..._high``.
+
+        >>> from liteprobe.host import CaptureResult
+        >>> CaptureResult({"frames": 3, "octets": 192, "dropped": {}}).table()
+        {'name': ['capture'], 'received': [3], 'lost': [0], 'octets': [192]}
+        """
         rows = self.figures
         made: dict[str, Any] = {"name": list(rows)}
         for key in self.COLUMNS:
@@ -228,6 +222,24 @@ class Result(ABC):
         axes.legend()
         return axes
 
+    # A verdict ------------------------------------------------------------------------------------
+
+    def verdict(self, *conditions: str, lenient: bool = False) -> Judgement:
+        """Judge conditions like ``"lost == 0"``, ``"p99 < 10us"``; ``lenient``: a limit that an error bar crosses counts as held.
+
+        Raises UsageError where one can't be read.
+
+        >>> from liteprobe.host import CaptureResult
+        >>> CaptureResult({"frames": 3, "octets": 192, "dropped": {}}).verdict("lost == 0", "octets > 1k").checks[1].line
+        'octets > 1k: not held: octets is 192'
+        """
+        whole: dict[str, Value] = {name: self.count(name) for name in COUNTS if name in self.COLUMNS}
+        return judge(conditions, self.figures, whole | {"loss_ratio": Measured.of(self.loss_ratio)}, lenient)
+
+    def expect(self, *conditions: str, lenient: bool = False) -> None:
+        """Raise ExpectationError, an AssertionError, unless all conditions hold; UndecidedError where one is unknown."""
+        self.verdict(*conditions, lenient=lenient).require()
+
     # What is seen ---------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -254,12 +266,20 @@ class Result(ABC):
 
 
 def ratio(part: int | None, whole: int | None) -> float | None:
-    """Return a part of a whole; None where either isn't known, or there is nothing."""
+    """Return a part of a whole; None where either isn't known, or there is nothing.
+
+    >>> ratio(1, 4), ratio(None, 4), ratio(0, 0)
+    (0.25, None, None)
+    """
     return None if part is None or not whole else part / whole
 
 
 def widened(values: Values, error_ns: float) -> dict[str, Value]:
-    """Return figures of which those of delays have wider bounds, by the error of one delay (ns)."""
+    """Return figures of which those of delays have wider bounds, by the error of one delay (ns).
+
+    >>> widened({"lost": 2, "p99": Measured.of(100)}, 8.0)["p99"].bounds
+    Bounds(least=92.0, most=108.0)
+    """
 
     def wide(key: str, value: Value) -> Value:
         if value is None or key not in DELAYS or not error_ns:
@@ -272,7 +292,11 @@ def widened(values: Values, error_ns: float) -> dict[str, Value]:
 
 
 def of_cells(cells: Cells) -> NDArray[np.int64]:
-    """Return values that are known by bins, each the middle of its own; raises DataError where they are too many."""
+    """Return values that are known by bins, each the middle of its own; raises DataError where they are too many.
+
+    >>> of_cells(Cells.of([(0, 8, 2), (16, 16, 1)])).tolist()
+    [4, 4, 16]
+    """
     if cells.total > DELAYS_MOST:
         raise DataError(
             f"{cells.total:,} delays don't fit into an array of {DELAYS_MOST:,}: take the bins (`latency.cells`), or the figures"
@@ -281,7 +305,11 @@ def of_cells(cells: Cells) -> NDArray[np.int64]:
 
 
 def unit_of(time_ns: float) -> tuple[float, str]:
-    """Return the unit in which a time is 1 or more, in ns, and its name."""
+    """Return the unit in which a time is 1 or more, in ns, and its name.
+
+    >>> unit_of(3576)
+    (1000.0, 'us')
+    """
     return next(((scale, unit) for scale, unit in UNITS if abs(time_ns) >= scale), UNITS[-1])
 
 

@@ -301,7 +301,7 @@ def capacity_doubt(row: Row) -> str:
 
 #: Of a program of trains, and of its delays; the wire's and the pins' are known in simulation alone.
 TRAINS = Columns(
-    Column("length", "length", "Length", of=lambda row: str(row["length"])),
+    Column("length", "length", "Length without FCS", of=lambda row: str(row["length"])),
     Column("count", "count", of=_at("count")),
     Column("repeat", "repeat", of=_at("repeat")),
     Column("trains", "", "Trains", of=lambda row: f"{row['repeat']} × {row['count']}"),

@@ -27,3 +27,18 @@ TRANSPORTS = ("udp", "dma", "bus")  # How the blocks of a capture come.
 
 AGENT_ADDRESS = "tcp://127.0.0.1:5580"
 AGENT_LIMIT_S = 5.0  # Of a callback at the device.
+#: Figures of conditions, by what they are of.
+FIGURES_OF_TRAINS = (
+    "sent received lost duplicated reordered late loss_ratio rate capacity least mean std p50 p99 p99_9 most jitter"
+)
+FIGURES_OF_STREAMS = (
+    "sent received lost duplicated reordered late bit_errors checked_bits loss_ratio bit_error_ratio rate fps "
+    "least mean std p50 p99 p99_9 most"
+)
+FIGURES_OF_PORTS = "sent received lost loss_ratio late underruns least mean p50 p99 p99_9 most"
+FIGURES_OF_CLASSES = (
+    "sent received lost loss_ratio discarded full early no_store marked duplicated corrupted late rate "
+    "least mean p50 p99 p99_9 most"
+)
+FIGURES_OF_CAPTURES = "received lost octets"
+FIGURES_OF_LOOKS = "received octets lost duplicated reordered bit_errors refused"

@@ -47,6 +47,18 @@ class RangeError(UsageError):
         self.key = name
 
 
+class ExpectationError(ProbeError, AssertionError):
+    """A condition on a result doesn't hold: exit code 4."""
+
+    exit_code = 4
+
+
+class UndecidedError(ExpectationError):
+    """A condition on a result is unknown: its error bar crosses the limit, or nobody measured it: exit code 5."""
+
+    exit_code = 5
+
+
 class DataError(UsageError, ValueError):
     """Figures can't be worked out of these data."""
 

@@ -64,6 +64,10 @@ class Outputs:
             return False
         return True
 
+    def take(self, other: "Outputs") -> None:
+        """Take over what kept others' outputs from being written."""
+        self.errors += other.errors
+
     @property
     def said(self) -> list[str]:
         """A line for each output that could not be written; none where the reader of stdout has gone, as head does."""

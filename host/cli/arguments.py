@@ -23,7 +23,9 @@ DEFAULT_PROBE = "sim://loopback"
 INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
-OUTPUTS = ("json", "csv", "report", "write", "headers", "blocks", "log", "save_calibration", "capture")
+DATA = ("json", "jsonl", "csv")
+OUTPUTS = (*DATA, "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+MUCH = 0.12  # By which one word is more like what was typed than another.
 
 
 #: Commands of other tools, and those here that do it.
@@ -93,6 +95,15 @@ class Parser(argparse.ArgumentParser):
 
     old: Mapping[str, str] = {}  # Options by a name that they had, which is taken.
 
+    def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._examples = examples  # A line each, at the end of the help.
+
+    def format_help(self) -> str:
+        """Return the help, with examples."""
+        lines = "".join(f"  {line}\n" for line in self._examples.split("\n") if line)
+        return super().format_help() + (lines and f"\nexamples:\n{lines}")
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what there isn't, here where it is known which command was meant."""
         if args and self.old:
@@ -138,7 +149,11 @@ class Parser(argparse.ArgumentParser):
         if what == "command" and (meant := COMMANDS_OF_OTHERS.get(name, "").split()):
             said = " or ".join(f"'liteprobe {one.replace('_', ' ')}'" for one in meant)
             return UsageError(f"there is no command '{name}': {said} may be meant; see: {self.prog} --help")
-        close = [words[word] for word in difflib.get_close_matches(name.lstrip("-"), words, n=2)]
+        word = name.lstrip("-")
+        alike = {
+            one: difflib.SequenceMatcher(None, word, one).ratio() for one in difflib.get_close_matches(word, words, n=2)
+        }
+        close = [words[one] for one, ratio in alike.items() if ratio > max(alike.values()) - MUCH]
         if close:
             return UsageError(f"there is no {what} '{name}': did you mean {' or '.join(close)}?")
         if what == "option":
@@ -183,6 +198,8 @@ def of_options(name: str = "") -> Iterator[None]:
 def check_outputs(args: argparse.Namespace) -> None:
     """Raise UsageError when two results, or a result and what is read, would be one file."""
     taken: dict[Path, str] = {}
+    if len(plain := [f"--{name}" for name in DATA if getattr(args, name, None) == STDOUT]) > 1:
+        raise UsageError(f"{' and '.join(plain)} can't both go to stdout: give one of them a file")
     for name in (*INPUTS, *OUTPUTS):
         given = getattr(args, name, None)
         for path in given if isinstance(given, list) else [given]:
@@ -220,17 +237,45 @@ def add(
     to.add_argument(*names, help=what, **more)
 
 
-def add_json(parser: "argparse._ActionsContainer", what: str) -> None:
+def add_json(parser: "argparse._ActionsContainer", what: str, words: str = "--json FILE") -> None:
     """Add ``--json``, which means the same everywhere: results go to a file, or to stdout in the place of the table."""
     text = f"write {what} as JSON; no FILE, or -: to stdout, in the place of the table"
-    add(parser, "--json FILE", output_or_stdout, text, nargs="?", const=STDOUT)
+    add(parser, words, output_or_stdout, text, nargs="?", const=STDOUT)
 
 
-def add_results(parser: argparse.ArgumentParser, report: str) -> None:
-    """Add where the results of a run go; ``report``: the help of ``--report``."""
+def add_data(group: "argparse._ActionsContainer", what: str, part: str) -> None:
+    """Add where results go as data; ``what``: the result, ``part``: what each line of the table is of."""
+    where = "; no FILE, or -: to stdout, in the place of the table"
+    add_json(group, what)
+    text = f"write each look as a line of JSON, last the result{where}"
+    add(group, "--jsonl FILE", output_or_stdout, text, nargs="?", const=STDOUT)
+    add(group, "--csv FILE", output_or_stdout, f"write a line for each {part}{where}", nargs="?", const=STDOUT)
+
+
+def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port") -> "argparse._ActionsContainer":
+    """Add where the results of a run go, and return the group; ``report``: the help of ``--report``."""
     group = parser.add_argument_group("results")
-    add_json(group, "all figures")
+    add_data(group, "all figures", part)
     add(group, "--report FILE.html", output, report)
+    return group
+
+
+def is_plain(args: argparse.Namespace) -> bool:
+    """Return whether stdout has the results as data, in the place of the table."""
+    return any(getattr(args, name, None) == STDOUT for name in DATA)
+
+
+def add_expect(parser: argparse.ArgumentParser, figures: str) -> None:
+    """Add conditions on the result; ``figures``: names of what it measures."""
+    group = parser.add_argument_group("verdict")
+    what = (
+        f"a condition on {', '.join(figures.split())}, of one part as in 'voice.p99 < 1ms'; exit code 4 where one doesn't hold, "
+        "5 where one is unknown: its error bar crosses the limit"
+    )
+    add(group, "--expect CONDITION", str, f"'lost == 0', 'p99 < 10us': {what}", action="append")
+    add(group, "--lenient", bool, "an unknown one whose error bar crosses the limit counts as held")
+    add(group, "--junit FILE.xml", output, "write a case for each condition")
+    parser.set_defaults(figures=figures)
 
 
 def add_lengths(
@@ -267,7 +312,12 @@ def add_probe(parser: argparse.ArgumentParser, usual: str = DEFAULT_PROBE) -> No
         f"HOST, pcie:///dev/litepcie0 or uart:///dev/ttyUSB0 (default: {PROBE_VARIABLE}, or {usual.replace('%', '%%')})"
     )
     add(group, "--probe URL", full_url, what, usual_probe(usual))
-    add(group, "--map FILE", Path, "register map (csr.json) of the build that runs")
+    add(
+        group,
+        "--map FILE",
+        Path,
+        "register map (csr.json) of the build that runs (default: the one that the probe confirms)",
+    )
     add_steal(group)
 
 

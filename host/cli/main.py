@@ -6,24 +6,25 @@ import argparse
 import contextlib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 from liteprobe.host.base import extras
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import ExpectationError, ProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
 from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import Parser, check_outputs
 from liteprobe.host.cli.streams import let_go
 
-#: Each command is a module of its name, with ``HELP``, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
+#: Each command is a module of its name, with HELP, EXAMPLES, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
 COMMANDS = (
     "train", "send", "replay", "sets", "emulate", "owd", "capture", "extcap", "monitor", "calibrate", "stop", "clock", "info",
     "phy", "bring-up", "regs", "agent", "build", "firmware", "demo", "doctor", "discover", "completion",
 )  # fmt: skip
 OF_ALL = ("completion",)  # Commands that ask about all the others.
-EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
+EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 4 a condition of --expect does not hold, 5 one is unknown,
+130 interrupted (Ctrl-C), 143 terminated (SIGTERM)
 
   liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
   liteprobe train --probe etherbone://192.168.1.50 --length 1514 --count 100 --rate 500M --report train.html
@@ -64,13 +65,13 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name in [command] if command in COMMANDS and command not in OF_ALL else COMMANDS:
         module = module_of(name)
-        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".")
+        sub = commands.add_parser(name, help=module.HELP, description=module.HELP + ".", examples=module.EXAMPLES)
         module.add_arguments(sub)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 done, 1 failed, 2 usage, 3 no probe, 130 interrupted, 143 terminated."""
+    """Run the command and return its exit code, as the epilog of its help lists them."""
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -96,11 +97,28 @@ def _run(arguments: Sequence[str] | None) -> int:
         args = parser.parse_args(given, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
-        with extras.named():
+        with extras.named(), _judged(args):
             module_of(args.command).run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+@contextlib.contextmanager
+def _judged(args: argparse.Namespace) -> Iterator[None]:
+    """Check conditions before the body runs; where it fails, the file of JUnit says so."""
+    if not any(getattr(args, name, None) for name in ("expect", "junit", "lenient")):
+        yield
+        return
+    from liteprobe.host.cli import verdicts  # Loads what reads figures.
+
+    verdicts.check(args)
+    try:
+        yield
+    except (ProbeError, KeyboardInterrupt, OSError) as error:
+        if args.junit and not isinstance(error, ExpectationError):
+            verdicts.fail(args, words_of(error) if isinstance(error, OSError) else said_of(error))
+        raise
 
 
 def meant(given: list[str]) -> list[str]:

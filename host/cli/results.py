@@ -8,18 +8,69 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import RenderableType
 
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
+from liteprobe.host.base.output import STDOUT, Lines, Outputs, outputs, write_json, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli import tables
+from liteprobe.host.cli import tables, verdicts
+from liteprobe.host.cli.arguments import is_plain
 from liteprobe.host.report import files
-from liteprobe.host.suites.sweep import Sweep
+from liteprobe.host.suites.sweep import BothWays, Sweep
 
+LookT = TypeVar("LookT")
+LOOK_S = 0.1  # Of this machine, from one look that is written to the next, at least.
 AGAIN_S = 1.0  # A long run is written as often, so that little is lost even when the program is killed.
+
+
+class Looks:
+    """Writes looks while something runs, a line of JSON each, and last the result: ``--jsonl``."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lines: Lines | None = None
+        self._outputs = Outputs()
+        self._due_s = 0.0
+
+    def beside(self, show: Callable[[LookT], None] | None, document: Callable[[LookT], dict[str, Any]]) -> Any:
+        """Return what shows a look and writes it, but for those that come too fast; None where neither is wanted."""
+        if self._path is None:
+            return show
+
+        def both(look: LookT) -> None:
+            if show:
+                show(look)
+            if time.monotonic() >= self._due_s:
+                self._due_s = time.monotonic() + LOOK_S
+                self.write(document(look))
+
+        return both
+
+    def write(self, content: dict[str, Any], kind: str = "look") -> None:
+        """Write a look."""
+        self._outputs.write(self._path, lambda: self._line({"kind": kind, **content}))
+
+    def end(self, out: Outputs, content: dict[str, Any]) -> None:
+        """Write the result, and leave it to ``out`` to say what could not be written."""
+        self.write(content, "result")
+        out.take(self._outputs)
+        if self._lines:
+            out.write(self._path, self._lines.close)
+
+    def _line(self, content: dict[str, Any]) -> None:
+        if self._lines is None and self._path:
+            self._lines = Lines(self._path)
+        if self._lines:
+            self._lines.write(content)
+
+
+def looks_of(args: argparse.Namespace) -> Looks:
+    """Return what writes looks, one for a command line."""
+    found: Looks = vars(args).setdefault("looks", Looks(getattr(args, "jsonl", None)))
+    return found
 
 
 class Results:
@@ -38,6 +89,7 @@ class Results:
     ) -> None:
         self._args, self._asked, self._show, self._report = args, asked, show, report
         self._sweeps: list[Sweep] = []
+        self._looks = looks_of(args)
         self._due_s = time.monotonic() + AGAIN_S
 
     @property
@@ -46,6 +98,8 @@ class Results:
 
     def take(self, sweeps: list[Sweep]) -> None:
         self._sweeps = sweeps
+        for one in sweeps:
+            self._looks.write({"name": one.name, **one.rows[-1]})
         now_s = time.monotonic()
         if now_s >= self._due_s:
             # What can't be written now is tried again at the end.
@@ -70,14 +124,22 @@ class Results:
         self._finish()
 
     def _finish(self, cause: BaseException | None = None) -> None:
+        sweeps = self._sweeps
+        verdict = verdicts.judged(self._args, BothWays(*sweeps) if len(sweeps) > 1 else sweeps[0] if sweeps else None)
         with outputs(cause) as out:
-            if self._args.json != STDOUT:
+            if not is_plain(self._args):
                 out.write(STDOUT, lambda: self._show(self._sweeps))
             content = self._document(is_whole=cause is None)
+            content |= {"expect": verdict.document()} if verdict is not None else {}
             self._write(out, content, is_end=True)
+            self._looks.end(out, content)
             report = self._args.report
             if out.write(report, lambda: self._report(report, self._sweeps, content)) and cause is None:
                 say(f"report: {report}", stream=sys.stderr)
+            if verdict is not None:
+                verdicts.publish(self._args, verdict, out)
+        if verdict is not None and cause is None:
+            verdict.require()
 
     def _document(self, is_whole: bool = True) -> dict[str, Any]:
         content = files.document(self._sweeps, typed())
@@ -102,17 +164,31 @@ def publish(
     content: Any,
     write_page: Callable[[Path, dict[str, Any]], None] | None = None,
     cause: BaseException | None = None,
+    result: Result | None = None,
 ) -> None:
     """Print and write what came of a command: its table, unless JSON takes its place, its document, and its page.
 
-    ``cause``: what ended it, where it did not end as it was to.
+    ``cause``: what ended it, where it did not end as it was to. ``result``: what ``--expect`` is about; raises
+    ExpectationError, after all is written, where a condition doesn't hold.
     """
+    verdict = verdicts.judged(args, result)
+    content = {**content, "expect": verdict.document()} if verdict is not None else content
     with outputs(cause) as out:
-        if args.json != STDOUT:
+        if not is_plain(args):
             out.write(STDOUT, lambda: tables.console().print(table))
         out.write(args.json, lambda: write_json(args.json, content))
+        looks_of(args).end(out, content)
+        if result is not None:
+            out.write(args.csv, lambda: write_text(args.csv, files.table_as_csv(result.table())))
+        elif path := getattr(args, "csv", None):
+            rows = [files.flat(row) for row in content.get("ports", ())]
+            out.write(path, lambda: write_text(path, files.csv_of(rows)))
         if write_page and out.write(args.report, lambda: write_page(args.report, content)):
             say(f"report: {args.report}", stream=sys.stderr)
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
+    if verdict is not None and cause is None:
+        verdict.require()
 
 
 def _can_be_written_anew(path: Path) -> bool:

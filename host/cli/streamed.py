@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def run(
         facts = probe.info()
         try:
             with progress() as show:
-                result = send(probe, show)
+                result = send(probe, results.looks_of(args).beside(show, asdict))
         except (Interrupted, OutputError) as end:
             for part in end.results:
                 if isinstance(end, Interrupted):
@@ -132,4 +132,4 @@ def _finish(
 
         write(path, result, form, plain)
 
-    results.publish(args, final(result), content, write_page, cause)
+    results.publish(args, final(result), content, write_page, cause, result)

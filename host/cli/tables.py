@@ -264,6 +264,7 @@ def _filled(made: Table, columns: Sequence[Column], rows: Sequence[Row]) -> Tabl
     return made
 
 
+OF_LENGTHS = "Length in octets, without FCS."
 WIDE = 140  # Columns that the whole table of trains takes.
 
 
@@ -282,6 +283,7 @@ def trains(rows: Sequence[Row]) -> None:
     heads = [column.head for column in columns]
     out = console()
     out.print(_filled(table(*heads, text=0) if is_wide else _compact(heads), columns, rows))
+    out.print(OF_LENGTHS)
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
         "queued."

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from liteprobe.cores import formats
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.registers import Registers
 
 COMMAND = "phy_command"
@@ -18,6 +19,7 @@ STATUS_BITS = 8  # Of a port, in ``phy_status``.
 SPEEDS = (10, 100, 1000)
 REALTEK = 0x001C
 LINK_UP = 1 << 2  # Of formats.BMSR.
+POWER_DOWN = 1 << 11  # Of formats.BMCR (IEEE 802.3, 22.2.4.1.5): no carrier, and registers answer all the same.
 NONE = 0xFFFF  # What the wire reads with nobody on it.
 
 
@@ -114,6 +116,15 @@ class Phys:
         """Return what each PHY says of itself, in the order of the ports."""
         return [self.state(address, identifier) for address, identifier in self.found().items()]
 
+    def is_powered(self, address: int) -> bool:
+        """Whether a PHY wasn't told to be without power."""
+        return not (self.read(address, formats.BMCR) or 0) & POWER_DOWN
+
+    def power(self, address: int, is_on: bool) -> None:
+        """Take the power of a PHY, and so its link; or give it back, and let it negotiate anew, which takes seconds."""
+        bits = formats.RESTART if is_on else (self.read(address, formats.BMCR) or 0) | POWER_DOWN
+        self.write(address, formats.BMCR, bits)
+
     def in_band(self, port: int) -> formats.PhyStatus:
         """Return the last in-band status of a port."""
         return formats.PhyStatus(self._registers.read("phy_status") >> STATUS_BITS * port & 0x1F)
@@ -170,6 +181,8 @@ class Links:
 
     def trouble(self, port: int) -> str:
         """Say what is wrong with the link of ``port``, which does not count as up, and what to do."""
+        if not self.is_powered(port):
+            return "was taken down by a network ('link: down') whose host is gone: liteprobe stop brings it up again"
         status = self._phys.in_band(port) if self._phys else formats.PhyStatus(0)
         if not status & formats.PhyStatus.LINK:
             return "is down: plug in its cable, and check the other end"
@@ -178,6 +191,17 @@ class Links:
             f"is up at {speed_in_band(status)} Mb/s{half}, and a probe measures at 1 Gb/s full duplex alone: check all "
             f"four pairs of the cable, and what the other end is set to"
         )
+
+    def is_powered(self, port: int) -> bool:
+        """Whether the PHY of a port has power, as far as that is known."""
+        return self._phys is None or port >= len(self.states) or self._phys.is_powered(self.states[port].address)
+
+    def restore(self, port: int) -> bool:
+        """Give the PHY of a port its power back; return whether it had none."""
+        if self._phys is None or self.is_powered(port):
+            return False
+        self._phys.power(self.states[port].address, True)
+        return True
 
     def check(self, port: int, latch: Callable[[], tuple[int, int]]) -> None:
         """Look twice at a port whose PHY has not said yet, in band, what link it has: such a link counts as up.
@@ -220,6 +244,36 @@ class Links:
                     f"as up when it is not, and frames above 1518 octets may be cut"
                 )
         return tuple(notes)
+
+
+class Carriers:
+    """Takes the links of a probe's ports down, and up again: by their PHYs, or by the cables of a simulation.
+
+    Raises UsageError where a probe has neither.
+    """
+
+    def __init__(self, registers: Registers, link: Link, port_count: int) -> None:
+        self._registers, self._link = registers, link
+        self._addresses: list[int] = []
+        if Phys.are_there(registers):
+            self._addresses = list(Phys(registers, link.wait).found())
+            why = f"{len(self._addresses)} of {port_count} PHYs answer on MDIO"
+        else:
+            why = "it doesn't reach its PHYs (no MDIO)"
+        if len(self._addresses) < port_count and not link.has_cables:
+            raise UsageError(
+                f"this probe can't take a link down: {why}; give 'discard: true' in place of 'link: down': it drops all frames "
+                "while the link stays up"
+            )
+
+    def set(self, port: int, is_up: bool) -> None:
+        """Take the link of a port down, or up: it comes once both sides have negotiated."""
+        if port < len(
+            self._addresses
+        ):  # An access that was interrupted may still go on: none is begun before it has ended.
+            Phys(self._registers, self._link.wait).power(self._addresses[port], is_up)
+        else:
+            self._link.set_link(port, is_up)
 
 
 class ReceiveDelay:

@@ -85,8 +85,17 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_csv(sweeps: Sequence[Sweep]) -> str:
     """Return one line a program, with a heading."""
-    lines = [{"name": sweep.name, **flat(row)} for sweep in sweeps for row in sweep.rows]
-    names = list(dict.fromkeys(name for line in lines for name in line))
+    return csv_of([{"name": sweep.name, **flat(row)} for sweep in sweeps for row in sweep.rows])
+
+
+def table_as_csv(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Return a table that is given by its columns, with a heading."""
+    return csv_of([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)], list(columns))
+
+
+def csv_of(lines: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> str:
+    """Return lines of cells, with a heading."""
+    names = names or list(dict.fromkeys(name for line in lines for name in line))
     text = io.StringIO()
     # A spreadsheet takes text that begins so for a formula: then all text is quoted, and as it is.
     is_formula = any(isinstance(one, str) and one[:1] in tuple("=+-@\t\r") for line in lines for one in line.values())

@@ -40,10 +40,11 @@ from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
+from liteprobe.host.device.phy import Carriers
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 from liteprobe.host.packets.filter.rules import ClassRules, class_rules
-from liteprobe.host.run.engine import ErrorWording, PortEnd, PortRun, RunDevice, check_link
+from liteprobe.host.run.engine import IN_BAND_PORT, ErrorWording, PortEnd, PortRun, RunDevice, check_link
 from liteprobe.host.run.port import ProbePort
 from liteprobe.host.traffic.network.described import MARK, TEXT_WORD, Described, described, description_of
 from liteprobe.host.traffic.network.document import (
@@ -55,6 +56,7 @@ from liteprobe.host.traffic.network.document import (
 from liteprobe.host.traffic.network.network import (
     CHANGES_MAX,
     DIRECTIONS,
+    DOWN,
     FORWARDED,
     REST,
     Change,
@@ -849,6 +851,7 @@ class _Direction:
     state: int = 0  # Changes that hold.
     ahead: deque[_Planned] = field(default_factory=deque)
     is_armed: bool = False  # The first of them is set in the probe.
+    is_down: bool = False  # The link of the port out, by `link`.
 
 
 @validated
@@ -911,6 +914,9 @@ class Emulation(PortRun):
                 _Planned(at, LiveDirection.of(to), LiveWords(bank, (), {}, ())) for at, to, bank in planned
             )
         self._is_own = network is not None
+        self._carriers: Carriers | None = None
+        for one in self._directions:
+            self._need_carriers(one, network.states(one.way) if network else [])
         self._sets: list[tuple[float, str]] = []  # Those of this host: seconds since the start, what was set.
         self._made: list[tuple[int, str, Direction]] = []  # Changes that took place: tick, direction, what held then.
         super().__init__([PortEnd.of(probe, 1 - number) for number in range(count)])
@@ -962,6 +968,7 @@ class Emulation(PortRun):
                 self._probe.link.stations.begin()
             for one in self._directions:
                 self._arm_next(one)
+                self._set_link(one)
 
     def check_links(self) -> None:
         """Raise ProbeError where a link is down; at what speed it is doesn't matter here."""
@@ -987,11 +994,21 @@ class Emulation(PortRun):
         if not self._is_own:
             for end in self.senders:
                 end.port.halt(self._probe.timebase)
+            self._raise_links()
             return
-        if all(end.port.sends_for is self for end in self.senders):
-            with suppress(ProbeError):
-                self.look()
-        self.stop_ports(self._probe)
+        try:
+            if all(end.port.sends_for is self for end in self.senders):
+                with suppress(ProbeError):
+                    self.look()
+        finally:
+            self.stop_ports(self._probe)
+
+    def stop_ports(self, probe: RunDevice) -> bool:
+        """Stop both directions, and let links come up again that were taken down, whatever else fails."""
+        try:
+            return super().stop_ports(probe)
+        finally:
+            self._raise_links()
 
     def detach(self) -> None:
         """Let it go on when this host lets go of the probe; the change that comes next takes place all the same.
@@ -999,7 +1016,10 @@ class Emulation(PortRun):
         Raises UsageError when more than one is to come: a probe holds one. It runs on as before.
         """
         self.look()
-        check_detached(max(len(one.ahead) for one in self._directions))
+        moves_link = any(
+            (planned.live.direction.link == DOWN) != one.is_down for one in self._directions for planned in one.ahead
+        )
+        check_detached(max(len(one.ahead) for one in self._directions), moves_link)
         self.end = "detached"
         self._probe.lease.leaves_running = True
 
@@ -1222,6 +1242,34 @@ class Emulation(PortRun):
         one.state += 1
         one.live = made.live
         self._made.append((made.ticks, one.way, made.live.direction))
+        self._set_link(one)
+
+    def _need_carriers(self, one: _Direction, states: Sequence[Direction]) -> None:
+        """Raise UsageError where a link is to go down that can't."""
+        if all(state.link != DOWN for state in states):
+            return
+        if self._probe.link.is_in_band and one.out.number == IN_BAND_PORT:
+            raise UsageError(
+                f"'{one.way}' leaves by port {IN_BAND_PORT}, over which this host reaches the probe: its link can't go down; "
+                "give 'discard: true' in place of 'link: down', or build with --link uart"
+            )
+        self._carriers = self._carriers or Carriers(self._probe.registers, self._probe.link, PORTS)
+
+    def _set_link(self, one: _Direction) -> None:
+        """Take the link of the port out down or up, where that isn't as it should be."""
+        is_down = one.live.direction.link == DOWN
+        if is_down != one.is_down and self._carriers and not self.end:
+            one.is_down = True  # Until it is known to be up.
+            self._carriers.set(one.out.number, not is_down)
+            one.is_down = is_down
+
+    def _raise_links(self) -> None:
+        """Let all links come up again."""
+        for one in self._directions:
+            if one.is_down:
+                self._carriers = self._carriers or Carriers(self._probe.registers, self._probe.link, PORTS)
+                self._carriers.set(one.out.number, True)
+                one.is_down = False
 
     def _attach(self) -> None:
         """Learn from the probe what holds, with its names."""
@@ -1254,6 +1302,7 @@ class Emulation(PortRun):
                 one.counters = _counters(self.network, one.way, one.port.longest, False)
                 self._samples, self._since_s = [], None
             one.maker, one.bank, one.state, one.held = maker, bank, seen.changes, seen.held
+            one.is_down = seen.live.direction.link == DOWN
 
     def _forget(self) -> None:
         self._note(
@@ -1312,6 +1361,7 @@ class Emulation(PortRun):
                 )
             now, live = one.live.direction, after[one.way]
             check_states([now, live.direction], one.way)
+            self._need_carriers(one, [now, live.direction])
             held = class_held_by([live.direction])
             if held and one.held and held != one.held:
                 raise UsageError(
@@ -1380,6 +1430,7 @@ class Emulation(PortRun):
             float(one.ahead[0].ticks * self._tick_ns) / 1e9 - direction.seconds
             for one, direction in zip(self._directions, look.directions, strict=True)
             if len(one.ahead) > 1
+            or any((next_one.live.direction.link == DOWN) != one.is_down for next_one in one.ahead)
         ]
         return max(0.0, min(left)) + 1e-4 if left else LOOK_MOST_S
 
@@ -1399,8 +1450,13 @@ class BackgroundControl:
         return self._emulation.set_words(f"{self._place}=true")
 
 
-def check_detached(changes: int) -> None:
-    """Raise UsageError when so many changes are to come that a probe without its host can't make them all."""
+def check_detached(changes: int, moves_link: bool = False) -> None:
+    """Raise UsageError when so many changes are to come that a probe without its host can't make them all, or one of a link."""
+    if moves_link:
+        raise UsageError(
+            "a change takes a link down or up, and that its host does: keep this host at it (leave out --detach), or give "
+            "'discard: true' in place of 'link: down'"
+        )
     if changes > 1:
         raise UsageError(
             f"{changes} changes are to come, and a probe that its host has left makes one: keep this host at it (leave out "

@@ -146,6 +146,11 @@ class TrafficLook:
     clock_state: str  # ``free-running``, ``locked`` or ``holdover``.
     uncertainty_ns: float  # Bound of the error of one delay.
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the look as plain data."""
+        names = ("elapsed_s", "now_ns", "is_running", "clock_state", "uncertainty_ns")
+        return {name: getattr(self, name) for name in names} | {"streams": [STREAMS.document(row) for row in self.rows]}
+
 
 @dataclass(frozen=True, repr=False)
 class TrafficResult(Result):

@@ -14,6 +14,7 @@ from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.analysis.columns import Column, Columns
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
 from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
@@ -25,6 +26,7 @@ ALL = ("all_frames", "all_octets")
 #: Events of a port that are not a loss; all others are.
 PLAIN = (*ALL, "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames")
 FITTING = 3  # Looks in a row at which bins fit, until they are taken for chosen: a look may be of a burst alone.
+OF_STREAMS = {"lost": "Lost", "duplicated": "Doubled", "reordered": "Reordered", "bit_errors": "Bit errors"}
 CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chosen.
 
 
@@ -33,9 +35,15 @@ WRAPPING = ("expected", "duplicated", "reordered", "beyond_window", "damaged_bit
 UNSTEADY = ("lost",)  # A frame that comes late takes one away.
 
 
-@dataclass(frozen=True)
-class Look:
-    """Holds the measurements of a probe at one time."""
+@dataclass(frozen=True, repr=False)
+class Look(Result):
+    """Holds the measurements of a probe at one time: counts of `Result`; its parts are the ports, each with all of its streams.
+
+    ``refused``: events of a port by which frames were refused, damaged or dropped; a frame may have several.
+
+    >>> Look("sim://x", "locked", 8.0, 0, [], []).verdict("received > 0").checks[0].line
+    'received > 0: not held: received is 0'
+    """
 
     url: str
     clock_state: str
@@ -47,6 +55,31 @@ class Look:
     channels: dict[int, ChannelState] = field(default_factory=dict)  # That a capture uses.
     #: Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     is_choosing: bool = False
+
+    @property
+    def parts(self) -> dict[str, tuple[PortMeasurement, dict[str, int]]]:
+        """Ports by number: measurement and events."""
+        return {f"port {port.port}": (port, events) for port, events in zip(self.ports, self.events, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the look as plain data."""
+        return document(self)
+
+
+def _of_streams(key: str, title: str) -> Column:
+    def count(part: tuple[PortMeasurement, dict[str, int]]) -> int | None:
+        values = [getattr(stream, key) for stream in part[0].streams if stream.slot]
+        return None if None in values else sum(values)
+
+    return Column(key, "", title, of=count)
+
+
+Look.COLUMNS = Columns(
+    Column("received", "", "Frames", of=lambda part: part[0].counters["frames"]),
+    Column("octets", "", "Octets", of=lambda part: part[0].counters["octets"]),
+    *(_of_streams(key, title) for key, title in OF_STREAMS.items()),
+    Column("refused", "", "Refused", of=lambda part: sum(n for name, n in part[1].items() if name not in PLAIN)),
+)
 
 
 class Totals:

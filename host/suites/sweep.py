@@ -67,6 +67,24 @@ class Sweep(RowsResult):
         return {"name": self.name, "url": self.url, "probe": self.probe, "trains": [dict(row) for row in self.rows]}
 
 
+@dataclass(frozen=True, repr=False)
+class BothWays(RowsResult):
+    """Two sweeps as one result: its parts are named by way and program, like ``there.1514``."""
+
+    there: Sweep
+    back: Sweep
+
+    @property
+    def parts(self) -> dict[str, Row]:
+        """Rows by way and program."""
+        ways = {"there": self.there, "back": self.back}
+        return {f"{way}.{name}": row for way, one in ways.items() for name, row in one.parts.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain data."""
+        return {"there": self.there.to_dict(), "back": self.back.to_dict()}
+
+
 @validated
 @dataclass(frozen=True)
 class SweepRequest:

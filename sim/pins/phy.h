@@ -42,7 +42,8 @@ public:
     // Likewise, from the wire to the FPGA, as often as it is asked; `edge` counts those of the receive clock.
     void receive(uint8_t &valid, uint64_t edge);
     bool has_cable = true;
-    bool is_up() const { return has_cable && peer_ && !negotiating_ && !(down_ && ticks_ - down_ < 5000 * TICKS_PER_US); }
+    bool is_up() const { return has_power() && has_cable && peer_ && !negotiating_ && !(down_ && ticks_ - down_ < 5000 * TICKS_PER_US); }
+    bool has_power() const { return !(registers_[0] >> 11 & 1); }  // IEEE 802.3, 22.2.4.1.5.
     bool is_gigabit() const { return is_up() && peer_ >= 1000; }
     // RGMII 2.0, section 3.4.1.
     uint8_t in_band() const {

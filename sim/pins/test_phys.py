@@ -14,7 +14,7 @@ from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.device.phy import Phys, PhyState
+from liteprobe.host.device.phy import Carriers, Phys, PhyState
 from liteprobe.host.suites.eye import sweep
 from liteprobe.sim.drivers.system.harness import Harness
 from liteprobe.sim.pins.test_pins import DELAY_NS
@@ -176,3 +176,19 @@ def test_a_port_that_nothing_comes_to_has_no_eye(train_board: Path) -> None:
         pytest.raises(ProbeError, match="no delay brought all 4 frames"),
     ):
         sweep(probe, count=4, step=32)
+
+
+def test_a_phy_without_power_has_no_link_until_it_is_given_back(
+    train_board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with probe_on(train_board, monkeypatch) as probe:
+        links, phys = Carriers(probe.registers, probe.link, 2), phys_of(probe)
+        links.set(1, False)
+        assert [phys.is_powered(address) for address in (0, 1)] == [True, False]
+        assert [state.is_up for state in phys.states()] == [True, False]
+        with pytest.raises(ProbeError, match="port 1 was taken down by a network .* liteprobe stop brings it up again"):
+            probe.train(TRAIN)
+        assert [probe.links.restore(port) for port in (0, 1)] == [False, True]
+        probe.wait(50e-6)  # As long as the model negotiates: seconds on a desk.
+        assert [state.is_up for state in phys.states()] == [True, True]
+        assert probe.train(TRAIN).late == 0

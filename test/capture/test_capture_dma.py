@@ -48,8 +48,9 @@ def capture(run: Run, tmp_path: Path) -> Callable[..., tuple[int, str, dict[str,
 
     def command(*arguments: str, probe: str = "/dev/litepcie0") -> tuple[int, str, dict[str, Any]]:
         paths = [tmp_path / name for name in ("c.pcapng", "c.json", "csr.json")]
+        end = () if "--duration" in arguments else ("--duration", "1ns")
         code, out, err = run(
-            "capture", "--probe", f"pcie://{probe}", "--map", str(paths[2]), "--duration", "1ns",
+            "capture", "--probe", f"pcie://{probe}", "--map", str(paths[2]), *end,
             "-w", str(paths[0]), "--json", str(paths[1]), *arguments,
         )  # fmt: skip
         assert out == ""

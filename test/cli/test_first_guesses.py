@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Command lines as they are guessed by who knows iperf, tc, TRex, tcpdump: each works, or its answer names what does."""
 
+import argparse
 import shlex
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import people
 import pytest
 
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.cli import main as cli
 from liteprobe.host.device.link.url import parse
-from liteprobe.sim.drivers.frames.tshark import write_pcap
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
 Run = Callable[..., tuple[int, str, str]]
@@ -156,10 +157,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setattr("liteprobe.host.probe.open_link", open_link)
     monkeypatch.chdir(tmp_path)
-    write_pcap(Path("x.pcap"), [bytes(64)])
-    Path("office.pcapng").write_bytes(PCAPNG)
-    Path("streams.yaml").write_text("streams:\n- name: a\n")
-    Path("network.yaml").write_text("both: {rate: 10Mbit}\n")
+    people.write_files(tmp_path)
     return found
 
 
@@ -184,3 +182,35 @@ def test_guesses(run: Run, asked: list[str]) -> Iterator[Figure]:
     note(*faults)
     yield Figure("guesses", len(GUESSES), "command lines", 60, is_least=True)
     yield Figure("guesses_without_an_answer", len(faults), "command lines", 0)
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Return the parsers of a parser's commands, and of their actions."""
+    for action in parser._actions:
+        for one in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+            yield one
+            yield from parsers(one)
+
+
+PARSERS = {one.prog: one for one in parsers(cli.make_parser())}
+#: Examples that are read and not run: they build, serve, install, look at the network, or take what another makes.
+READ = ("build", "extcap", "firmware build", "agent", "demo", "doctor", "discover", "clock plot")
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_each_help_has_three_examples_which_are_taken_and_shows_the_defaults(
+    run: Run, asked: list[str], name: str
+) -> None:
+    words = name.split()[1:]
+    code, out, _ = run(*words, "--help")
+    examples = [line.strip() for line in out.partition("\nexamples:\n")[2].splitlines()]
+    assert code == 0 and len(examples) == 3 and all(one.startswith(f"{name} ") or one == name for one in examples)
+    for one in examples:
+        line = one.removeprefix("liteprobe ")
+        if line.startswith(READ):
+            cli.make_parser().parse_args(shlex.split(line))
+        else:
+            assert fault(line, {}, run) == ""
+    told = (None, False, [], argparse.SUPPRESS)
+    untold = [one.dest for one in PARSERS[name]._actions if one.default not in told and "default" not in str(one.help)]
+    assert untold == []

@@ -348,7 +348,9 @@ def test_a_link_that_is_down_is_an_error_before_and_a_note_meanwhile(fake: Fake)
 
 def test_a_link_of_100_mb_s_is_refused_with_its_speed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     fake[0].values["port0_tx_link_up"] = 0  # A port counts as up at 1 Gb/s alone.
-    phys = SimpleNamespace(in_band=lambda port: PhyStatus.LINK | PhyStatus.FULL_DUPLEX | PhyStatus.SPEED_LOW)
+    phys = SimpleNamespace(
+        states=list, in_band=lambda port: PhyStatus.LINK | PhyStatus.FULL_DUPLEX | PhyStatus.SPEED_LOW
+    )
     with Probe(fake[1]) as probe:
         monkeypatch.setattr(probe.links, "_phys", phys)
         with pytest.raises(ProbeError, match="the link of port 0 is up at 100 Mb/s, and a probe measures at 1 Gb/s"):

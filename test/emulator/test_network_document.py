@@ -406,7 +406,7 @@ def test_the_page_has_the_keys_of_the_code() -> None:
 
 def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "cellular.trace").write_text("1\n2\n")
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3
     for text in EXAMPLES:
         read_network(text, "wan.yaml", tmp_path)
 

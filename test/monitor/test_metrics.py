@@ -6,6 +6,7 @@ import io
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from rich.console import Console
 from liteprobe.cores.formats import BinKind, StampPlace
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.capture.ring import ChannelState
+from liteprobe.host.cli import main as cli
+from liteprobe.host.cli.commands import monitor as command
 from liteprobe.host.cli.commands.monitor import short_view, view
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement, bins_at
@@ -296,3 +299,27 @@ def test_drops_of_a_channel_wrap_and_begin_anew_with_a_capture() -> None:
     assert totals.of_channel(0, state).dropped == WRAP - 1
     assert totals.of_channel(0, replace(state, written=60, dropped=9)).dropped == WRAP + 9
     assert totals.of_channel(0, replace(state, written=1, dropped=2)).dropped == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [
+        ("received == 300", 0, "received == 300: held: received is 300"),
+        ("port 1.lost == 0", 4, "port 1.lost == 0: not held: lost is 3"),
+        ("port 0.lost == 0", 0, "port 0.lost == 0: held: lost is 0"),
+        ("bit_errors == 0", 5, "bit_errors == 0: unknown: bit_errors is not known"),
+    ],
+)
+def test_a_monitor_judges_its_last_look(
+    poller: Poller,
+    condition: str,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(command, "open_probe", lambda args: nullcontext())
+    monkeypatch.setattr(command.poll, "Poller", lambda *args: poller)
+    monkeypatch.setattr(poller, "set", lambda *args: None)
+    assert cli.main(["monitor", "--once", "--expect", condition]) == code
+    assert said in capsys.readouterr().out.splitlines()

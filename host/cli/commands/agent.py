@@ -23,6 +23,11 @@ with lazily():
     from liteprobe.host.agent import document, keys
 
 HELP = "let measuring scripts set and read this device, or make keys for that"
+EXAMPLES = """
+liteprobe agent run device.yaml
+liteprobe agent keys lab
+liteprobe agent run device.yaml --address tcp://0.0.0.0:5580 --keys lab.key_secret --clients me.key
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

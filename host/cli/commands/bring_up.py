@@ -27,6 +27,11 @@ with lazily():
 FORMAT = "liteprobe-bring-up"
 FORMAT_VERSION = 1
 HELP = "try each part of a board that is new, and write a report that can be attached to an issue"
+EXAMPLES = """
+liteprobe bring-up --probe 192.168.1.50 --report board.md
+liteprobe bring-up --probe 192.168.1.50 --frames 1M --eye
+liteprobe bring-up --probe uart:///dev/ttyUSB0 --frames 0 --ram 0 --duration 10s
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,11 @@ with lazily():
     from liteprobe.host.base import programs
 
 HELP = "build a board's bitstream, with its area and timing report; --load puts it on the board, --flash into its flash"
+EXAMPLES = """
+liteprobe build colorlight_i5
+liteprobe build --load 5a-75b --preset monitor
+liteprobe build --flash --backup i9.bin i9 --preset tester
+"""
 #: Each board and revision by its name, as people say it; ``boards/`` has each.
 BOARDS = {
     "colorlight_5a_75b": "Colorlight 5A-75B V8.0, LFE5U-25F: a receiver card with two sockets",

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from liteprobe.host.base.defaults import PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, outputs, write_text
-from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_ports, add_probe
+from liteprobe.host.cli.arguments import add, add_data, add_lengths, add_ports, add_probe, is_plain
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, number, time_ns, whole
@@ -17,11 +18,17 @@ from liteprobe.host.cli.values import frame_sizes, lengths, number, time_ns, who
 with lazily():
     from liteprobe.host.analysis import calibration
     from liteprobe.host.analysis import rows as figures
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import results, tables
+    from liteprobe.host.report import files
     from liteprobe.host.suites import sweep
     from liteprobe.host.traffic import train
 
 HELP = "measure the set-up's own delay through a loopback: a line over the frame length, against theory"
+EXAMPLES = """
+liteprobe calibrate --probe sim://loopback --repeat 2
+liteprobe calibrate --probe 192.168.1.50 --json calibration.json
+liteprobe calibrate --probe 'sim://switch?latency=3us' --slope 8 --length 60,512,1514 --count 10 --repeat 2
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     theory = parser.add_argument_group("theory of the calibrated path")
     add(theory, "--slope NS/B", number, "0 for a wire (default), 8 for each store-and-forward hop", 0.0)
     add(theory, "--intercept TIME", time_ns, "delay of the wire itself, like 5ns (default: 0)", 0.0)
-    add_json(parser, "the calibration, for train --calibration")
+    add_data(parser, "the calibration, for train --calibration,", "length")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,8 +53,14 @@ def run(args: argparse.Namespace) -> None:
     sweep.check_programs(programs)
     request = sweep.SweepRequest("calibration", args.probe, programs, args.map, args.transmit, args.receive, args.steal)
     rows: list[figures.Row] = []
+    looks = results.looks_of(args)
+
+    def take(measured: sweep.Sweep) -> None:
+        rows.append(measured.rows[-1])
+        looks.write(dict(rows[-1]))
+
     try:
-        measure(request, lambda measured: rows.append(measured.rows[-1]))
+        measure(request, take)
     except (ProbeError, KeyboardInterrupt) as end:
         if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
             found = calibration.calibrate(rows, args.slope, args.intercept)
@@ -57,9 +70,11 @@ def run(args: argparse.Namespace) -> None:
         raise
     found = calibration.calibrate(rows, args.slope, args.intercept)
     with outputs() as out:
-        if args.json != STDOUT:
+        if not is_plain(args):
             out.write(STDOUT, lambda: _show(args, found))
         out.write(args.json, lambda: write_text(args.json, found.text()))
+        looks.end(out, json.loads(found.text()))
+        out.write(args.csv, lambda: write_text(args.csv, files.csv_of([files.flat(row) for row in rows])))
 
 
 def _show(args: argparse.Namespace, found: calibration.Calibration) -> None:

@@ -8,26 +8,32 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
+from liteprobe.host.base.defaults import FIGURES_OF_CAPTURES, KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_data, add_expect, add_probe, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import results, tables, verdicts
+    from liteprobe.host.report import files
 
 HELP = "capture frames into pcapng, and their headers into Parquet"
+EXAMPLES = """
+liteprobe capture --read office.blocks -w office.pcapng --filter 'udp port 53'
+liteprobe capture --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --count 100 -w seen.pcapng
+liteprobe capture --probe 192.168.1.50 --filter 'tcp port 443' --snap 96 --duration 10s -w https.pcapng
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_reduction(parser)
     add(parser, "-r --read FILE", Path, "take the blocks of a recording (--blocks); - is stdin")
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CAPTURES)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -44,19 +51,24 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     add(group, "-w --write FILE.pcapng", output_or_stdout, "write frames; - is stdout")
     add(group, "--headers FILE.parquet", output, "write unified headers")
     add(group, "--blocks FILE", output, "write blocks as they come, to be read by --read")
-    add_json(group, "all counts")
+    add_data(group, "all counts", "capture")
     add(group, "--utc S", str, "write UTC, S seconds less than TAI (what the probe knows)", nargs="?", const="probe")
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which frames")
-    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8'")
+    add(group, "--filter EXPR", str, "like tcpdump's: 'udp port 53 and net 10.0.0.0/8' (default: all frames)")
     add(group, "--port N[,N...]", wholes, "that come to these ports of the probe (default: to all)")
     add(group, "--host-filter", bool, "by libpcap on this host, exactly as tcpdump")
-    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED]")
+    add(group, "--sample N", str, "every Nth frame (1, 2, 4, 8, 16), or hash:N[:SEED] (default: all)")
     add(group, "--damaged", bool, "frames with FCS or symbol errors, runts and giants, too")
-    add(group, "--count N", whole, "end after N frames")
-    add(group, "--duration TIME", duration_ns, "end after so long, like 10s; a number alone is seconds")
+    add(group, "--count N", whole, "end after N frames (default: until Ctrl-C)")
+    add(
+        group,
+        "--duration TIME",
+        duration_ns,
+        "end after so long, like 10s; a number alone is seconds (default: until Ctrl-C)",
+    )
     add(group, "--trigger EXPR", str, "keep nothing until a frame matches")
     add(group, "--host-trigger", bool, "look for it on this host: all frames come here")
     add(group, "--before TIME", span_ns, "with --trigger: so much before it (default: 10ms)")
@@ -108,7 +120,7 @@ def check(args: argparse.Namespace) -> None:
     """Raise UsageError for what a command line can't mean; `CaptureRequest` refuses the rest."""
     if str(args.write) == "-" and sys.stdout.isatty():
         raise UsageError("a terminal can't show pcapng: pipe it, like -w - | tshark -r -, or give a file")
-    if str(args.write) == "-" and str(args.json) == "-":
+    if str(args.write) == "-" and is_plain(args):
         raise UsageError("stdout can't take frames and counts: give --json a file")
     for option, name in OF_A_PROBE.items():
         if args.read and all(getattr(args, name) is not nothing for nothing in (None, False)):
@@ -143,6 +155,14 @@ def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
     )
 
 
+def looked(args: argparse.Namespace, show: Callable[[int], None] | None) -> Callable[[int], None] | None:
+    """Return what is given the number of frames that have come."""
+    found: Callable[[int], None] | None = show
+    if args.jsonl:  # Else nothing that takes long is loaded.
+        found = results.looks_of(args).beside(show, lambda frames: {"frames": frames})
+    return found
+
+
 def _seconds(text: str | None) -> int | Literal["probe"] | None:
     try:
         return text if text is None or text == "probe" else int(text)  # type: ignore[return-value]
@@ -160,18 +180,29 @@ def run(args: argparse.Namespace) -> None:
 
     # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
     with tables.frame_counter() if sys.stderr.isatty() else nullcontext() as show:
-        found, failed = captured(args, request, show, remark)
+        found, failed = captured(args, request, looked(args, show), remark)
     said = "\n".join(report(args, found.counts, found.header_files))
     ended: BaseException | None = failed
     is_meant = args.count is None and args.duration is None and found.signal == signal.SIGINT  # Nothing else ends it.
     if found.signal and not is_meant:
         ended = Interrupted(found.signal, "\n".join([said, *found.failed]))
-    elif not (failed and not (args.headers or args.blocks or args.json) and str(args.write) == "-"):
+    elif not (
+        failed and not (args.headers or args.blocks or args.json or args.jsonl or args.csv) and str(args.write) == "-"
+    ):
         remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
+    verdict = verdicts.judged(args, found)
+    content = found.counts if verdict is None else {**found.counts, "expect": verdict.document()}
     with outputs(ended) as out:
-        out.write(args.json, lambda: write_text(args.json, json.dumps(found.counts, indent=2) + "\n"))
+        out.write(args.json, lambda: write_text(args.json, json.dumps(content, indent=2) + "\n"))
+        if args.jsonl:
+            results.looks_of(args).end(out, content)
+        out.write(args.csv, lambda: write_text(args.csv, files.table_as_csv(found.table())))
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
     if ended:
         raise ended
+    if verdict is not None:
+        verdict.require()
 
 
 def captured(
@@ -189,8 +220,8 @@ def captured(
 
 def report(args: argparse.Namespace, counts: dict[str, Any], header_files: Sequence[Path] = ()) -> list[str]:
     """Return what was written, and then all that isn't as sent, a line each."""
-    files = (args.write, *header_files, args.blocks)
-    names = ["stdout" if str(name) == "-" else str(name) for name in files if name]
+    written = (args.write, *header_files, args.blocks)
+    names = ["stdout" if str(name) == "-" else str(name) for name in written if name]
     names = [name for name in names if name not in counts["unwritten"]]  # Errors tell of these.
     before_ns = requests.BEFORE_NS if args.before is None else round(args.before)
     lines = [f"{counts['frames']:,} frames, {counts['octets']:,} octets{', in ' * bool(names)}{', '.join(names)}"]

@@ -38,6 +38,38 @@ with lazily():
     from liteprobe.host.serve import discipline as disciplines
 
 HELP = "show, log, plot, set or discipline the probe's clock"
+EXAMPLES = """
+liteprobe clock status --probe 192.168.1.50 --duration 10s
+liteprobe clock log --probe 192.168.1.50 --out clock.csv --duration 1h
+liteprobe clock discipline --probe 'sim://loopback?pps=1ms&cpu=0' --period 1ms --duration 30ms --log clock.csv
+"""
+EXAMPLES_OF = {
+    "status": """
+liteprobe clock status --probe 192.168.1.50
+liteprobe clock status --probe 192.168.1.50 --duration 10s
+liteprobe clock status --probe sim://loopback --json
+""",
+    "log": """
+liteprobe clock log --probe 192.168.1.50 --out clock.csv --duration 1h
+liteprobe clock log --probe uart:///dev/ttyUSB0 --out clock.csv --duration 60s
+liteprobe clock log --probe 'sim://loopback?pps=1ms' --out clock.csv --duration 20ms
+""",
+    "plot": """
+liteprobe clock plot clock.csv --out clock.svg
+liteprobe clock plot clock.csv --out clock.png
+liteprobe clock plot clock.csv --out clock.pdf
+""",
+    "set": """
+liteprobe clock set --time now --probe 192.168.1.50
+liteprobe clock set --mode reacquire --probe 192.168.1.50
+liteprobe clock set --leap system --probe 192.168.1.50
+""",
+    "discipline": """
+liteprobe clock discipline --probe 192.168.1.50 --receiver timing --oscillator tcxo
+liteprobe clock discipline --probe 192.168.1.50 --duration 10min --log clock.csv
+liteprobe clock discipline --probe 'sim://loopback?pps=1ms&cpu=0' --period 1ms --duration 30ms
+""",
+}
 MODES = ("discipline", "leave-alone", "reacquire")
 OLD = {"--for": "--duration", "--watch": "--duration"}
 TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
@@ -46,17 +78,21 @@ TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_status(actions.add_parser("status", help="state, offset, rate, holdover and error bound"))
-    _add_log(actions.add_parser("log", help="write a line for each PPS edge"))
-    _add_plot(actions.add_parser("plot", help="draw a log: offset, rate, Allan deviation"))
-    _add_set(actions.add_parser("set", help="set the time, or what the servo shall do"))
-    _add_discipline(actions.add_parser("discipline", help="run the firmware's servo on this host"))
+    takes = {
+        "status": (_add_status, "state, offset, rate, holdover and error bound"),
+        "log": (_add_log, "write a line for each PPS edge"),
+        "plot": (_add_plot, "draw a log: offset, rate, Allan deviation"),
+        "set": (_add_set, "set the time, or what the servo shall do"),
+        "discipline": (_add_discipline, "run the firmware's servo on this host"),
+    }
+    for name, (add_to, what) in takes.items():
+        add_to(actions.add_parser(name, help=what, description=f"{what}.", examples=EXAMPLES_OF[name]))
 
 
 def _add_status(parser: argparse.ArgumentParser) -> None:
     take_old(parser, OLD)
     add(parser, "--duration TIME", duration_ns, "go on for so long (probe time), 4 looks a period", dest="watch")
-    add_json(parser, "the status, a line a look,")
+    add_json(parser, "the status, a line a look,", "--json --jsonl FILE")
     add_probe(parser)
 
 

@@ -11,6 +11,11 @@ with lazily():
     import shtab
 
 HELP = "print the completion script for a shell"
+EXAMPLES = """
+liteprobe completion bash
+liteprobe completion zsh
+liteprobe completion fish
+"""
 SHELLS = ("bash", "zsh", "tcsh", "fish", "powershell")  # Of shtab, which takes long to load.
 
 

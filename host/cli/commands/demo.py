@@ -29,6 +29,11 @@ with lazily():
     from liteprobe.host.traffic import train
 
 HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
+EXAMPLES = """
+liteprobe demo
+liteprobe demo --repeat 10
+liteprobe demo --out demo-results
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,11 @@ with lazily():
     from liteprobe.host.device import discover
 
 HELP = "find the probes on the network"
+EXAMPLES = """
+liteprobe discover
+liteprobe discover 192.168.1.0/24 --wait 500ms
+liteprobe discover 192.168.1.50 --json
+"""
 DEFAULT_PORT = 1234  # Of Etherbone, as in liteprobe.host.device.link.etherbone, which would load numpy.
 
 

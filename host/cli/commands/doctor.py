@@ -21,6 +21,11 @@ with lazily():
     from liteprobe.host.device import discover
 
 HELP = "look at this machine: Python, packages, compilers, tools, cables, serial ports, probes; what to do about what is missing"
+EXAMPLES = """
+liteprobe doctor
+liteprobe doctor --no-network
+liteprobe doctor --json doctor.json
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

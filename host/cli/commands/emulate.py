@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
-from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, rate_bps
 
@@ -38,6 +38,11 @@ with lazily():
     from liteprobe.host.traffic.network import network as networks
 
 HELP = "join two ports by a degraded network: queues, rate, delay, loss, background traffic"
+EXAMPLES = """
+liteprobe emulate --preset dsl --check
+liteprobe emulate --from-netem delay 20ms 2ms loss 1% --duration 50ms
+liteprobe emulate network.yaml --probe etherbone://192.168.1.50 --duration 10min --report emulate.html
+"""
 DEFAULT_PROBE = "sim://emulator"
 
 
@@ -86,7 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(run, "--yaml", bool, "print it as a document, and end")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
-    add_results(parser, "write a report")
+    add_results(parser, "write a report", "class of a direction")
+    add_expect(parser, FIGURES_OF_CLASSES)
 
 
 DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
@@ -118,8 +124,8 @@ def run(args: argparse.Namespace) -> None:
         emulation = probe.emulate(network)
         if args.set:
             seconds = emulation.set_words(*args.set)
-            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if args.json == STDOUT else sys.stdout)
-            if not (args.duration or args.json or args.report):
+            say(f"holds from {seconds:,.6f} s on", stream=sys.stderr if is_plain(args) else sys.stdout)
+            if not (args.duration or args.json or args.jsonl or args.csv or args.report):
                 emulation.detach()
                 return
         if args.detach:
@@ -148,7 +154,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     for option, value in {"--netem-back": args.netem_back, "--expected": args.expected}.items():
         if value is not None and args.from_netem is None:
             raise UsageError(f"{option} goes with --from-netem: give that, too")
-    if args.detach and (args.attach or args.duration or args.json or args.report):
+    if args.detach and (args.attach or args.duration or args.json or args.jsonl or args.csv or args.report):
         raise UsageError("--detach leaves at once: leave out --attach, --duration, --json and --report")
     if args.duration and args.duration > networks.CHANGE_MOST:
         raise UsageError("a probe counts the time of a network up to 26 days: give --duration less, or leave it out")
@@ -159,7 +165,7 @@ def network_of(args: argparse.Namespace) -> networks.Network | None:
     network = _read(args)
     runs.rules_of(network)
     if args.detach:
-        runs.check_detached(len(network.changes))
+        runs.check_detached(len(network.changes), network.moves_link)
     return network
 
 
@@ -203,7 +209,7 @@ def _follow(
     seconds = None if args.duration is None else args.duration / 1e9
     try:
         with tables.watched(
-            args.json != STDOUT, partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
+            not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
         ) as show:
             look_s = (
                 args.interval / 1e9
@@ -213,7 +219,7 @@ def _follow(
                 else runs.LOOK_S
             )
             is_done = partial(runs.have_done, stations) if stations and seconds is None else None
-            result = emulation.wait(seconds, show, look_s, is_done)
+            result = emulation.wait(seconds, results.looks_of(args).beside(show, runs.look_document), look_s, is_done)
     except Interrupted as end:
         _let_go(args, emulation)
         is_meant = seconds is None and is_ctrl_c(end)
@@ -248,7 +254,11 @@ def finish(
 ) -> None:
     """Print and write a result; ``cause``: what ended it too soon."""
     content = files.of_run(files.EMULATION_FORMAT, args.probe, facts, results.typed()) | result.to_dict()
-    results.publish(args, final(result), content, lambda path, plain: emulate_page.write(path, result, plain), cause)
+
+    def write_page(path: Path, plain: dict[str, object]) -> None:
+        emulate_page.write(path, result, plain)
+
+    results.publish(args, final(result), content, write_page, cause, result)
 
 
 def _screen(args: argparse.Namespace, look: runs.EmulationLook) -> rich.console.RenderableType:
@@ -338,6 +348,7 @@ def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableT
     link = "no rate: nothing waits" if direction.rate_bps is None else units.rate_text(direction.rate_bps)
     if direction.trace:
         link = f"trace {direction.trace.name}, {units.rate_text(direction.trace.rate_bps)} in the mean"
+    link += f"; link {direction.link}" * (direction.link != networks.UP)
     service = f", {direction.service}" if len(direction.numbered) > 1 else ""
     shown = tables.table(
         "class", "matches", "what its frames meet", title=f"{name}: {DIRECTION_HEADS[name]}, {link}{service}", text=3

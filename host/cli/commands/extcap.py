@@ -27,6 +27,11 @@ with lazily():
     from liteprobe.host.capture.write import output
 
 HELP = "put the probe into Wireshark's list of interfaces (--install); what else is here, Wireshark asks"
+EXAMPLES = """
+liteprobe extcap --install --probe 192.168.1.50
+liteprobe extcap --uninstall
+liteprobe extcap --extcap-interface liteprobe --extcap-config
+"""
 INTERFACE, NAME = "liteprobe", "liteprobe"
 MARK = "# Written by liteprobe extcap --install; liteprobe extcap --uninstall deletes it."
 ALL, SNAP_MOST = "all", "65535"  # What fields have that nobody sets.

@@ -25,6 +25,11 @@ with lazily():
     from liteprobe.host.device import firmware, firmware_build
 
 HELP = "build, load, flash or talk to the firmware of the probe's processor"
+EXAMPLES = """
+liteprobe firmware build --probe 192.168.1.50
+liteprobe firmware load --probe 192.168.1.50 --follow 2s
+liteprobe firmware console --probe 192.168.1.50 --type 'kernel uptime'
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,11 @@ with lazily():
     from liteprobe.host.cli import results, tables
 
 HELP = "show what a probe is: ports, clock, links, register map"
+EXAMPLES = """
+liteprobe info --probe sim://loopback
+liteprobe info --probe 192.168.1.50
+liteprobe info --probe uart:///dev/ttyUSB0 --json
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,10 +15,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
+from liteprobe.host.base.defaults import FIGURES_OF_LOOKS
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe, take_old
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
 
@@ -34,7 +35,7 @@ with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import columns
     from liteprobe.host.capture import ring
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import tables, verdicts
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
     from liteprobe.host.measure import streams as received
@@ -43,6 +44,11 @@ with lazily():
 
 History = Mapping[int, Sequence[float]]  # Rates of each port that came before (bits/s on the line), the oldest first.
 HELP = "show live what a probe measures: rates, streams, histograms, drops"
+EXAMPLES = """
+liteprobe monitor --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --once
+liteprobe monitor --probe 192.168.1.50 --port 0 --refresh 500ms --rates 10ms
+liteprobe monitor --probe 192.168.1.50 --json looks.jsonl --metrics 9100
+"""
 LOCAL = "127.0.0.1"
 KEEP = ("keep", 0, 0)
 KINDS = ("length", "delay", "arrival")
@@ -70,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--refresh TIME", duration_ns, "between looks (default: 1s)", 1e9, dest="interval")
     add(parser, "--rates TIME", duration_ns, "count rates over this time of the probe, from 1ms")
     add(parser, "--once", bool, "look once, and end")
-    add_json(parser, "each look, a line a look,")
+    add_json(parser, "each look, a line a look,", "--json --jsonl FILE")
     add(
         parser,
         "--metrics [ADDRESS:]PORT",
@@ -78,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
     )
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_LOOKS)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -118,6 +125,7 @@ PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown, or until nothing takes looks any more."""
     out = Outputs()
+    look: poll.Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         looker = poll.Poller(probe, args.port)
@@ -143,7 +151,12 @@ def run(args: argparse.Namespace) -> None:
         except KeyboardInterrupt as end:
             if args.once or not is_seen or not is_ctrl_c(end):
                 raise
+    verdict = verdicts.judged(args, look)  # Of the last look.
+    if verdict is not None:
+        verdicts.publish(args, verdict, out)
     out.end()
+    if verdict is not None:
+        verdict.require()
 
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:

@@ -30,6 +30,11 @@ with lazily():
     from liteprobe.host.suites import owd, sweep
 
 HELP = "measure the one-way delay from one probe to another, on a PPS"
+EXAMPLES = """
+liteprobe owd --from 'sim://pair?pps=1ms&cpu=0' --discipline 20ms --period 1ms --length 60,1514 --count 20
+liteprobe owd --from 192.168.1.50 --to 192.168.1.51 --both-ways --rate 100M --report owd.html
+liteprobe owd --from 192.168.1.50 --to 192.168.1.51 --known-delay 5ns --save-calibration path.json
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,6 +150,7 @@ def show(sweeps: list[sweep.Sweep]) -> None:
     for one in sweeps:
         out.print(f"[bold]{one.name}[/bold]", soft_wrap=True)
         out.print(tables.one_way(one.rows))
+        out.print(tables.OF_LENGTHS)
         last = one.rows[-1]
         bound = last["uncertainty_ns"]
         trust = "within what nobody knows" if bound is None else f"within {bound:.1f} ns (95 %)"

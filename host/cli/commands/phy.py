@@ -21,6 +21,11 @@ with lazily():
     from liteprobe.host.suites import eye as eyes
 
 HELP = "show the PHYs and their links, or find the middle of the eye of received data (sweep)"
+EXAMPLES = """
+liteprobe phy --probe 192.168.1.50
+liteprobe phy show --probe 192.168.1.50 --json
+liteprobe phy sweep --probe 192.168.1.50 --receive 1 --transmit 0
+"""
 ACTIONS = ("show", "sweep")
 
 

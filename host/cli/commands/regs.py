@@ -14,6 +14,11 @@ with lazily():
     from liteprobe.host.cli import tables
 
 HELP = "read, write or list registers by name"
+EXAMPLES = """
+liteprobe regs list 'port0_tx_*' --probe sim://loopback
+liteprobe regs read probe_ports --probe sim://loopback
+liteprobe regs write port0_tx_length 0x40 --probe sim://loopback
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

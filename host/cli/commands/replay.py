@@ -9,9 +9,10 @@ import re
 import sys
 from pathlib import Path
 
+from liteprobe.host.base.defaults import FIGURES_OF_PORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import STDOUT
-from liteprobe.host.cli.arguments import add, add_probe, add_results, open_probe, take_old, usual_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe, take_old, usual_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
 
@@ -26,6 +27,11 @@ with lazily():
     from liteprobe.host.traffic.trace import trace as traces
 
 HELP = "replay captures of any length with exact gaps, streamed while they run"
+EXAMPLES = """
+liteprobe replay office.pcapng --check
+liteprobe replay office.pcapng --speed 10 --capture seen.pcapng
+liteprobe replay east.pcap west.pcap --transmit 0,1 --probe etherbone://192.168.1.50 --loop 10 --report replay.html
+"""
 DEFAULT_PROBE = "sim://cable?preset=replay"
 
 
@@ -48,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
     add(group, "--check", bool, "do all but send: say what the files come to, and what is wrong with them")
     add_results(parser, "write a report")
+    add_expect(parser, FIGURES_OF_PORTS)
 
 
 def _add_times(parser: argparse.ArgumentParser) -> None:

@@ -13,18 +13,19 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from liteprobe.host.base.defaults import FILLS
+from liteprobe.host.base.defaults import FIGURES_OF_STREAMS, FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
-from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import (
     add,
+    add_expect,
     add_lengths,
     add_pace,
     add_probe,
     add_results,
     add_waiting_time,
+    is_plain,
     of_options,
     open_probe,
 )
@@ -47,6 +48,11 @@ with lazily():
     from liteprobe.host.traffic import document, headers, intervals, layout, lengths, load, stream
 
 HELP = "send streams of traffic, many at once, and measure each"
+EXAMPLES = """
+liteprobe send --length imix --rate 300M --duration 10ms
+liteprobe send --frame-size 64-1518 --rate 10kpps --exponential --count 50
+liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s --json send.json
+"""
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
 #: Options that describe one stream, in the place of a file.
 OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit"
@@ -66,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--detach", bool, "let them go on without this host (liteprobe stop ends them)")
     add(group, "--check", bool, "only check them, and show the share of the line of each")
     add(group, "--schema", bool, "print the JSON schema of such a file, and end")
-    add_results(parser, "write a report with plots")
+    add_results(parser, "write a report with plots", "stream")
+    add_expect(parser, FIGURES_OF_STREAMS)
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
@@ -139,8 +146,8 @@ def run(args: argparse.Namespace) -> None:
             return
         facts = probe.info()
         with _published(args, traffic, facts):
-            with tables.watched(args.json != STDOUT, partial(_screen, args), REFRESH_S) as show:
-                traffic.follow(show)
+            with tables.watched(not is_plain(args), partial(_screen, args), REFRESH_S) as show:
+                traffic.follow(results.looks_of(args).beside(show, figures.TrafficLook.to_dict))
             result = traffic.result()
         finish(args, result, facts)
 
@@ -207,9 +214,13 @@ def _length_of(given: list[NumberRange | str] | None) -> lengths.Length:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.check and (args.json or args.report):
+    if args.check and (args.json or args.jsonl or args.csv or args.report):
         raise UsageError("--check measures nothing that --json or --report could have: leave it out, or these")
-    wanted = [name for name in ("json", "report", "receive", "latency_range") if getattr(args, name) is not None]
+    wanted = [
+        name
+        for name in ("json", "jsonl", "csv", "report", "receive", "latency_range")
+        if getattr(args, name) is not None
+    ]
     if args.detach and wanted:
         raise UsageError(
             f"detached streams have no result, so --{wanted[0].replace('_', '-')} is not available with --detach: "
@@ -268,7 +279,11 @@ def finish(
         "document": document.write_document([row.stream for row in result.rows]),
         **result.to_dict(),
     }
-    results.publish(args, final(result), content, lambda path, plain: traffic_page.write(path, result, plain), cause)
+
+    def write_page(path: Path, plain: dict[str, object]) -> None:
+        traffic_page.write(path, result, plain)
+
+    results.publish(args, final(result), content, write_page, cause, result)
 
 
 def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console.RenderableType:
@@ -292,7 +307,7 @@ def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
             columns.shown(float(share * formats.LINE_RATE_BPS), 3, columns.MEGA),
             load.percent(share),
         )
-    sums = []
+    sums = [tables.OF_LENGTHS]
     for port in sorted({each.port for each in streams}):
         total = sum((load.share_of(each) for each in streams if each.port == port), Fraction(0))
         sums.append(f"port {port}: {load.percent(total)} of the line, where all are sent at once")

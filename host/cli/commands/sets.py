@@ -8,9 +8,10 @@ import argparse
 import json
 from pathlib import Path
 
+from liteprobe.host.base.defaults import FIGURES_OF_PORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text
-from liteprobe.host.cli.arguments import add, add_pace, add_probe, add_results, of_options
+from liteprobe.host.cli.arguments import add, add_expect, add_pace, add_probe, add_results, of_options
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import output, pps, whole
 
@@ -24,6 +25,11 @@ with lazily():
     from liteprobe.host.traffic import sets as traffic
 
 HELP = "send frames that the probe makes of small configuration sets, streamed while it sends"
+EXAMPLES = """
+liteprobe sets sets.yaml --check
+liteprobe sets sets.yaml --rate 20% --json sets.json
+liteprobe sets sets.yaml --probe etherbone://192.168.1.50 --count 1k --interval 20us
+"""
 DEFAULT_PROBE = "sim://cable?preset=replay"
 
 
@@ -43,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
     add(run, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
     add_results(parser, "write a report")
+    add_expect(parser, FIGURES_OF_PORTS)
 
 
 def run(args: argparse.Namespace) -> None:

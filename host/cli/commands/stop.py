@@ -16,6 +16,11 @@ with lazily():
     from liteprobe.host.run import streams as runs
 
 HELP = "stop what a probe sends"
+EXAMPLES = """
+liteprobe stop --probe 192.168.1.50
+liteprobe stop --probe 192.168.1.50 --port 0
+liteprobe stop --probe 192.168.1.50 --port 0,1 --steal
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +38,9 @@ def run(args: argparse.Namespace) -> None:
         )
         for port in range(probe.port_count) if args.port is None else args.port:
             has_sent = probe.stop(port)
-            say(f"port {port}: {'stopped' if has_sent else 'nothing was sent'}")
+            is_back = probe.links.restore(port)
+            said = "stopped" if has_sent else "nothing was sent"
+            say(f"port {port}: {said}{', its link was down by a network, and comes up again' * is_back}")
             for stream in running:
                 if stream.port == port and has_sent:
                     say(f"  {_words(stream)}")

@@ -12,9 +12,18 @@ from typing import Any
 from liteprobe.host.base import defaults
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_lengths, add_pace, add_ports, add_probe, add_waiting_time
+from liteprobe.host.cli.arguments import (
+    add,
+    add_expect,
+    add_lengths,
+    add_pace,
+    add_ports,
+    add_probe,
+    add_results,
+    add_waiting_time,
+)
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import frame_sizes, lengths, output, time_ns, vlan_tags, whole, wholes
+from liteprobe.host.cli.values import frame_sizes, lengths, time_ns, vlan_tags, whole, wholes
 
 with lazily():
     from liteprobe.cores import formats
@@ -27,6 +36,11 @@ with lazily():
     from liteprobe.host.traffic import headers, train
 
 HELP = "send packet trains and measure throughput, delay, loss and order"
+EXAMPLES = """
+liteprobe train --probe sim://loopback --length 60,1514 --count 1000 --repeat 10
+liteprobe train --probe 'sim://switch?latency=3us' --frame-size 64-1518:500 --rate 50% --csv train.csv
+liteprobe train --probe etherbone://192.168.1.50 --rate 500Mbit/s --vlan 100:5 --report train.html
+"""
 #: Options of the headers: name, field, type, help, default.
 HEADER_OPTIONS: tuple[tuple[str, str, Any, str, Any], ...] = (
     ("--src-mac", "source_mac", str, "MAC address", defaults.SOURCE_MAC),
@@ -74,12 +88,10 @@ def add_headers(parser: argparse.ArgumentParser, tags: str = "up to twice") -> N
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add where results go."""
-    group = parser.add_argument_group("results")
+    group = add_results(parser, "write a report with plots", "program")
     add_waiting_time(group)
     add(group, "--calibration FILE", Path, "take this set-up's own delay out (see calibrate)")
-    add_json(group, "all figures")
-    add(group, "--csv FILE", output, "write a line for each program")
-    add(group, "--report FILE.html", output, "write a report with plots")
+    add_expect(parser, defaults.FIGURES_OF_TRAINS)
 
 
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
@@ -125,7 +137,9 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
 
     Raises UsageError when it is more than one, or results are asked for, which nobody would be there to take.
     """
-    asked = [name for name in ("json", "csv", "report", "calibration", "receive") if getattr(args, name) is not None]
+    asked = [
+        name for name in ("json", "jsonl", "csv", "report", "calibration", "receive") if getattr(args, name) is not None
+    ]
     if len(request.programs) > 1 or asked:
         what = "several lengths or counts" if not asked else f"--{asked[0]}"
         raise UsageError(

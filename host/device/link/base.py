@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError, UsageError
 
 if TYPE_CHECKING:
     from liteprobe.host.device.link.sim_stations import Stations
@@ -45,6 +45,7 @@ class Link(ABC):
     #: For so long at least an answer to them is waited for before they are sent again (time of this host).
     replay_timeout_s: float = 0.002
     stations: "Stations | None" = None  # Who sits at the ports of a simulated emulator, and begins with its network.
+    has_cables: bool = False  # Whether `set_link` can pull the cable of a port: in a simulation.
     map_file: Path | None = None  # The register map of the probe, where the link knows it.
 
     def read(self, address: int, count: int = 1) -> Words:
@@ -111,6 +112,10 @@ class Link(ABC):
 
     def idle(self) -> None:
         """Say that nothing is left to do until the probe does something: in a simulation, time passes only when it is asked."""
+
+    def set_link(self, port: int, is_up: bool) -> None:
+        """Plug (True) or pull (False) the cable of a port. Raises UsageError where there is none that a host can pull."""
+        raise UsageError("a host can't pull the cable of a probe that isn't simulated: do it by hand")
 
     def now_s(self) -> float:
         """Return the time that durations are measured in (s): that of the simulation, or of this host."""

@@ -253,6 +253,7 @@ class SimLink(EtherboneLink):
     arrival_timeout_s = 0.002
     look_ns = 100_000.0
     oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
+    has_cables = True
 
     def __init__(self, options: SimOptions) -> None:
         self.options = options
@@ -314,7 +315,6 @@ class SimLink(EtherboneLink):
             self._beats[0]()
 
     def set_link(self, port: int, is_up: bool) -> None:
-        """Plug (True) or pull (False) the cable of a port."""
         self._process.command(f"{self._prefix}link {port} {'up' if is_up else 'down'}")
 
     def inject(self, port: int, octets: bytes) -> None:

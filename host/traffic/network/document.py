@@ -397,6 +397,8 @@ def _said_of(before: Direction, after: Direction) -> list[str]:
     said = []
     if before.rate_bps != after.rate_bps:
         said.append(f"rate {'none' if after.rate_bps is None else rate_text(after.rate_bps)}")
+    if before.link != after.link:
+        said.append(f"link {after.link}")
     if before.service != after.service:
         said.append(f"service {after.service}")
     classes = zip(before.numbered.values(), after.numbered.values(), strict=True)

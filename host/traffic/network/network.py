@@ -90,6 +90,7 @@ FRAMES_OF_BURST = Quantity("a number", "a number from 1", {"": 1}, Fraction(BURS
 NONE, LEAST, USUAL, KEEP = NoneWord("none"), NoneWord("least"), NoneWord("usual"), NoneWord("keep")
 LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), Whole(MIN_LENGTH, OCTETS_MAX)
 SEED = Whole(0, SEED_MAX)
+UP, DOWN = "up", "down"  # The link of the port that a direction leaves by.
 EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
 MATCH = Text("a filter expression, in tcpdump's words", r".*\S.*", parse, lambda one: one.text)
 
@@ -789,6 +790,7 @@ class Direction:
     )
     classes: Sequence[TrafficClass] = ()
     trace: BandwidthTrace | None = None
+    link: str = key("link", OneOf((UP, DOWN)), "`down`: the port that it leaves by has no carrier; in a change.", UP)
     said: Any = field(default=None, compare=False, repr=False)  # Where a document has it: its `LiveDirection`.
 
     def __post_init__(self) -> None:
@@ -879,6 +881,11 @@ class Network:
         for change in self.changes:
             found.append(getattr(change, way) or found[-1])
         return found
+
+    @property
+    def moves_link(self) -> bool:
+        """Whether a change takes a link down or up."""
+        return any(len({one.link for one in self.states(way)}) > 1 for way in DIRECTIONS)
 
     def at(self, state: int) -> "Network":
         """Return the network as it is from a change on, 0 being the start, without its changes."""

@@ -5,7 +5,10 @@
 
 import json
 import re
-from collections.abc import Callable
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from scapy.utils import rdpcap
 
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.sim.drivers.labs.examples import EXAMPLES, load
+from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 
 SCRIPTS = ("calibrate", "capture", "emulate", "histogram", "owd", "replay", "send", "sweep", "train", "trigger")
 LINES_MAX = 40
@@ -166,3 +170,72 @@ def test_sweep(run: Run, replay_build: Path, tmp_path: Path) -> None:
     written = json.loads((tmp_path / "sweep.json").read_text())["rows"]
     assert [(row["length"], row["count"]) for row in written] == programs
     assert (tmp_path / "sweep.html").read_text().count("<svg") == 5
+
+
+# Twelve lines -------------------------------------------------------------------------------------
+
+TWELVE = {path.stem: path for path in sorted((EXAMPLES / "twelve").glob("*.py"))}
+
+
+def code_lines(path: Path) -> int:
+    """Return the lines of a script that aren't blank, its licence and the sentence that says what it is for left out."""
+    text = path.read_text().split('"""', 2)[2]
+    return len([line for line in text.splitlines() if line.strip()])
+
+
+@row("people", "scripts", is_test=True)
+def test_five_scripts_of_users_are_short_and_typed(size: Size) -> Iterator[Figure]:
+    yield Figure("scripts", len(TWELVE), "scripts", 5, is_least=True)
+    yield Figure("scripts_longest", max(map(code_lines, TWELVE.values())), "lines", 12)
+    if size > Size.TEST:  # ./run lint does it, too.
+        command = [sys.executable, "-m", "mypy", "--strict", *map(str, TWELVE.values())]
+        done = subprocess.run(command, cwd=EXAMPLES.parents[1], capture_output=True, text=True, check=False)
+        note(done.stdout)
+        yield Figure("scripts_type_errors", done.stdout.count(": error:") + done.returncode, "errors", 0)
+
+
+def lines_of(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> list[str]:
+    """Run one of the five; return the lines that it prints."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(TWELVE[name]), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.full
+def test_the_five_print_what_arithmetic_says(
+    tester: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = sim_url("switch?rate=400M&queue=4", build=tester, link="shared")
+    monkeypatch.chdir(tmp_path)
+    # 40 % of the line, and what four places let pass of 400 frames: 40 / (1 - 4/400).
+    assert lines_of("throughput_search", capsys, monkeypatch, slow) == ["throughput 40.4 % of the line"]
+    losses = lines_of("loss", capsys, monkeypatch, slow)
+    assert [line.split(":")[0] for line in losses] == [
+        f"{n:4} octets at {p:3} %" for n in (60, 1514) for p in (100, 80, 60, 40)
+    ]
+    ratios = [float(line.split()[-2].rstrip("%")) for line in losses]
+    assert ratios[3] == ratios[7] == 0 and ratios[:4] == sorted(ratios[:4], reverse=True)
+    assert abs(ratios[0] - 60) < 1.5  # All but the 40 % of the output, and the four that wait.
+    delays = lines_of("load_latency", capsys, monkeypatch, sim_url("switch?rate=400M", build=tester, link="shared"))
+    means = [float(line.split()[5].replace(",", "")) for line in delays]
+    assert len(means) == 4 and means == sorted(means)
+    assert (
+        len(lines_of("soak", capsys, monkeypatch, sim_url("loopback", build=tester, link="shared"), "2", "s.jsonl"))
+        == 2
+    )
+    kept = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert [one["round"] for one in kept] == [0, 1] and all(one["streams"][0]["lost"] == 0 for one in kept)
+
+
+def test_a_replay_is_compared_with_one_at_twice_its_speed(
+    replay_build: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    office = str(EXAMPLES / "office.pcapng")
+    lines = lines_of("replay_compare", capsys, monkeypatch, sim_url("cable?delay=1us", build=replay_build), office)
+    assert [line.split(" in ")[0] for line in lines] == [
+        "as captured: 129 sent, 0 lost, p99 1000.0 ns",
+        "twice as fast: 129 sent, 0 lost, p99 1000.0 ns",
+    ]
