@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scapy.layers.inet import IP
@@ -199,13 +199,17 @@ class Emulated:
         self.probe.wait(40e-6)
         assert [self.probe.registers.read(f"port{1 - number}_tx_state") for number in numbers] == [0] * len(numbers)
 
-    def play(self, traffic: Mapping[int, Sequence[Packet]], more_s: float = 0.0) -> None:
-        """Play frames into ports, from one tick on, until all of them have come, and for a while more."""
+    def play_on(self, traffic: Mapping[int, Sequence[Packet]]) -> None:
+        """Play frames into ports, from one tick on, while time passes."""
         start = self.link.now_ns() + 5000
         for port, made in traffic.items():
             path = self.files / f"play{port}.pcap"
             write(path, made)
             assert self.link.play(port, path, start) == len(made)
+
+    def play(self, traffic: Mapping[int, Sequence[Packet]], more_s: float = 0.0) -> None:
+        """Play frames into ports, from one tick on, until all of them have come, and for a while more."""
+        self.play_on(traffic)
         self.probe.wait(
             5e-6 + max(made[-1].time_ns - made[0].time_ns for made in traffic.values()) * 1e-9 + 30e-6 + more_s
         )
@@ -239,7 +243,7 @@ class Emulated:
         self,
         number: int,
         settings: Settings,
-        switches: Sequence[tuple[int, Sequence[int]]] = (),
+        switches: Sequence[tuple[Any, ...]] = (),
         slip: int = 0,
         drained: int = DRAINED_TICKS,
     ) -> list[str]:
@@ -249,15 +253,15 @@ class Emulated:
         ----------
         number : of the direction.
         settings : that it began with.
-        switches : ticks, and words of the banks that hold from there on.
+        switches : ticks, words of the banks that hold from there on, and what else is other then, as of `Direction.switch`.
         slip : ticks by which an arrival's stamp may differ from its SFD: 1 where clocks differ. Then only delays are held, and
             the settings must be such that they don't depend on arrivals but by their own.
         drained : ticks from the last arrival until all have left.
         """
         origin = self.read(number, "origin") - 1  # The clock's count is 1 in the harness's tick 0.
         model, came = Direction(settings), []
-        for tick, words in switches:
-            model.switch(tick, words)
+        for switch in switches:
+            model.switch(*switch)
         for seen in self.pins(number, "in"):
             length = len(seen.octets)
             if is_reserved(seen.octets) and not self.read(number, "forward_reserved"):

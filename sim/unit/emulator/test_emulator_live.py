@@ -88,7 +88,9 @@ def live_run(seed: int, count: int, folder: Path) -> LiveRun:
     """Set so many things at random, one to four of them at a time."""
     random = Random(seed)
     model, link = fake_emulator(folder, EmulatorProbe(least_delay=ARRIVAL_TICKS + LEAD_TICKS + MARGIN + STEP_TICKS))
-    switches, others, refused, off = [], [], 0, 0
+    switches: list[tuple[int, list[int]]] = []
+    others: list[dict[int, int]] = []
+    refused = off = 0
     with Probe(link) as probe, probe.emulate(read_network(FIRST)) as emulation:
         padding = [0] * (BANK_WORDS - LINK_WORD - SETTING_WORDS)
         before = tables(model)
