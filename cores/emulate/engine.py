@@ -203,7 +203,7 @@ class QueueEngine(LiteXModule):
     freed, freed_lane, freed_words : in
         As of `FreeSpace`.
 
-    What comes takes 8 cycles, with RED 12, with PIE 12, and what is served 11, with PIE 16, with CoDel 16, 21 where it is marked;
+    What comes takes 8 cycles, with RED 13, with PIE 12, and what is served 11, with PIE 16, with CoDel 16, 21 where it is marked;
     14 to 20 more for each drop of CoDel, 11 for each update of PIE; where counters and lanes don't stall it. Where something waits,
     the search for what is served takes one cycle more, with token buckets up to 9.
 
@@ -598,7 +598,7 @@ class QueueEngine(LiteXModule):
     def add_admission(self):
         """Admit or drop what comes: tail drop, RED, want of memory; its class is ``number``, its time ``time``.
 
-        States: ARRIVE -> FLAGS -> FRAMES -> OCTETS -> (MEAN -> RED -> SLOPE -> DRAW ->) ADMIT -> PICK.
+        States: ARRIVE -> FLAGS -> FRAMES -> OCTETS -> (MEAN -> RED -> SLOPE -> CHANCE_OF_RED -> DRAW ->) ADMIT -> PICK.
         """
         arrivals, background, space = self.arrivals, self.background, self.space
         length   = Signal(LENGTH_BITS)
@@ -685,7 +685,8 @@ class QueueEngine(LiteXModule):
         # The multiplier is for CoDel, too: the upper half of what it takes is a word of the settings.
         self.shares  = Signal(len(mean), reset_less=True)
         self.product = product = Signal(len(mean) + 32, reset_less=True)
-        self.sync   += product.eq(self.shares*self.data)
+        factor = Signal(32, reset_less=True) # From a register: block RAM and multiplier take most of a cycle each.
+        self.sync   += factor.eq(self.data), product.eq(self.shares*factor)
         chance  = Signal(len(mean) + 32 - MEAN_BITS)
         self.draw  = draw  = Signal(32)
         self.marks_comer = marks = Signal()
@@ -708,7 +709,8 @@ class QueueEngine(LiteXModule):
             NextValue(is_most, ~gap_most[-1]),
             NextState("SLOPE"),
         )
-        fsm.act("SLOPE", NextState("DRAW"))
+        fsm.act("SLOPE", NextState("CHANCE_OF_RED"))
+        fsm.act("CHANCE_OF_RED", NextState("DRAW"))
         fsm.act("DRAW",
             NextValue(is_early, is_most | (is_hit & ~marks)),
             NextValue(self.marks_in, is_hit & marks),

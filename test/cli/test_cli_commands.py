@@ -96,6 +96,14 @@ def test_calibrate_finds_the_wire_and_train_takes_it_out(run: Run, model: ModelP
     assert json.loads(out)["rows"][0]["owd_ns"]["mean"] == pytest.approx(0, abs=1e-9)
 
 
+def test_calibrate_judges_its_trains(run: Run, tmp_path: Path) -> None:
+    words = "calibrate", "--length", "60,512", "--count", "5", "--repeat", "2", "--expect", "lost == 0"
+    assert run(*words)[::2] == (0, "")
+    code, out, _ = run(*words, "--expect", "512.p99 > 1us", "--json", str(tmp_path / "c.json"))
+    assert code == 4 and out.splitlines()[-2:][0] == "lost == 0: held: lost is 0" and (tmp_path / "c.json").exists()
+    assert out.splitlines()[-1].startswith("512.p99 > 1us: not held: p99 is ")
+
+
 @pytest.mark.parametrize(("lengths", "measured"), [("600,60,64", 0), ("60,600,64", 1), ("60,64,600", 2)])
 def test_calibrate_that_ends_early_shows_the_line_of_two_lengths_or_more_and_leaves_the_file(
     run: Run, model: ModelProbe, tmp_path: Path, lengths: str, measured: int

@@ -72,7 +72,7 @@ def lines_with(text: str, *words: str) -> list[str]:
 def test_results_are_a_table_a_document_and_a_page(
     run: Run, model: EmulatorProbe, document: str, tmp_path: Path
 ) -> None:
-    options = ("--duration", "200ms", "--interval", "20ms")
+    options = ("--duration", "200ms", "--refresh", "20ms")
     files = ("--json", str(tmp_path / "e.json"), "--report", str(tmp_path / "e.html"))
     code, out, err = run("emulate", document, *options, *files)
     assert (code, err) == (0, f"report: {tmp_path / 'e.html'}\n")
@@ -399,7 +399,7 @@ def test_without_a_screen_a_line_says_what_each_direction_did_since_the_line_bef
     if is_dumb:
         monkeypatch.setattr("rich.console.Console.is_terminal", property(lambda console: True))
         monkeypatch.setenv("TERM", "dumb")
-    out = run("emulate", document, "--duration", "100ms", "--interval", "10ms", "--every", "1ns")[1]
+    out = run("emulate", document, "--duration", "100ms", "--refresh", "10ms", "--every", "1ns")[1]
     pattern = r"([\d.]+) s   there ([\d.]+) Mb/s in, [\d.]+ out, \d+ wait, (\d+) dropped   back ([\d.]+) Mb/s .*   change [01] of 1"
     found = [re.fullmatch(pattern, line) for line in out.splitlines() if " s   there " in line]
     assert len(found) > 9 and all(found), out

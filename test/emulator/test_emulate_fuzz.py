@@ -225,7 +225,7 @@ OPTIONS: dict[str, list[str]] = {
     "--netem-back": ["loss 1%", "delay"],
     "--expected": ["50M", "0", "-5", "nan", "1e400"],
     "--duration": ["10ms", "0s", "10", "-1s", "nans", "1e99s"],
-    "--interval": ["1ms", "0s", "x"],
+    "--refresh": ["1ms", "0s", "x"],
 }
 FLAGS = ["--attach", "--detach", "--check", "--yaml"]
 

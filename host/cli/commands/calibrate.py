@@ -7,10 +7,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from liteprobe.host.base.defaults import PAPER_LENGTHS
+from liteprobe.host.base.defaults import FIGURES_OF_TRAINS, PAPER_LENGTHS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, outputs, write_text
-from liteprobe.host.cli.arguments import add, add_data, add_lengths, add_ports, add_probe, is_plain
+from liteprobe.host.cli.arguments import add, add_data, add_expect, add_lengths, add_ports, add_probe, is_plain
 from liteprobe.host.cli.commands.train import measure
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, number, time_ns, whole
@@ -18,7 +18,7 @@ from liteprobe.host.cli.values import frame_sizes, lengths, number, time_ns, who
 with lazily():
     from liteprobe.host.analysis import calibration
     from liteprobe.host.analysis import rows as figures
-    from liteprobe.host.cli import results, tables
+    from liteprobe.host.cli import results, tables, verdicts
     from liteprobe.host.report import files
     from liteprobe.host.suites import sweep
     from liteprobe.host.traffic import train
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(theory, "--slope NS/B", number, "0 for a wire (default), 8 for each store-and-forward hop", 0.0)
     add(theory, "--intercept TIME", time_ns, "delay of the wire itself, like 5ns (default: 0)", 0.0)
     add_data(parser, "the calibration, for train --calibration,", "length")
+    add_expect(parser, FIGURES_OF_TRAINS)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
         looks.write(dict(rows[-1]))
 
     try:
-        measure(request, take)
+        measured = measure(request, take)
     except (ProbeError, KeyboardInterrupt) as end:
         if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
             found = calibration.calibrate(rows, args.slope, args.intercept)
@@ -69,12 +70,17 @@ def run(args: argparse.Namespace) -> None:
                 out.write(STDOUT, lambda: _show(args, found))
         raise
     found = calibration.calibrate(rows, args.slope, args.intercept)
+    verdict = verdicts.judged(args, measured)
     with outputs() as out:
         if not is_plain(args):
             out.write(STDOUT, lambda: _show(args, found))
         out.write(args.json, lambda: write_text(args.json, found.text()))
         looks.end(out, json.loads(found.text()))
         out.write(args.csv, lambda: write_text(args.csv, files.csv_of([files.flat(row) for row in rows])))
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
+    if verdict is not None:
+        verdict.require()
 
 
 def _show(args: argparse.Namespace, found: calibration.Calibration) -> None:

@@ -18,7 +18,7 @@ from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, rate_bps
 
@@ -48,6 +48,7 @@ DEFAULT_PROBE = "sim://emulator"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
+    take_old(parser, {"--interval": "--refresh"})
     what = parser.add_argument_group("network (one of these)")
     add(what, "network FILE.yaml", Path, "a network, as docs/emulator.md shows", nargs="?")
     add(what, "--preset NAME", str, "one that is ready: datacentre-incast, dsl, lte, satellite, wifi-bursty")
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         duration_ns,
         "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
     )
-    add(run, "--interval TIME", duration_ns, "between looks (default: 1s; of a simulated probe 10ms)")
+    add(run, "--refresh TIME", duration_ns, "between looks (default: 1s; of a simulated probe 10ms)")
     add(
         run,
         "--every TIME",
@@ -212,8 +213,8 @@ def _follow(
             not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
         ) as show:
             look_s = (
-                args.interval / 1e9
-                if args.interval
+                args.refresh / 1e9
+                if args.refresh
                 else SIMULATED_LOOK_S
                 if args.probe.startswith("sim:")
                 else runs.LOOK_S
