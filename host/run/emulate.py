@@ -504,7 +504,8 @@ def _span(now: ClassLook, before: ClassLook | None, times: tuple[float, float]) 
             for one, time in zip(looks, times, strict=True)
         ]
         known = None not in means and times[1] > times[0]
-        rates[name] = (means[1] * times[1] - means[0] * times[0]) / (times[1] - times[0]) if known else None
+        octets = round((means[1] * times[1] - means[0] * times[0]) / 8) if known else 0
+        rates[name] = 8 * octets / (times[1] - times[0]) if known else None
     bins = [
         later - earlier
         for later, earlier in zip(
