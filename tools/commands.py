@@ -47,6 +47,7 @@ REASONS = {
     "ethtool": "the reader's own network card",
     "ping": "a board",
     "openFPGALoader": "a board",
+    "wireshark": "a window",
     "ecpdap": "a board",
     "make": "another source or compiler than LiteProbe's",
     "build": "what a line before it makes by the network",
