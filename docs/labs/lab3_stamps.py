@@ -48,7 +48,7 @@ TICK_NS = 8.0
 # what adding up a rounded interval of 1000 ns would give:
 #
 # ```
-# ./run liteprobe train --probe 'sim://cable?delay=1us' --length 60 --count 400 --interval 1000.3
+# ./run liteprobe train --probe 'sim://cable?delay=1us' --length 60 --count 400 --interval 1000.3ns
 # ```
 
 # %%
