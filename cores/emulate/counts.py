@@ -44,7 +44,7 @@ class Count(NamedTuple):
 # Direction Counts ---------------------------------------------------------------------------------
 
 def highest_bit(value):
-    """Return whether a bit of a value is set, and the number of the highest one; 2^n bits. In as many steps, not one a bit."""
+    """Return whether a bit of a value of 2^n bits is set, and the number of the highest one: a tree of n steps, so a short path."""
     if len(value) == 1:
         return value[0], None
     half = len(value)//2

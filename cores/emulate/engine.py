@@ -421,9 +421,8 @@ class QueueEngine(LiteXModule):
         self.frees      = Signal()        # or isn't.
         self.may_next   = Signal(TIME_BITS)
         self.sweeps     = Signal()
-        sweep = Signal.like(self.number)
-        age   = Signal(TICKS_BITS)
-        self.sweep = sweep
+        self.sweep = sweep = Signal.like(self.number)
+        age = Signal(TICKS_BITS)
         self.comb += [
             read.adr.eq(self.looked),
             self.may.eq(read.dat_r),

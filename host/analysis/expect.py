@@ -97,7 +97,7 @@ class Condition:
         found = _CONDITION.fullmatch(text)
         if not found:
             raise UsageError(
-                f"'{text}' is no condition: write it like 'lost == 0' or 'p99 < 10us', with one of {' '.join(SIGNS)}"
+                f"'{text}' is not a condition: write it like 'lost == 0' or 'p99 < 10us', with one of {' '.join(SIGNS)}"
             )
         part, name = _figure(found[1])
         if not name:
@@ -106,7 +106,9 @@ class Condition:
         kind = kind_of(name)
         limit = Fraction(0) if re.fullmatch(r"[+-]?0+(\.0*)?", found[3]) else quantity(found[3], kind.units)
         if limit is None:
-            raise UsageError(f"'{found[3]}' is no limit for {name}: write it like '{name} {found[2]} {kind.example}'")
+            raise UsageError(
+                f"'{found[3]}' is not a limit for {name}: write it like '{name} {found[2]} {kind.example}'"
+            )
         return cls(text.strip(), part, name, found[2], limit)
 
     def holds(self, value: Value) -> bool | None:

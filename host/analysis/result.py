@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from liteprobe.host.analysis.expect import COUNTS, DELAYS, Judgement, Value, Val
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import DataError
 from liteprobe.host.base.text import safe
+from liteprobe.host.base.units import TIMES, fitting
 from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 
 if TYPE_CHECKING:
@@ -31,7 +32,23 @@ if TYPE_CHECKING:
 
 DELAYS_MOST = 20_000_000  # Of a histogram, as an array.
 POINTS = 1001  # Of a line of a plot.
-UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+
+
+class DelayFigure:
+    """A figure of the delays of a part, by the name that it has there, as a number with ``.bounds`` (ns); None: not known."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, part: None, kind: type) -> "DelayFigure": ...
+    @overload
+    def __get__(self, part: "PartFigures", kind: type) -> Measured | None: ...
+    def __get__(self, part: "PartFigures | None", kind: type) -> "DelayFigure | Measured | None":
+        return self if part is None else Measured.of(part.delay_figures.get(self.name))
 
 
 class PartFigures:
@@ -49,43 +66,13 @@ class PartFigures:
         """Figures of its delays by their names (ns): numbers, bounds, or None."""
         return {}
 
-    @property
-    def least(self) -> Measured | None:
-        """The least delay (ns)."""
-        return self._delay("least")
-
-    @property
-    def mean(self) -> Measured | None:
-        """The mean delay (ns)."""
-        return self._delay("mean")
-
-    @property
-    def std(self) -> Measured | None:
-        """The standard deviation of the sample of delays (ns)."""
-        return self._delay("std")
-
-    @property
-    def p50(self) -> Measured | None:
-        """The median delay (ns)."""
-        return self._delay("p50")
-
-    @property
-    def p99(self) -> Measured | None:
-        """The delay that 99 % of all don't exceed (ns)."""
-        return self._delay("p99")
-
-    @property
-    def p99_9(self) -> Measured | None:
-        """The delay that 99.9 % of all don't exceed (ns)."""
-        return self._delay("p99_9")
-
-    @property
-    def most(self) -> Measured | None:
-        """The greatest delay (ns)."""
-        return self._delay("most")
-
-    def _delay(self, name: str) -> Measured | None:
-        return Measured.of(self.delay_figures.get(name))
+    least = DelayFigure("The least delay (ns).")
+    mean = DelayFigure("The mean delay (ns).")
+    std = DelayFigure("The standard deviation of the sample of delays (ns).")
+    p50 = DelayFigure("The median delay (ns).")
+    p99 = DelayFigure("The delay that 99 % of all don't exceed (ns).")
+    p99_9 = DelayFigure("The delay that 99.9 % of all don't exceed (ns).")
+    most = DelayFigure("The greatest delay (ns).")
 
 
 class Result(ABC):
@@ -214,10 +201,10 @@ class Result(ABC):
         with extras.named():
             from matplotlib import pyplot
         axes = pyplot.subplots()[1] if axes is None else axes
-        scale, unit = unit_of(max(int(delays[-1]) for delays in found.values()))
+        unit, scale = fitting(max(int(delays[-1]) for delays in found.values()), TIMES)
         for name, delays in found.items():
             at = np.unique(np.linspace(0, len(delays) - 1, min(len(delays), POINTS)).astype(np.int64))
-            axes.step(delays[at] / scale, 100 * (at + 1) / len(delays), where="post", label=name)
+            axes.step(delays[at] / float(scale), 100 * (at + 1) / len(delays), where="post", label=name)
         axes.set(xlabel=f"delay, {unit}", ylabel="frames that came within it, %", ylim=(0, 103))
         axes.legend()
         return axes
@@ -248,8 +235,8 @@ class Result(ABC):
         p99s = [(value, name) for name, row in self.figures.items() if (value := row.get("p99")) is not None]
         if p99s:
             worst, name = max(p99s)
-            scale, unit = unit_of(worst)
-            said.append(f"p99 {worst / scale:,.6g} {unit}{f' ({name})' if len(self.parts) > 1 else ''}")
+            unit, scale = fitting(worst, TIMES)
+            said.append(f"p99 {worst / float(scale):,.6g} {unit}{f' ({name})' if len(self.parts) > 1 else ''}")
         whole = getattr(self, "is_complete", True) and getattr(self, "complete", True)
         return safe(f"<{type(self).__name__}: {', '.join([*said, *['incomplete'] * (not whole)])}>")
 
@@ -302,15 +289,6 @@ def of_cells(cells: Cells) -> NDArray[np.int64]:
             f"{cells.total:,} delays don't fit into an array of {DELAYS_MOST:,}: take the bins (`latency.cells`), or the figures"
         )
     return np.repeat(cells.lows + (cells.highs - cells.lows) // 2, cells.counts)
-
-
-def unit_of(time_ns: float) -> tuple[float, str]:
-    """Return the unit in which a time is 1 or more, in ns, and its name.
-
-    >>> unit_of(3576)
-    (1000.0, 'us')
-    """
-    return next(((scale, unit) for scale, unit in UNITS if abs(time_ns) >= scale), UNITS[-1])
 
 
 # # #

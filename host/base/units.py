@@ -86,9 +86,15 @@ def quantity(text: str, factors: Factors) -> Fraction | None:
 def with_unit(number: Number, factors: Factors, digits: int = DIGITS, is_whole: bool = False) -> str:
     """Return a number with the largest unit in which it is 1 or more; ``is_whole``: in which it is a whole number."""
     value = exact(number)
-    fits = [unit for unit, size in factors.items() if (value % size == 0 if is_whole else value >= size)]
+    unit, size = fitting(value, factors, is_whole)
+    return decimal(value / size, digits) + unit
+
+
+def fitting(number: Number, factors: Factors, is_whole: bool = False) -> tuple[str, int | Fraction]:
+    """Return the largest unit in which a number is 1 or more, and its size; ``is_whole``: in which it is a whole number."""
+    fits = [unit for unit, size in factors.items() if (number % size == 0 if is_whole else number >= size)]
     unit = max(fits or [min(factors, key=factors.__getitem__)], key=factors.__getitem__)
-    return decimal(value / factors[unit], digits) + unit
+    return unit, factors[unit]
 
 
 def decimal(value: Fraction, digits: int = DIGITS) -> str:

@@ -25,7 +25,6 @@ from liteprobe.host.device.registers import Register
 
 ANY_WIDTH = 1000
 LEVELS = " ▁▂▃▄▅▆▇█"
-OTHER_LINES = 3  # Of a screen, above and below its tables.
 BRIEF_MOST = 0.6  # Of a screen, for what is always there.
 TEXT_WIDTH = 6  # Of a column of words, at least.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
@@ -99,7 +98,7 @@ def figures(
     return made
 
 
-def told(columns: Sequence[Column], rows: Sequence[Any], style: str = "bold") -> RenderableType:
+def in_sentences(columns: Sequence[Column], rows: Sequence[Any], style: str = "bold") -> RenderableType:
     """Return rows as sentences that wrap, where no table fits."""
     said = []
     for row in rows:
@@ -120,24 +119,6 @@ def bars(counts: Sequence[int]) -> Text:
     most = max(counts, default=0) or 1
     last = len(LEVELS) - 1
     return Text("".join(LEVELS[-(-count * last // most)] for count in counts), "cyan on grey11")
-
-
-class InTurn:
-    """Shows parts below one another, or where the terminal is too low, one of them.
-
-    ``turn``: which of them, counted on and on.
-    """
-
-    def __init__(self, parts: Sequence[RenderableType], turn: int) -> None:
-        self.parts = parts
-        self.turn = turn
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = sum(len(console.render_lines(part, options.update(height=None))) for part in self.parts)
-        if lines <= options.max_height - OTHER_LINES:
-            yield from self.parts
-        else:
-            yield self.parts[self.turn % len(self.parts)]
 
 
 class Either:
@@ -341,8 +322,8 @@ def watched(
     """Give what shows looks while something runs, at most every so often; None where it is not wanted, or nobody looks.
 
     ``is_alone``: on a screen of its own; else in its place above the result.
-    ``line_of``: where that is no terminal, or one that only prints: returns the line of a look, given the look of the line
-    before it, and how many seconds of this machine lie between lines.
+    ``line_of``: for a terminal that can't move its cursor, or a file: returns the line of a look, given the look of the line
+    before it; and how many seconds of this machine lie between lines.
     """
     out = console()
     if is_wanted and line_of and (not out.is_terminal or out.is_dumb_terminal):

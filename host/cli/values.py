@@ -138,7 +138,9 @@ def _span(text: str) -> NumberRange:
         return NumberRange(*[whole(text)] * 2)
     least, most, step = (whole(one or "0") for one in match.groups())
     if least > most or (match[3] and step < 1):
-        raise argparse.ArgumentTypeError(f"'{text}' is no range: write it like 64-1514, or 64-1514:50 in steps of 50")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a range: write it like 64-1514, or 64-1514:50 in steps of 50"
+        )
     return NumberRange(least, most, step)
 
 

@@ -117,7 +117,7 @@ class Phys:
         return [self.state(address, identifier) for address, identifier in self.found().items()]
 
     def is_powered(self, address: int) -> bool:
-        """Whether a PHY wasn't told to be without power."""
+        """Whether the power of a PHY is on, as its register says."""
         return not (self.read(address, formats.BMCR) or 0) & POWER_DOWN
 
     def power(self, address: int, is_on: bool) -> None:

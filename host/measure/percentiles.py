@@ -53,7 +53,7 @@ class Measured(float):
 
     @staticmethod
     def of(value: Any) -> "Measured | None":
-        """Return a figure with its bounds, which are its own value where it is exact; None where it is no number."""
+        """Return a figure with its bounds, which are its own value where it is exact; None where it isn't a number."""
         if isinstance(value, Measured):
             return value
         if isinstance(value, Bounds):

@@ -139,17 +139,17 @@ def test_words_of_a_condition(text: str, part: str, name: str, sign: str, limit:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lost", "'lost' is no condition: write it like 'lost == 0' or 'p99 < 10us'"),
-        ("lost = 0", "is no condition: write it like"),
+        ("lost", "'lost' is not a condition: write it like 'lost == 0' or 'p99 < 10us'"),
+        ("lost = 0", "is not a condition: write it like"),
         ("losst == 0", "there is no figure 'losst' for 'losst == 0': did you mean 'lost'"),
-        ("p99 < 10", "'10' is no limit for p99: write it like 'p99 < 10us'"),
+        ("p99 < 10", "'10' is not a limit for p99: write it like 'p99 < 10us'"),
         ("rate > 900", "write it like 'rate > 900Mbit'"),
-        ("loss < few", "'few' is no limit for loss_ratio: write it like 'loss_ratio < 0.1%'"),
-        ("1us < p99 < 2us", "there is no figure '1us' for|is no limit for"),
-        ("", "is no condition"),
-        ("< 5", "is no condition"),
-        ("p99 < nan", "is no limit"),
-        ("p99 < inf", "is no limit"),
+        ("loss < few", "'few' is not a limit for loss_ratio: write it like 'loss_ratio < 0.1%'"),
+        ("1us < p99 < 2us", "there is no figure '1us' for|is not a limit for"),
+        ("", "is not a condition"),
+        ("< 5", "is not a condition"),
+        ("p99 < nan", "is not a limit"),
+        ("p99 < inf", "is not a limit"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_with_what_to_write(text: str, said: str) -> None:

@@ -243,8 +243,9 @@ def test_somebody_who_looks_sees_the_streams_grow(
     assert len(shown) > 3 and shown == sorted(shown, key=float)
 
 
-def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
-    run: Run, model: TrafficProbe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("height", "pages"), [(24, 2), (12, 6)])
+def test_a_low_terminal_shows_all_of_both_tables_in_turn(
+    run: Run, model: TrafficProbe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, height: int, pages: int
 ) -> None:
     many = ["streams:", *(f"  - {{name: stream-{n}, length: {60 + n}, pps: 2000, count: 3}}" for n in range(1, 17))]
     (tmp_path / "many.yaml").write_text("\n".join(many))
@@ -252,10 +253,10 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
     shown = send.live
 
     def see(look: TrafficLook, url: str, turn: int) -> RenderableType:
-        for number in range(2):
+        for number in range(pages):
             screen = io.StringIO()
             terminal = Console(
-                file=screen, force_terminal=True, width=80, height=24, highlight=False, color_system=None
+                file=screen, force_terminal=True, width=80, height=height, highlight=False, color_system=None
             )
             terminal.print(shown(look, url, number))
             screens.append(screen.getvalue())
@@ -267,8 +268,12 @@ def test_a_terminal_of_24_lines_shows_both_tables_in_turn(
     )
     monkeypatch.setattr(send, "REFRESH_S", 0.0)
     assert run("send", str(tmp_path / "many.yaml"))[0] == 0
-    assert all(len(screen.splitlines()) <= 24 and "Ctrl-C stops." in screen for screen in screens)
-    assert all(" sent " in screen for screen in screens[::2]) and all("P99.9" in screen for screen in screens[1::2])
+    assert all(len(screen.splitlines()) <= height and "Ctrl-C stops." in screen for screen in screens)
+    for first in range(0, len(screens), pages):
+        look = screens[first : first + pages]
+        assert f"page {pages}/{pages}" in look[-1] and " sent " in look[0] and "P99.9" in look[pages // 2]
+        for name in range(1, 17):  # Once with its counts, once with its delays.
+            assert len(re.findall(rf"stream-{name}\b", "".join(look))) == 2
 
 
 @pytest.mark.parametrize("delay_ticks", [37, 3_000_000, 4_000_000_000])

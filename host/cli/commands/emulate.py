@@ -342,7 +342,7 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
 def _stations(report: sim_stations.StationsReport) -> rich.console.RenderableType:
     shown, rows = [*runs.STATIONS.values()], runs.stations_of(report)
     table = tables.figures(shown, rows, lambda row: "bold")
-    return rich.console.Group(tables.Either(table, tables.told(shown, rows)), rich.text.Text(report.sentence))
+    return rich.console.Group(tables.Either(table, tables.in_sentences(shown, rows)), rich.text.Text(report.sentence))
 
 
 def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableType:
@@ -412,7 +412,7 @@ def _brief(look: runs.EmulationLook) -> rich.console.RenderableType:
         if not direction.is_link_up
     ]
     marks += [part for direction in look.directions for part in _outside(direction, f"{direction.way}: ")]
-    return rich.console.Group(*marks, tables.Either(*fitting, tables.told(shown[0], rows)), "")
+    return rich.console.Group(*marks, tables.Either(*fitting, tables.in_sentences(shown[0], rows)), "")
 
 
 def _parts(direction: runs.DirectionLook, is_end: bool = False) -> list[rich.console.RenderableType]:
@@ -430,7 +430,7 @@ def _fitting(
     """Return what fits of wider tables, these columns as a table, and the same in sentences."""
     named = [*runs.CLASSES.of("name"), *shown]
     tight = tables.figures(named, classes, lambda row: "bold", True, "dim")
-    return tables.Either(*wide, tight, tables.told(named, classes))
+    return tables.Either(*wide, tight, tables.in_sentences(named, classes))
 
 
 def _fates(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:

@@ -315,16 +315,23 @@ def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
 
 
 def live(look: figures.TrafficLook, url: str, turn: int = 0) -> rich.console.RenderableType:
-    """Return a screen of streams that run; ``turn``: which of two tables, where the terminal is too low for both."""
+    """Return a screen of streams that run; ``turn``: which page, where the terminal is too low for all of it."""
     colour = "green" if look.clock_state == "locked" else "yellow"
-    head = rich.text.Text.assemble(
-        ("liteprobe send ", "bold"),
-        url,
-        f"   {look.elapsed_s:,.1f} s   clock ",
-        (look.clock_state, colour),
-        f", {timebase.delay_words(look.uncertainty_ns)}",
-    )
-    return rich.console.Group(head, table_of(look.rows, turn), "Delays ± by the width of a bin. Ctrl-C stops.")
+
+    def head(page: str) -> rich.console.RenderableType:
+        return rich.text.Text.assemble(
+            ("liteprobe send ", "bold"),
+            url,
+            f"   {look.elapsed_s:,.1f} s   clock ",
+            (look.clock_state, colour),
+            f", {timebase.delay_words(look.uncertainty_ns)}",
+            f"   {page}" * bool(page),
+        )
+
+    note = rich.text.Text("Delays ± by the width of a bin. Ctrl-C stops.")
+    counts, delays, _ = _tables(look.rows)
+    pages = [(rich.text.Text(title, "cyan"), [part]) for title, part in (("frames", counts), ("delays", delays))]
+    return tables.Paged(head, rich.console.Group(table_of(look.rows), note), note, pages, turn)
 
 
 def final(result: figures.TrafficResult) -> rich.console.RenderableType:
@@ -336,8 +343,14 @@ def final(result: figures.TrafficResult) -> rich.console.RenderableType:
     return rich.console.Group(table_of(result.rows), *map(rich.text.Text, [said, *result.notes]))
 
 
-def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> rich.console.RenderableType:
-    """Return streams in one table, or in two where that is too wide: of these only one, by ``turn``, where both are too high."""
+def table_of(rows: Sequence[figures.StreamFigures]) -> rich.console.RenderableType:
+    """Return streams in one table, or in two where that is too wide."""
+    counts, delays, wide = _tables(rows)
+    return tables.Either(wide, rich.console.Group(counts, delays))
+
+
+def _tables(rows: Sequence[figures.StreamFigures]) -> tuple[rich.console.RenderableType, ...]:
+    """Return the counts of streams, their delays, and both in one table."""
     name = figures.STREAMS.of("name")
     counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
     delays = columns.in_unit(figures.delay_columns(rows, "least mean p50 p99 p99_9 most"), *unit_of(rows))
@@ -345,9 +358,7 @@ def table_of(rows: Sequence[figures.StreamFigures], turn: int | None = None) -> 
     def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
         return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
 
-    parts = (table(counts), table(delays))
-    two = rich.console.Group(*parts) if turn is None else tables.InTurn(parts, turn)
-    return tables.Either(table([*counts, *delays], False), two)
+    return table(counts), table(delays), table([*counts, *delays], False)
 
 
 def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:

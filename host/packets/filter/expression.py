@@ -3,7 +3,8 @@
 """Parses a filter expression, once: tables of the probe, headers and this host are asked through the object that comes of it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -110,26 +111,32 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     or libpcap is to filter, and isn't installed.
     """
     if by_libpcap:
-        try:
+        with _of_wireshark(text):
             return Expression(text, Octets(text), compiled(text))
-        except UsageError as error:
-            raise (UsageError(f"'{text}': {of_wireshark}") if (of_wireshark := advice(text)) else error) from None
     depth = max(accumulate((one == "(") - (one == ")") for one in text), default=0)
     if len(text) > LENGTH_MOST or depth > DEPTH_MOST or NOTS.search(text):
         raise UsageError(
             f"the expression is longer than {LENGTH_MOST} characters, or nested more than {DEPTH_MOST} deep: shorten it"
         )
+    with _of_wireshark(text):
+        try:
+            return Expression(text, ExpressionParser(text).whole())
+        except MeaninglessError:
+            raise
+        except UsageError as error:
+            reason = refusal(text)
+            if reason is None:
+                return Expression(text, Octets(text))
+            raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
+
+
+@contextmanager
+def _of_wireshark(text: str) -> Iterator[None]:
+    """Refuse what is a display filter of Wireshark as that."""
     try:
-        return Expression(text, ExpressionParser(text).whole())
-    except MeaninglessError as error:
-        raise (UsageError(f"'{text}': {of_wireshark}") if (of_wireshark := advice(text)) else error) from None
+        yield
     except UsageError as error:
-        reason = refusal(text)
-        if reason is None:
-            return Expression(text, Octets(text))
-        if of_wireshark := advice(text):
-            raise UsageError(f"'{text}': {of_wireshark}") from None
-        raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
+        raise (UsageError(f"'{text}': {of_wireshark}") if (of_wireshark := advice(text)) else error) from None
 
 
 def fit_trigger(wanted: Expression, trigger: Expression, channel: int, probe_ports: int = ALL_PROBE_PORTS) -> Filter:
