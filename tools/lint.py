@@ -39,12 +39,17 @@ def tool(*command: str | Path) -> bool:
     return subprocess.run([sys.executable, "-m", *command], check=False).returncode == 0
 
 
-def check_types() -> bool:
-    """Run mypy in strict mode over everything that is typed."""
+def link_package() -> None:
+    """Make the folder in which mypy finds the package: it doesn't see an editable install."""
     link = ROOT / "build" / "typing" / "liteprobe"
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(os.path.relpath(ROOT, link.parent))
+
+
+def check_types() -> bool:
+    """Run mypy in strict mode over everything that is typed."""
+    link_package()
     typed = [path for path in tracked(*TYPED) if path.suffix == ".py" and not is_gateware(path)]
     scripts = [path for path in tracked(*TYPED_SCRIPTS) if path.suffix == ".py"]
     return tool("mypy", *(Path("build/typing/liteprobe") / path for path in typed), *scripts)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import lint
 import pytest
 from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
@@ -188,6 +189,7 @@ def test_five_scripts_of_users_are_short_and_typed(size: Size) -> Iterator[Figur
     yield Figure("scripts", len(TWELVE), "scripts", 5, is_least=True)
     yield Figure("scripts_longest", max(map(code_lines, TWELVE.values())), "lines", 12)
     if size > Size.TEST:  # ./run lint does it, too.
+        lint.link_package()
         command = [sys.executable, "-m", "mypy", "--strict", *map(str, TWELVE.values())]
         done = subprocess.run(command, cwd=EXAMPLES.parents[1], capture_output=True, text=True, check=False)
         note(done.stdout)
