@@ -352,7 +352,8 @@ def table_of(rows: Sequence[figures.StreamFigures]) -> rich.console.RenderableTy
 def _tables(rows: Sequence[figures.StreamFigures]) -> tuple[rich.console.RenderableType, ...]:
     """Return the counts of streams, their delays, and both in one table."""
     name = figures.STREAMS.of("name")
-    counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
+    waited = "waited " * any(row.waited != 0 for row in rows)
+    counts = figures.STREAMS.of(f"sent received lost duplicated reordered {waited}late bit_errors received_bps")
     delays = columns.in_unit(figures.delay_columns(rows, "least mean p50 p99 p99_9 most"), *unit_of(rows))
 
     def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
