@@ -5,10 +5,10 @@
 import argparse
 import functools
 import http.server
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+import site_check
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
@@ -49,10 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--serve", nargs="?", type=int, const=0, metavar="PORT", help="serve it to this machine's browsers until Ctrl-C"
     )
     asked = parser.parse_args(arguments)
-    silent = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # A notice, not about these pages.
-    built = subprocess.run([sys.executable, "-m", "mkdocs", "--quiet", "build", "--strict"], cwd=ROOT, env=silent)
-    if built.returncode:
-        return built.returncode
+    if faults := site_check.build(SITE):
+        print(*faults, sep="\n", file=sys.stderr)
+        return 1
     print(f"the site is built; open it in a browser: {(SITE / 'index.html').as_uri()}")
     if asked.serve is None:
         return 0

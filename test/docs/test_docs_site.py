@@ -4,7 +4,6 @@
 
 import json
 import re
-import subprocess
 import sys
 import threading
 import urllib.request
@@ -90,19 +89,21 @@ def test_the_front_page_says_first_what_the_readme_says_first(tools: Any) -> Non
     assert "](hardware-status.md)" in text and "a report\n```" not in text.split("## Map")[1]
 
 
-@pytest.mark.parametrize(("options", "code"), [([], 0), (["--serve"], 0), ([], 3)], ids=["built", "served", "failed"])
+@pytest.mark.parametrize(("options", "faults"), [([], []), (["--serve"], []), ([], ["WARNING - a"])])
 def test_the_end_says_where_the_site_is(
-    options: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str], faults: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, code))
+    monkeypatch.setattr(site_build.site_check, "build", lambda _: faults)
     monkeypatch.setattr(site_build.http.server.ThreadingHTTPServer, "serve_forever", stopped)
-    assert site_build.main(options) == code
-    lines = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines() if line]
+    assert site_build.main(options) == len(faults)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == faults
+    lines = [line.split(": ")[1] for line in shown.out.splitlines() if line]
     wanted = [rf"{re.escape((ROOT / 'build/site/index.html').as_uri())}", r"http://127\.0\.0\.1:80\d\d/"]
-    assert len(lines) == (not code) * (1 + len(options))
+    assert len(lines) == (not faults) * (1 + len(options))
     assert all(re.fullmatch(one, line) for one, line in zip(wanted, lines, strict=False))
 
 
