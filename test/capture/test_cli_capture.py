@@ -240,7 +240,10 @@ USAGE = [
         "'ip[8' is refused by libpcap: can't parse filter expression: syntax error",
     ),
     (("-w", "x.pcapng", "-r", "y", "--sample", "2"), "--sample is for a probe, and --read takes a recording"),
-    (("-w", "x.pcapng", "-r", "/nowhere"), "can't read /nowhere (No such file or directory): give a file that --blocks wrote"),
+    (
+        ("-w", "x.pcapng", "-r", "/nowhere"),
+        "can't read /nowhere (No such file or directory): give a file that --blocks wrote",
+    ),
     (("-w", "x.pcapng", "-r", "y", "--utc"), "doesn't know TAI - UTC: give --utc 37"),
     (("-w", "x.pcapng", "--sample", "3"), "'3' is not a sampling: give 1, 2, 4, 8 or 16"),
     (("-w", "x.pcapng", "--sample", "hash:2:3:4"), "is not a sampling"),

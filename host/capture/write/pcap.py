@@ -39,7 +39,7 @@ class PcapWriter:
         stamps = batch.heads["stamp"] + self._shift
         heads["second"], heads["rest"] = stamps // SECOND_NS & np.uint64(0xFFFFFFFF), stamps % SECOND_NS
         heads["captured"], heads["length"] = batch.heads["snap_length"], batch.heads["length"]
-        octets, packed, size = memoryview(batch.words.view(np.uint8)), heads.tobytes(), HEAD.itemsize
+        octets, packed, size = batch.words.view(np.uint8).data, heads.tobytes(), HEAD.itemsize
         pieces: list[bytes | memoryview] = []
         for number, (at, kept) in enumerate(
             zip((WORD_OCTETS * batch.octets_at).tolist(), batch.snap_length.tolist(), strict=True)
