@@ -54,7 +54,7 @@ VERILATOR_FLAGS = [
 ]  # fmt: skip
 # What runs in each tick: nearly half of the compiler's time went into alias queries, for no faster code.
 FAST = ["-O1", "--param", "dse-max-alias-queries-per-store=8", "--param", "sccvn-max-alias-queries-per-access=20"]
-ONCE_OF_EACH_TICK = 0.2  # Time that the compiler takes for what runs once, and isn't optimised, of what it takes for as much else.
+ONCE_OF_EACH_TICK = 0.2  # Of the compiler's time: what runs once is not optimised.
 COMPILER_FLAGS = ["-pipe", "-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = min(4, len(os.sched_getaffinity(0)))
