@@ -31,15 +31,16 @@ FIELD = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+"
 TERM = re.compile(rf"({FIELD})\s*(==|!=|>=|<=|>|<|=|\b(?:eq|ne|gt|lt|ge|le)\b)\s*([0-9a-fA-Fx:./-]+)")
 OF_CAPTURES = re.compile(r"(?<![\w.])(?:host|net|port|portrange|src|dst|gateway|proto)\s+[^\s()]+")
 JOINS = {"&&": "and", "||": "or", "!": "not"}
+ALONE = "|".join(name for name, text in PROTOCOLS.items() if text != name)
 DISPLAY = re.compile(
     rf"\b(?:eth|ip|ipv6|tcp|udp|icmp|icmpv6|vlan|mpls|arp|frame|sctp|http|dns|tls|rtp|dhcp|ntp|igmp|data)\.[a-z]|"
-    rf"\b(?:contains|matches)\b|\b(?:ipv6|{'|'.join(name for name, text in PROTOCOLS.items() if text != name)})\b(?!\s*[.:/-])"
+    rf"\b(?:contains|matches)\b|(?:^|[(!&|]|\b(?:and|or|not)\b)\s*(?:{ALONE})\s*(?:$|[)&|=!<>]|\b(?:and|or)\b)"
 )
 
 
 def advice(text: str) -> str:
     """Return what to write in the place of a display filter; "" where it doesn't look like one."""
-    if not DISPLAY.search(OF_CAPTURES.sub(" ", text)):
+    if not DISPLAY.search(OF_CAPTURES.sub(" . ", text)):
         return ""
     found = _translated(text)
     example = f"write '{found}'" if found else "write it like 'tcp port 80 and net 10.0.0.0/8' (man pcap-filter)"

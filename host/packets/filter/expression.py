@@ -19,10 +19,10 @@ from liteprobe.host.packets.filter.boxes import FilterDoesNotFit, boxes_of, inte
 from liteprobe.host.packets.filter.differences import Difference, differences, said
 from liteprobe.host.packets.filter.display import advice
 from liteprobe.host.packets.filter.fit import ALL_PROBE_PORTS, Filter, fit
-from liteprobe.host.packets.filter.libpcap import FrameFilter, compiled, refusal
+from liteprobe.host.packets.filter.libpcap import REFUSED, FrameFilter, compiled, refusal
 from liteprobe.host.packets.filter.nodes import Headers, Node, Octets, Truth
 from liteprobe.host.packets.filter.syntax import ExpressionParser
-from liteprobe.host.packets.filter.words import MeaninglessError
+from liteprobe.host.packets.filter.words import MeaninglessError, WrongWordError
 
 Matches = Callable[[Headers], Truth]  # From unified headers to which of them match.
 Passes = Callable[[Batch], Truth]  # The same from records.
@@ -110,11 +110,17 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
     libpcap knows. Raises UsageError if neither this nor libpcap understands it: says what, and what to write instead;
     or libpcap is to filter, and isn't installed.
     """
+    depth = max(accumulate((one == "(") - (one == ")") for one in text), default=0)
+    is_long = len(text) > LENGTH_MOST or depth > DEPTH_MOST or NOTS.search(text) is not None
     if by_libpcap:
         with _of_wireshark(text):
-            return Expression(text, Octets(text), compiled(text))
-    depth = max(accumulate((one == "(") - (one == ")") for one in text), default=0)
-    if len(text) > LENGTH_MOST or depth > DEPTH_MOST or NOTS.search(text):
+            try:
+                return Expression(text, Octets(text), compiled(text))
+            except UsageError as error:
+                if REFUSED in str(error) and not is_long:
+                    _check_words(text)
+                raise
+    if is_long:
         raise UsageError(
             f"the expression is longer than {LENGTH_MOST} characters, or nested more than {DEPTH_MOST} deep: shorten it"
         )
@@ -127,7 +133,19 @@ def parse(text: str, by_libpcap: bool = False) -> Expression:
             reason = refusal(text)
             if reason is None:
                 return Expression(text, Octets(text))
-            raise UsageError(f"{error} (libpcap: {reason})" if reason else str(error)) from None
+            if not reason or isinstance(error, WrongWordError):
+                raise
+            raise UsageError(f"{error} (libpcap: {reason})") from None
+
+
+def _check_words(text: str) -> None:
+    """Raise the error that names the word which is wrong in an expression that libpcap refuses, if there is one."""
+    try:
+        ExpressionParser(text).whole()
+    except (WrongWordError, MeaninglessError):
+        raise
+    except UsageError:  # Nothing is said that libpcap doesn't.
+        return
 
 
 @contextmanager

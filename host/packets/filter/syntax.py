@@ -7,7 +7,7 @@ of the one before.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from liteprobe.cores.formats import Layer3
@@ -32,11 +32,13 @@ from liteprobe.host.packets.filter.nodes import (
     length,
     multicast,
 )
-from liteprobe.host.packets.filter.relations import FOUR, LLC_MOST, LONGEST, RELATIONS, relation
+from liteprobe.host.packets.filter.relations import FOUR, LLC_MOST, LONGEST, NAMES, RELATIONS, relation
 
 TOKEN = re.compile(r"\s*(\(|\)|\[[^\]]*\]|&&|\|\||<=|>=|==|!=|<<|>>|[!<>=&|+*]|[^\s()\[\]!<>=&|+*]+)")
 CONNECTIVES = {"and": "and", "&&": "and", "or": "or", "||": "or"}
 NEGATIONS = ("not", "!")
+VALUES = ("len", *NAMES)  # Of relations.
+BEFORE = ("(", *CONNECTIVES, *NEGATIONS)
 DIRECTIONS = {"src": "source", "dst": "destination"}
 TYPES = ("host", "net", "port", "portrange")
 SIX = frozenset({Layer3.IPV6})
@@ -74,6 +76,7 @@ class Head:
     sides: tuple[str, ...] = ("source", "destination")
     is_both: bool = False  # ``src and dst``.
     type: str = "host"
+    is_typed: bool = False  # The type stands right before the operand.
 
 
 class ExpressionParser:
@@ -120,6 +123,24 @@ class ExpressionParser:
         """Return what was written from a token to the last one taken."""
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end]
 
+    def unexpected(self, otherwise: str, more: Iterable[str] = ()) -> UsageError:
+        """Return the error for the present word, where it is none of a filter; ``otherwise`` where it is, or a number.
+
+        ``more``: what may be meant beside the words of filters.
+        """
+        if not self.word[:1].isalpha() or self.word in words.WORDS:
+            return UsageError(otherwise)
+        first = next((at for at in reversed(range(self.at)) if self.tokens[at].word in BEFORE), -1) + 1
+        after = f" after '{self.since(first)}'" if first < self.at else ""
+        likely = (
+            words.meant(self.word, TYPES) if first < self.at and self.tokens[self.at - 1].word in DIRECTIONS else ""
+        )
+        likely = (
+            likely or words.meant(self.word, (*words.WORDS, *more)) or words.meant(self.word, sorted(words.JOINTS), 0.5)
+        )
+        likely = likely or "write it like 'udp port 53 and net 10.0.0.0/8'"
+        return words.WrongWordError(f"'{self.word}' is not a word of a filter{after}: {likely}")
+
     # Expressions --------------------------------------------------------------------------------
 
     def whole(self) -> Node:
@@ -128,7 +149,7 @@ class ExpressionParser:
             return Everything("")
         found = self.expression(self.term)
         if self.word:
-            raise UsageError(f"'{self.word}' is unexpected after '{self.since(0)}': join both by 'and' or 'or'")
+            raise self.unexpected(f"'{self.word}' is unexpected after '{self.since(0)}': join both by 'and' or 'or'")
         return with_depths(with_depths(found, 0, Vlan)[0], 0, Mpls)[0]
 
     def expression(self, operand: Callable[[], Node]) -> Node:
@@ -165,7 +186,7 @@ class ExpressionParser:
     def closed(self, found: Node, first: int) -> Node:
         """Take the parenthesis that ends what began at a token."""
         if not self.accept(")"):
-            raise UsageError(f"'{self.since(first)}' is not closed: a ')' is missing")
+            raise self.unexpected(f"'{self.since(first)}' is not closed: a ')' is missing")
         return replace(found, text=self.since(first))
 
     def starts_primitive(self) -> bool:
@@ -179,7 +200,7 @@ class ExpressionParser:
         """Read an operand."""
         first, word = self.at, self.word
         if self.after().startswith("[") or word == "len" or (word[:1].isdigit() and self.after() in RELATIONS):
-            return self.relation()
+            return self.relation(is_one=True)
         special: dict[str, Callable[[], Node]] = {
             "vlan": self.vlan,
             "mpls": self.mpls,
@@ -201,6 +222,8 @@ class ExpressionParser:
             return self.ethertype() if word == "ether" else self.protocol(KINDS[word])
         if word in UNKNOWN or self.after() in UNKNOWN:
             name = word if word in UNKNOWN else self.after()
+            if name != word and word not in (*words.WORDS, "link"):
+                raise self.unexpected(f"'{word}' is unexpected before '{name}': leave it out")
             error = words.MeaninglessError if name in (*BOUND, "gateway") else UsageError
             raise error(f"'{name}' {UNKNOWN[name]}: leave it out")
         return self.operand()
@@ -211,7 +234,8 @@ class ExpressionParser:
         protocol = self.take() if self.word in ("ether", "link", *KINDS, *PROTOCOLS) else None
         sides, is_both = self.direction()
         has_type = self.word in TYPES
-        head = Head("ether" if protocol == "link" else protocol, sides, is_both, self.take() if has_type else "host")
+        protocol = "ether" if protocol == "link" else protocol
+        head = Head(protocol, sides, is_both, self.take() if has_type else "host", has_type)
         is_bare = protocol is None and sides == Head().sides and not is_both and not has_type
         if (
             protocol
@@ -223,7 +247,7 @@ class ExpressionParser:
         if is_bare and self.at == first:
             if self.head is None:
                 return self.named(Head(), first)
-            head = self.head
+            head = replace(self.head, is_typed=False)
         self.head = head
         if self.accept("("):
             opened = self.at - 1
@@ -302,6 +326,8 @@ class ExpressionParser:
 
     def address(self, head: Head) -> Node:
         """Read a host or a network."""
+        if head.type == "host" and not head.is_typed:
+            self.check_address(head)
         if head.protocol in PROTOCOLS:
             raise UsageError(f"'{head.protocol} {head.type}' means nothing: write '{head.protocol} and {head.type}'")
         word = self.take()
@@ -311,6 +337,21 @@ class ExpressionParser:
             networks = words.host_of(word)
         parts = [self.sided(head, [Address("", side, network) for side in head.sides]) for network in networks]
         return parts[0] if len(parts) == 1 else Or("", tuple(parts))
+
+    def check_address(self, head: Head) -> None:
+        """Raise WrongWordError where the present word can't be an address: no type before it said that it is one."""
+        word = self.word
+        side = next(one for one, name in DIRECTIONS.items() if name == head.sides[0]) if len(head.sides) == 1 else ""
+        said = " ".join(filter(None, [head.protocol, side]))
+        if head.protocol in PROTOCOLS and word[:1].isdigit():
+            right = f"{said} port {word}" if word.isdigit() else f"{head.protocol} and {side or 'host'} {word}"
+            raise words.WrongWordError(f"'{word}' is unexpected after '{said}': write '{right}'")
+        if word in CONNECTIVES:
+            self.at += 1
+            raise self.unexpected(f"'{word}' is unexpected after '{said}': an address must come before it")
+        may_be_a_name = head.protocol not in PROTOCOLS and self.after() in ("", ")", "&&", "||", *words.WORDS)
+        if word[:1].isalpha() and ":" not in word and not may_be_a_name:
+            raise self.unexpected(f"'{word}' is unexpected after '{said}': leave it out")
 
     # Other primitives ---------------------------------------------------------------------------
 
@@ -364,10 +405,12 @@ class ExpressionParser:
         value = words.number_of(self.take(), LONGEST, "length")
         return length(self.since(first), *((0, value) if is_less else (value, LONGEST)))
 
-    def relation(self) -> Node:
-        """Read a relation, to the next word that joins."""
+    def relation(self, is_one: bool = False) -> Node:
+        """Read a relation, to the next word that joins; ``is_one``: it can't be anything else."""
         first, depth = self.at, 0
         while self.word and (depth or self.word not in (")", *CONNECTIVES)):
+            if is_one and self.word[:1].isalpha() and self.word not in VALUES and not self.after().startswith("["):
+                raise self.unexpected(f"'{self.word}' is unexpected after '{self.since(first)}': leave it out", VALUES)
             depth += {"(": 1, ")": -1}.get(self.take(), 0)
         return relation(self.since(first))
 

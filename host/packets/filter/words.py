@@ -7,8 +7,10 @@ Names of ports and protocols are the same on every machine, whatever its lists i
 Source: IANA, Service Name and Transport Protocol Port Number Registry; Protocol Numbers.
 """
 
+import difflib
 import re
 import socket
+from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from liteprobe.host.base.errors import UsageError
@@ -107,12 +109,59 @@ KEYWORDS = {
     "sctp",
 }  # Not names, unless after a backslash.
 JOINTS = {"and", "or", "not"}
+#: All words of the language.
+WORDS = (
+    *(
+        "and",
+        "or",
+        "not",
+        "src",
+        "dst",
+        "host",
+        "net",
+        "port",
+        "portrange",
+        "proto",
+        "mask",
+        "ether",
+        "ip",
+        "ip6",
+        "arp",
+    ),
+    *("vlan", "mpls", "less", "greater", "len", "multicast", "broadcast", *sorted(KEYWORDS)),
+)
 OF_PORTS = re.compile(r"\b(tcp|udp|sctp)\s+((src|dst)\s+((or|and)\s+(src|dst)\s+)?)?$")
 OF_ETHERNET = re.compile(r"\b(ether|link)\s+$")
 
 
+#: What people write who know other languages, and the word here.
+SYNONYMS = {
+    **dict.fromkeys(("source", "from"), "src"), **dict.fromkeys(("destination", "dest", "to"), "dst"),
+    **dict.fromkeys(("sport", "srcport"), "src port"), **dict.fromkeys(("dport", "dstport"), "dst port"),
+    **dict.fromkeys(("address", "addr", "hostname"), "host"), **dict.fromkeys(("network", "subnet"), "net"),
+    **dict.fromkeys(("range", "ports"), "portrange"), **dict.fromkeys(("eth", "mac", "ethernet"), "ether"),
+    "protocol": "proto", "vid": "vlan", "ipv4": "ip", "ipv6": "ip6", "icmpv6": "icmp6", "smaller": "less", "larger": "greater",
+}  # fmt: skip
+ALIKE = 0.6  # As of `difflib`: 'udq' is 0.67 like 'udp', 'prt' 0.86 like 'port'.
+
+ALIKE_NAMES = 0.7  # There are many of them.
+
+
+class WrongWordError(UsageError):
+    """Names a word that is none here."""
+
+
 class MeaninglessError(UsageError):
     """Is refused whatever libpcap says: nobody means it, or libpcap would ask the lists of this machine."""
+
+
+def meant(word: str, names: Iterable[str], alike: float = ALIKE) -> str:
+    """Return the question whether one of some names was meant, the one that is most like a word; "" where none is like it."""
+    lower, known = word.lower(), list(names)
+    found = (
+        SYNONYMS.get(lower) or lower * (lower in known) or "".join(difflib.get_close_matches(lower, known, 1, alike))
+    )
+    return f"did you mean '{found}'?" if found else ""
 
 
 def number_of(word: str, most: int, what: str) -> int:
@@ -136,17 +185,26 @@ def protocol_of(word: str) -> int:
         return PROTOCOLS[name]
     if name[:1].isdigit():
         return number_of(name, 255, "protocol")
-    raise MeaninglessError(f"no protocol is called '{name}': give its number")
+    raise MeaninglessError(
+        "; ".join(
+            filter(None, [f"no protocol is called '{name}': give its number", meant(name, PROTOCOLS, ALIKE_NAMES)])
+        )
+    )
 
 
 def port_of(word: str, protocols: tuple[str, ...]) -> int:
     """Return the number of a port, of the first of these protocols that knows its name."""
     if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", word):
         return number_of(word, 65535, "port")
+    if word in WITH_PORTS:
+        raise MeaninglessError(f"'{word}' is unexpected after 'port': write '{word} port'")
     for protocol in protocols:
         if word in PORTS[protocol]:
             return PORTS[protocol][word]
-    raise MeaninglessError(f"no port is called '{word}': give its number")
+    names = [*WORDS, *(name for protocol in protocols for name in PORTS[protocol])]
+    raise MeaninglessError(
+        "; ".join(filter(None, [f"no port is called '{word}': give its number", meant(word, names, ALIKE_NAMES)]))
+    )
 
 
 def ports_of(word: str, protocols: tuple[str, ...]) -> tuple[int, int]:
@@ -206,7 +264,8 @@ def is_mac(word: str) -> bool:
 def mac_of(word: str) -> bytes:
     """Return the octets of a MAC."""
     if not is_mac(word):
-        raise MeaninglessError(f"'{word}' is not a MAC: give six octets such as 02:4c:50:00:00:01")
+        said = f"'{word}' is not a MAC: give six octets such as 02:4c:50:00:00:01"
+        raise MeaninglessError("; ".join(filter(None, [said, meant(word, ("host", *WORDS))])))
     if "." in word:
         return bytes.fromhex(word.replace(".", ""))
     return bytes(int(octet, 16) for octet in re.split("[:-]", word))
@@ -227,6 +286,8 @@ def host_of(word: str) -> list[Network]:
     try:
         found = socket.getaddrinfo(word, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # UnicodeError: no host can have such a name, like '.a'.
+        if likely := meant(word, WORDS):
+            raise WrongWordError(f"no host is called '{word}', and it is not a word of a filter: {likely}") from None
         raise UsageError(f"no host is called '{word}': give its address") from None
     return [
         ip_network(ip_address(address)) for address in dict.fromkeys(str(entry[4][0]).split("%")[0] for entry in found)
