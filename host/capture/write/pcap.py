@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Writes records to pcap with nanoseconds: frames alone, for what reads no pcapng.
 
+Stands alone: a format of its own, as `pcapng` is.
+
 A pcap has no place for ports, errors and drops: frames of all ports follow one another, in the order of their stamps.
 
 Source: draft-ietf-opsawg-pcap, sections 4 (file header) and 5 (packet record).
