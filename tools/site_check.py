@@ -76,7 +76,7 @@ def lab_faults(lab: Path, page: str) -> list[str]:
 
 def site_lab_faults(site: Path) -> list[str]:
     """Return what the pages of all labs on a site lack."""
-    pages = {lab: site / "labs" / lab.stem / "index.html" for lab in labs()}
+    pages = {lab: site / "labs" / f"{lab.stem}.html" for lab in labs()}
     missing = [f"{lab.name} has no page" for lab, page in pages.items() if not page.is_file()]
     found = [lab_faults(lab, page.read_text(encoding="utf-8")) for lab, page in pages.items() if page.is_file()]
     return missing + [fault for faults in found for fault in faults]

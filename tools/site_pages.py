@@ -22,7 +22,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 HOST = ROOT / "host"
-STYLE = ROOT / "tools" / "site.css"
+OWN = [ROOT / "tools" / name for name in ("site.css", "iframe-worker.js")]  # What the theme lacks.
 TREE = ROOT / "build" / "docs" / "liteprobe"  # Where mkdocstrings finds the package: it holds nothing but host.
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#")  # Links that are no files.
 # A link, its target in group 2; or code, which has none.
@@ -126,8 +126,9 @@ def on_startup(**_: object) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages of modules and of scripts, what pages link to, and the style sheet."""
-    files.append(File.generated(config, STYLE.name, abs_src_path=str(STYLE)))
+    """Add the pages of modules and of scripts, what pages link to, and what the theme lacks."""
+    for path in OWN:
+        files.append(File.generated(config, path.name, abs_src_path=str(path)))
     for place, text in module_pages():
         files.append(File.generated(config, place, content=text))
     written = {DOCS / file.src_uri for file in files.documentation_pages() if file.generated_by is None}

@@ -32,15 +32,15 @@ def student(probability: Share, freedom: Annotated[int, Between(1, 10**9)]) -> f
 
     Raises DataError when an argument is out of range.
 
+    Source: DLMF 8.17(vi) with 26.7.1 of Abramowitz and Stegun for the distribution; solved by Newton's method. It is concave
+    above 0 and the normal quantile lies below it, so that every step comes closer from below.
+
     Parameters
     ----------
     probability : float
         From 0.5 up to, but not including, 1.
     freedom : int
         Degrees of freedom, 1 or more.
-
-    Source: DLMF 8.17(vi) with 26.7.1 of Abramowitz and Stegun for the distribution; solved by Newton's method. It is concave
-    above 0 and the normal quantile lies below it, so that every step comes closer from below.
     """
     if not (0.5 <= probability < 1 and freedom >= 1):
         raise DataError(f"no quantile at {probability} with {freedom} degrees of freedom: give 0.5 to 1, and 1 or more")

@@ -64,7 +64,7 @@ class Resolved:
     ----------
     shift_ns : int
         To be added to what was accumulated.
-    above : Cells
+    cells : Cells
         The delays; those that were read as short because they are past the end of the range are one range longer.
     wrapped : int
         How many those are; None: delays are all over the range.

@@ -5,13 +5,17 @@
 import json
 import re
 import sys
+import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import griffe
 import markdown
 import pytest
+import site_build
 import yaml
+from browser import PROGRAM, Browser
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = f"""
@@ -83,6 +87,36 @@ def test_the_front_page_says_first_what_the_readme_says_first(tools: Any) -> Non
     ]
     assert places == sorted(places)
     assert "](hardware-status.md)" in text and "a report\n```" not in text.split("## Map")[1]
+
+
+@pytest.mark.parametrize(("options", "faults"), [([], []), (["--serve"], []), ([], ["WARNING - a"])])
+def test_the_end_says_where_the_site_is(
+    options: list[str], faults: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(site_build.site_check, "build", lambda _: faults)
+    monkeypatch.setattr(site_build.http.server.ThreadingHTTPServer, "serve_forever", stopped)
+    assert site_build.main(options) == len(faults)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == faults
+    lines = [line.split(": ")[1] for line in shown.out.splitlines() if line]
+    wanted = [rf"{re.escape((ROOT / 'build/site/index.html').as_uri())}", r"http://127\.0\.0\.1:80\d\d/"]
+    assert len(lines) == (not faults) * (1 + len(options))
+    assert all(re.fullmatch(one, line) for one, line in zip(wanted, lines, strict=False))
+
+
+def test_the_site_is_served_at_the_next_port_that_is_free(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("here")
+    with site_build.server(range(18000, 18100), tmp_path) as first:
+        port = first.server_port
+        with site_build.server(range(port, port + 50), tmp_path) as pages:
+            assert pages.server_port > port
+            threading.Thread(target=pages.handle_request).start()
+            assert urllib.request.urlopen(f"http://127.0.0.1:{pages.server_port}/").read() == b"here"
+        with pytest.raises(OSError, match="name another: --serve PORT"):
+            site_build.server(range(port, port + 1), tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +217,16 @@ def test_a_list_begins_after_a_blank_line(tools: Any) -> None:
     assert faults == []
 
 
+def pages_of_a_search(url: str) -> int:
+    """Return how many pages a browser finds, all of them beside this one."""
+    with Browser() as browser:
+        browser.open(url, 1280)
+        browser.wait("document.querySelector('.md-search-result__link')")
+        found: list[str] = browser.ask("[...document.querySelectorAll('.md-search-result__link')].map(one => one.href)")
+    assert all(one.startswith(url.rpartition("/")[0]) for one in found)
+    return len({one.partition("#")[0] for one in found})
+
+
 @pytest.mark.full
 def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Path) -> None:
     """The whole site, in 15 s of processor time; `./run bench first-hour docs` does the same."""
@@ -191,5 +235,6 @@ def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Pa
     assert sorted(check.public_names() - check.inventory(tmp_path)) == []
     assert check.site_lab_faults(tmp_path) == []
     assert {"liteprobe.host.probe.Probe.train", "liteprobe.host.packets.filter.fit"} <= check.inventory(tmp_path)
+    assert not PROGRAM or pages_of_a_search(f"{(tmp_path / 'index.html').as_uri()}?q=netem") > 5
     loaded = re.findall(r'(?:src=|<link[^>]*href=)"(?:https?:)?//[^"]*"', (tmp_path / "index.html").read_text())
     assert loaded == []  # Nothing comes from the web.

@@ -23,7 +23,7 @@ from liteprobe.host.packets.frames import WORD_OCTETS
 
 PROTOCOL_NAMES = {number: name.upper() for name, number in reversed(PROTOCOLS.items())}
 #: Types of ICMP and of ICMPv6, by protocol and number.
-ICMP_TYPES = {
+ICMP_TYPES: dict[tuple[int, int], str] = {
     (IpProtocol.ICMPV6 if name.startswith("icmp6-") else IpProtocol.ICMP, number): name.partition("-")[2]
     for name, number in NAMES.items()
     if name.startswith("icmp")

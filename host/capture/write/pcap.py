@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Writes records to pcap with nanoseconds: frames alone, for what reads no pcapng.
 
+Stands alone: a format of its own, as `pcapng` is.
+
 A pcap has no place for ports, errors and drops: frames of all ports follow one another, in the order of their stamps.
 
 Source: draft-ietf-opsawg-pcap, sections 4 (file header) and 5 (packet record).
@@ -39,7 +41,7 @@ class PcapWriter:
         stamps = batch.heads["stamp"] + self._shift
         heads["second"], heads["rest"] = stamps // SECOND_NS & np.uint64(0xFFFFFFFF), stamps % SECOND_NS
         heads["captured"], heads["length"] = batch.heads["snap_length"], batch.heads["length"]
-        octets, packed, size = memoryview(batch.words.view(np.uint8)), heads.tobytes(), HEAD.itemsize
+        octets, packed, size = batch.words.view(np.uint8).data, heads.tobytes(), HEAD.itemsize
         pieces: list[bytes | memoryview] = []
         for number, (at, kept) in enumerate(
             zip((WORD_OCTETS * batch.octets_at).tolist(), batch.snap_length.tolist(), strict=True)
