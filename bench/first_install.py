@@ -509,11 +509,11 @@ def octets(folder: Path) -> int:
 
 
 def timed(
-    there: Installed, arguments: Sequence[str], most_s: float = 900
+    there: Installed, arguments: Sequence[str], most_s: float = 900, is_bare: bool = False
 ) -> tuple[subprocess.CompletedProcess[str], float]:
     """Run ``liteprobe``, and return what it said and how long it took (s)."""
     started = time.monotonic()
-    done = there.run(arguments, most_s=most_s)
+    done = there.run(arguments, is_bare, most_s)
     return done, time.monotonic() - started
 
 

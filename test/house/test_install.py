@@ -100,7 +100,7 @@ def test_the_wheel_has_what_runs_and_no_tests(wheel: zipfile.ZipFile) -> None:
 def test_a_wheel_of_this_platform_brings_simulated_probes_that_need_no_compiler(
     sdist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing is on PATH; what did not come along is asked for as ever."""
+    """Ask for them where nothing is on PATH; what did not come along is built, as ever."""
     (tmp_path / "built" / "own-train").mkdir(parents=True)
     for name in ("liteprobe-sim", "csr.json"):
         (tmp_path / "built" / "own-train" / name).write_text("#!/bin/sh\n")
