@@ -942,8 +942,7 @@ class QueueEngine(LiteXModule):
                 # Something is left behind what is dropped.
                 *self.by_aqm(If(self.gone,
                     NextValue(self.gone, 0),
-                    NextState("CODEL"),
-                    If(waiting.lacks, NextState("REFILL")),
+                    NextState("REFILL"),
                 )),
             ),
         )
@@ -991,7 +990,7 @@ class QueueEngine(LiteXModule):
         """Let CoDel look at the head of the queue: serve it, mark it, or drop it and look at the next.
 
         States: CODEL -> WAITED -> OVER -> JUDGE -> (ROOT -> TABLE -> PRODUCT -> STEP -> STEPPED ->) PASS -> OCTETS_OF, or
-        DROP -> LEAVE -> DEPART -> CODEL.
+        DROP -> LEAVE -> DEPART -> REFILL -> CODEL.
 
         Source: RFC 8289, 5; Linux, include/net/codel_impl.h (marks). docs/design/emulator.md, "CoDel".
         """
