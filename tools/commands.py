@@ -64,6 +64,7 @@ OF_RUN = {
     "lock": "network",
     "python": "a script with a test of its own",
     "docs": "minutes",
+    "labs": "it serves until Ctrl-C; tests make its notebooks",
     "shell": "interactive",
 }
 #: Folders whose scripts one test runs by a list of its own.

@@ -16,6 +16,7 @@ import pytest
 import site_build
 import yaml
 from browser import PROGRAM, Browser
+from pictures import REPORTS, SCREENS
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = f"""
@@ -36,6 +37,18 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield site_check, site_pages
     for name in ("site_check", "site_pages", "site_scripts", "links"):
         sys.modules.pop(name, None)
+
+
+def test_a_picture_of_the_gallery_is_made_by_the_command_above_it() -> None:
+    """By tools/pictures.py, which runs it in a terminal, or photographs its report."""
+    page = (ROOT / "docs/gallery.md").read_text()
+    shown = re.findall(r"^```\n\./run liteprobe (.*)\n```\n\n!\[[^]]*\]\(images/(\S+)\.png\)", page, re.MULTILINE)
+    made = {name: words for name, (_, _, words) in SCREENS.items()} | {
+        name: words for name, (_, words) in REPORTS.items() if name != "report"
+    }
+    assert {name: words.replace('"', "'") for words, name in shown} == {
+        name: words.replace('"', "'") for name, words in made.items()
+    }
 
 
 def test_answers_of_the_labs_are_on_no_page(tools: Any) -> None:
