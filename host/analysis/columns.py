@@ -25,10 +25,17 @@ ENDS = {
 }
 
 
-def ended(time: str, end: str, is_complete: bool = True) -> str:
+def ended(seconds: float, end: str, is_complete: bool = True) -> str:
     """Return within or after which time a run ended, and how, in words; ``end``: one of `ENDS`."""
+    time = time_text(1e9 * seconds)
     said = f"All was sent within {time}" if end == "sent" else f"{time}, {ENDS[end]}"
     return f"{said}{'' if is_complete else ', incomplete'}"
+
+
+def time_text(time_ns: float) -> str:
+    """Return a time in the unit that shows it with one digit or more before the point."""
+    scale, unit = next((one for one in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if abs(time_ns) >= one[0]), (1.0, "ns"))
+    return f"{time_ns / scale:,.{0 if unit == 'ns' else 3}f} {unit}"
 
 
 def shown(value: Any, digits: int = 0, scale: float = 1.0) -> str:
@@ -63,6 +70,9 @@ class Column:
     digits: int = 0  # Behind the point.
     scale: float = 1.0  # By which the value is divided for a reader: 1e6 for Mb/s.
     is_fault: bool = False  # Anything but 0 is a fault.
+    unit: str = (
+        ""  # Of the figures as they are shown, where the head doesn't say it; columns of one unit stand together.
+    )
     #: Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
     of: Callable[[Any], Any] | None = None
     #: ``metric``, ``about``: name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.
@@ -129,6 +139,5 @@ def delays(of: Callable[[Any], Mapping[str, Any] | None], modulo: bool = False) 
 
 
 def in_unit(columns: Sequence[Column], unit: str, scale: float, digits: int) -> list[Column]:
-    """Return columns of times in another unit than ns, which the first one names; a mean keeps a digit more than none."""
-    made = [replace(one, scale=scale, digits=digits or one.digits) for one in columns]
-    return [replace(made[0], head=f"{made[0].head}\n{unit}"), *made[1:]]
+    """Return columns of times in another unit than ns; a mean keeps a digit more than none."""
+    return [replace(one, unit=unit, scale=scale, digits=digits or one.digits) for one in columns]

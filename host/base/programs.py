@@ -1,9 +1,13 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs a long program that says on stderr what it is doing: passes that on, with the time, and ends it with all it started."""
+"""Runs a long program that says on stderr what it is doing: passes that on, with the time, and ends it with all it started.
+
+A line that ends in ``about N s`` says how long that takes: it gets a bar, where a person watches.
+"""
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -20,6 +24,8 @@ REMINDER_S = 60.0  # Where nobody watches: a log shows that it goes on.
 END_S = 5.0
 LAST_LINES = 15
 ERASE = "\r\x1b[K"
+FORETOLD = re.compile(r"about (\d+) s$")
+BAR_CHARACTERS = 20
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class _Shown:
     def go_on(self) -> None:
         now_s = time.monotonic()
         if self._line and self._is_watched:
-            print(f"{ERASE}  {now_s - self._since_s:.0f} s", end="", file=sys.stderr, flush=True)
+            print(f"{ERASE}  {_state(self._line, now_s - self._since_s)}", end="", file=sys.stderr, flush=True)
         elif self._line and now_s >= self._reminded_s + REMINDER_S:
             print(f"  {now_s - self._since_s:.0f} s: {self._line}", file=sys.stderr, flush=True)
             self._reminded_s = now_s
@@ -126,3 +132,15 @@ class _Shown:
         """Take away what is shown while nothing comes."""
         if self._line and self._is_watched:
             print(ERASE, end="", file=sys.stderr, flush=True)
+
+
+def _state(line: str, seconds: float) -> str:
+    """Return how far it is with what a line has announced, so many seconds after it."""
+    found = FORETOLD.search(line)
+    if not found:
+        return f"{seconds:.0f} s"
+    due_s = int(found[1])
+    if seconds > due_s:
+        return f"{seconds:.0f} s, {seconds - due_s:.0f} s longer than foretold"
+    full = int(BAR_CHARACTERS * seconds / max(due_s, 1))
+    return f"[{'#' * full}{'-' * (BAR_CHARACTERS - full)}] {seconds:.0f} of about {due_s} s"

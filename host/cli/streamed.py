@@ -105,13 +105,11 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
     is_short = any(one.known_delays and one.known_delays.modulo_ns for one in result.ports)
     delays = in_unit(DELAYS.of("least mean p50 p99 p99_9 most" + " modulo" * is_short), "ns", 1.0, 0)
     others = [*STREAM.of("rate_bps share resent"), *delays]
-    wide = tables.figures([*port, *counts, *others], result.ports)
-    two = [tables.figures([*port, *part], result.ports, is_tight=True) for part in (counts, others)]
     said = (
-        f"{ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}. Clock {result.clock_state}; "
+        f"{ended(result.duration_s, result.end, result.is_complete)}. Clock {result.clock_state}; "
         f"{delay_words(result.uncertainty_ns)}. Mb/s as planned, on the wire, frame + 24 octets."
     )
-    return Group(tables.Either(wide, Group(*two)), *map(Text, [said, *result.notes]))
+    return Group(tables.figures([*port, *counts, *others], result.ports), *map(Text, [said, *result.notes]))
 
 
 # # #

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Prints for commands: tables on stdout, progress on stderr; plain text where nobody looks."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.live import Live
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -26,7 +29,10 @@ from liteprobe.host.device.registers import Register
 ANY_WIDTH = 1000
 LEVELS = " ▁▂▃▄▅▆▇█"
 BRIEF_MOST = 0.6  # Of a screen, for what is always there.
-TEXT_WIDTH = 6  # Of a column of words, at least.
+TEXT_WIDTH = 20  # Of a column of words that wraps, at least.
+#: Between columns of a table that has space, of a tight one, and of one for many numbers; and what its edges take.
+SPACES, EDGES = (3, 2, 1), (2, 0, 0)
+TIGHT, SENTENCES = 1, 3  # Looks: places in these, and the one that is no table.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
@@ -51,32 +57,154 @@ class SafeTable(Table):
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
-        for one in cells:
-            if isinstance(one, Text):
-                one.plain = safe(one.plain)
-        super().add_row(*(safe(one) if isinstance(one, str) else one for one in cells), **options)
+        super().add_row(*map(_safe, cells), **options)
+
+
+def _safe(one: Any) -> Any:
+    """Return a cell without what steers a terminal."""
+    if isinstance(one, Text):
+        one.plain = safe(one.plain)
+        return one
+    return safe(one) if isinstance(one, str) else one
 
 
 def console() -> Console:
-    """Return where tables go."""
+    """Return where tables go; a terminal that can't move its cursor has its width, too."""
     found = PipedConsole(highlight=False)
-    return found if found.is_terminal else PipedConsole(highlight=False, width=PLAIN_WIDTH)
+    if not found.is_terminal:
+        return PipedConsole(highlight=False, width=PLAIN_WIDTH)
+    return PipedConsole(highlight=False, width=shutil.get_terminal_size().columns) if found.is_dumb_terminal else found
 
 
-def table(*columns: str, title: str | None = None, text: int = 1, is_tight: bool = False) -> Table:
-    """Return an empty table: the first ``text`` columns are words, the others numbers."""
-    made = SafeTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    if is_tight:
-        made.padding, made.show_edge = (0, 1, 0, 0), False
-    for number, column in enumerate(columns):
-        is_text = number < text
-        made.add_column(
-            column,
-            justify="left" if is_text else "right",
-            no_wrap=not is_text,
-            min_width=TEXT_WIDTH if is_text else None,
-        )
-    return made
+class FittingTable:
+    """Shows rows as one table where they fit, else with less space, else as several, else in sentences: nothing is cut.
+
+    Parameters
+    ----------
+    heads : of the columns, the lines of each apart by a new line.
+    text : the first so many columns are words, which may wrap behind the first one; the others are numbers.
+    keys : the first so many columns tell rows apart, and begin each table.
+    title : above all of it.
+    units : of the columns; those of one unit stand together where they fit, and the first of them in a table has it.
+    is_tight : whether no space is lost, even where there is enough.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[str],
+        text: int = 1,
+        keys: int = 1,
+        title: str | None = None,
+        units: Sequence[str] = (),
+        is_tight: bool = False,
+    ) -> None:
+        self._heads, self._text, self._keys, self._title, self._is_tight = heads, text, keys, title, is_tight
+        self._units = units or [""] * len(heads)
+        self._rows: list[list[Text]] = []
+
+    def add_row(self, *cells: str | Text) -> None:
+        """Add a row."""
+        self._rows.append([_safe(one if isinstance(one, Text) else Text(one)) for one in cells])
+
+    def pages(self, console: Console, options: ConsoleOptions, most: int) -> Iterator[list[list[Segment]]]:
+        """Yield the lines of all of it, at most so many at once, each time with the heads."""
+        for columns in self._parts(options.max_width):
+            first, count = 0, len(self._rows)
+            while first < len(self._rows):
+                lines = console.render_lines(self._made(columns, first, first + count), options, pad=False)
+                if len(lines) <= most or count == 1:
+                    yield from (lines[at : at + most] for at in range(0, len(lines), most))
+                    first += count
+                else:
+                    count = max(1, count - max(1, len(lines) - most) if len(lines) < 2 * most else count // 2)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widths = self._widths()
+        return Measurement(min(widths), sum(widths) + self._space(self._looks()[0], len(widths)))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for columns in self._parts(options.max_width):
+            yield self._made(columns, 0, len(self._rows))
+
+    # # #
+
+    def _looks(self) -> list[int]:
+        return [*range(self._is_tight, len(SPACES))]
+
+    @staticmethod
+    def _space(look: int, columns: int) -> int:
+        return SPACES[look] * (columns - 1) + EDGES[look]
+
+    def _widths(self, is_least: bool = False) -> list[int]:
+        """Return the width of each column, or what it takes at least."""
+        heads = zip(self._heads, self._units, strict=True)
+        found = [max(map(cell_len, f"{head}\n{unit}".split("\n"))) for head, unit in heads]
+        for row in self._rows:
+            found = [max(width, *map(cell_len, one.plain.split("\n"))) for width, one in zip(found, row, strict=True)]
+        return [
+            min(width, TEXT_WIDTH) if is_least and self._keys <= number < self._text else width
+            for number, width in enumerate(found)
+        ]
+
+    def _parts(self, width: int) -> list[tuple[int, list[int]]]:
+        """Return how each table looks, a place in SPACES, and its columns; all of them in one look of SENTENCES."""
+        widths: list[int] = self._widths(is_least=True)
+        every = [*range(len(self._heads))]
+        for look in self._looks():
+            if sum(widths) + self._space(look, len(every)) <= width:
+                return [(look, every)]
+        keys = every[: self._keys]
+
+        def is_fit(columns: list[int]) -> bool:
+            taken: int = sum(widths[one] for one in [*keys, *columns])
+            return taken + self._space(TIGHT, len(keys) + len(columns)) <= width
+
+        parts: list[list[int]] = [[]]
+        for _, found in groupby(every[self._keys :], lambda number: self._units[number]):
+            group = [*found]
+            for columns in [group] if is_fit(group) else [[one] for one in group]:
+                parts += [[]] * bool(parts[-1] and not is_fit([*parts[-1], *columns]))
+                parts[-1] = [*parts[-1], *columns]
+        if not all(map(is_fit, parts)) or len(parts) > max(2, (len(every) - len(keys)) // 2):
+            return [(SENTENCES, every)]
+        return [(TIGHT, [*keys, *part]) for part in parts]
+
+    def _made(self, part: tuple[int, list[int]], first: int, end: int) -> RenderableType:
+        look, columns = part
+        if look == SENTENCES:
+            above = [Text(self._title, "bold")] if self._title and not first else []
+            return Group(*above, *map(self._sentence, self._rows[first:end]))
+        is_first = not first and columns == [*range(len(columns))]
+        title = self._title if is_first else None
+        made = SafeTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+        if look:
+            made.padding, made.show_edge = (0, SPACES[look] - 1, 0, 0), False
+        for before, number in zip([-1, *columns], columns, strict=False):
+            unit = "" if before >= self._keys and self._units[before] == self._units[number] else self._units[number]
+            head = f"{self._heads[number]}\n{unit}" if unit else self._heads[number]
+            is_text = number < self._text
+            justify: JustifyMethod = "left" if is_text else "right"
+            is_whole = not is_text or number < self._keys
+            made.add_column(head, justify=justify, no_wrap=is_whole, overflow="fold")
+        for row in self._rows[first:end]:
+            made.add_row(*(row[number].copy() for number in columns))
+        return made
+
+    def _sentence(self, row: Sequence[Text]) -> Text:
+        said = Text()
+        for number, (head, unit, one) in enumerate(zip(self._heads, self._units, row, strict=True)):
+            head = " ".join(head.split())
+            if number < self._keys:
+                name = one.plain if self._text else f"{head} {one.plain}"
+                said.append(f"{', ' * bool(number)}{name}{':' * (number == self._keys - 1)}", "bold")
+            else:
+                said.append(f"{',' * (number > self._keys)} {head} ").append_text(one).append(f" {unit}".rstrip())
+        return said
+
+
+def table(*columns: str, title: str | None = None, text: int = 1, keys: int = 1) -> FittingTable:
+    """Return an empty table: the first ``text`` columns are words, the others numbers; ``keys``: columns that tell rows apart."""
+    return FittingTable(columns, text, keys, title)
 
 
 def figures(
@@ -86,27 +214,17 @@ def figures(
     is_tight: bool = False,
     quiet: str = "",
     text: int = 1,
-) -> Table:
+) -> FittingTable:
     """Return rows as a table of these columns.
 
     ``style``: returns the style of a row's name, which is in the first column.
     ``quiet``: style of a 0 that would be a fault if it were more.
     """
-    made = table(*(column.head for column in columns), text=text, is_tight=is_tight)
+    heads, units = ([getattr(column, name) for column in columns] for name in ("head", "unit"))
+    made = FittingTable(heads, text, units=units, is_tight=is_tight)
     for row in rows:
         made.add_row(Text(columns[0].text(row), style(row)), *(cell(column, row, quiet) for column in columns[1:]))
     return made
-
-
-def in_sentences(columns: Sequence[Column], rows: Sequence[Any], style: str = "bold") -> RenderableType:
-    """Return rows as sentences that wrap, where no table fits."""
-    said = []
-    for row in rows:
-        text = Text.assemble((f"{columns[0].text(row)}:", style))
-        for number, column in enumerate(columns[1:]):
-            text.append(f"{',' * bool(number)} {' '.join(column.head.split())} ").append_text(cell(column, row))
-        said.append(text)
-    return Group(*said)
 
 
 def cell(column: Column, row: Any, quiet: str = "") -> Text:
@@ -137,7 +255,7 @@ class Paged:
     """Shows all of it where it fits into the terminal, else what is always shown, and below it one page of the rest.
 
     ``head``: returns the line above, of what says which page it is.
-    ``brief``, ``rest``: in the place of ``whole``; each part of the rest has a title, which begins its pages.
+    ``brief``, ``rest``: in the place of ``whole``; each part of the rest may have a title, which begins its pages.
     ``turn``: which page, counted on and on.
     """
 
@@ -146,7 +264,7 @@ class Paged:
         head: Callable[[str], RenderableType],
         whole: RenderableType,
         brief: RenderableType,
-        rest: Sequence[tuple[Text, Sequence[RenderableType]]],
+        rest: Sequence[tuple[Text | None, Sequence[RenderableType]]],
         turn: int,
     ) -> None:
         self.head, self.whole, self.brief, self.rest, self.turn = head, whole, brief, rest, turn
@@ -156,6 +274,9 @@ class Paged:
 
         def lines(*parts: RenderableType) -> list[list[Segment]]:
             return [line for part in parts for line in console.render_lines(part, free, pad=False)]
+
+        def pieces(part: RenderableType, most: int) -> Iterable[list[list[Segment]]]:
+            return part.pages(console, free, most) if isinstance(part, FittingTable) else [lines(part)]
 
         if len(lines(self.head(""), self.whole)) <= options.max_height:
             yield from (self.head(""), self.whole)
@@ -168,9 +289,8 @@ class Paged:
             pages = []
         most = max(2, most - len(always))
         for title, parts in self.rest:
-            above, page = lines(title), list[list[Segment]]()
-            for part in parts:
-                shown = lines(part)
+            above, page = lines(*filter(None, [title])), list[list[Segment]]()
+            for shown in (piece for part in parts for piece in pieces(part, max(2, most - len(above)))):
                 if page and len(page) + len(shown) > most - len(above):
                     pages.append(above + page)
                     page = []
@@ -184,16 +304,6 @@ class Paged:
         for line in [*always, *pages[number]]:
             yield from line
             yield Segment.line()
-
-
-def _compact(heads: Sequence[str], title: str | None = None) -> Table:
-    """Return an empty table of numbers that wastes no column, for a terminal of 80."""
-    made = SafeTable(
-        box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=title, title_justify="left", title_style="bold"
-    )
-    for head in heads:
-        made.add_column(head, justify="right", no_wrap=True)
-    return made
 
 
 def fact_table(found: Iterable[tuple[str, object]]) -> Table:
@@ -233,13 +343,14 @@ def compared(rows: Sequence[Row], title: str) -> None:
     ]
     columns += [replace(DELAYS["mean"], head="delay"), *TRAINS.of("theory_delay off_pins lost")]
     out = console()
-    out.print(_filled(_compact([column.head for column in columns], title), columns, rows))
+    out.print(_filled(columns, rows, 2, title))
     _remarks(rows)
     out.print()
 
 
-def _filled(made: Table, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+def _filled(columns: Sequence[Column], rows: Sequence[Row], keys: int = 3, title: str | None = None) -> FittingTable:
     """Return a table with the figures of rows, nothing between thousands."""
+    made = FittingTable([column.head for column in columns], 0, keys, title)
     for row in rows:
         made.add_row(*(one.text(row).replace(",", "").replace(" to ", "..").replace(" · ", "/") for one in columns))
     return made
@@ -261,9 +372,8 @@ def trains(rows: Sequence[Row]) -> None:
         replace(p99, head="p99", digits=1),
     ]
     columns += TRAINS.of("ipdv_std lost duplicated reordered late" if is_wide else "counts")
-    heads = [column.head for column in columns]
     out = console()
-    out.print(_filled(table(*heads, text=0) if is_wide else _compact(heads), columns, rows))
+    out.print(_filled(columns, rows))
     out.print(OF_LENGTHS)
     out.print(
         "Mb/s on the wire, frame + 24 octets: mean dispersion rate of the trains; capacity by the pairs that were not "
@@ -277,7 +387,7 @@ def trains(rows: Sequence[Row]) -> None:
     _remarks(rows)
 
 
-def one_way(rows: Sequence[Row]) -> Table:
+def one_way(rows: Sequence[Row]) -> FittingTable:
     """Return a row for each length of one direction."""
     heads = ("owd ns", "std", "min", "p99", "p99.9")
     delays = zip(DELAYS.of("mean std least p99 p99_9"), heads, strict=True)
@@ -286,7 +396,7 @@ def one_way(rows: Sequence[Row]) -> Table:
         *(replace(one, head=head, digits=2) for one, head in delays),
         TRAINS["lost"],
     ]
-    return _filled(table(*(column.head for column in columns), text=0), columns, rows)
+    return _filled(columns, rows)
 
 
 def _trust(rows: Sequence[Row]) -> str:

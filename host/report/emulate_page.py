@@ -38,7 +38,7 @@ FATES_WORDS = (
 def write(path: Path, result: emulate.EmulationResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     title = f"{TITLE}: {result.network.name}" if result.network else TITLE
-    ran = f"{page.address(content['url'])}: {ended(f'{result.last.there.seconds:,.3f} s', result.end or 'running')}."
+    ran = f"{page.address(content['url'])}: {ended(result.last.there.seconds, result.end or 'running')}."
     about = [result.network.about] if result.network and result.network.about else []
     parts = [
         *said_of([ran, *about]),

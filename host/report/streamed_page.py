@@ -28,7 +28,7 @@ TRACE = "frames octets duration_s rate_bps share expected_late cut"
 
 def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
-    sent = f"{page.address(content['url'])}: {ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}."
+    sent = f"{page.address(content['url'])}: {ended(result.duration_s, result.end, result.is_complete)}."
     replays = [one for one in result.ports if isinstance(one, PortReplay)]
     sets = [one for one in result.ports if isinstance(one, PortSets)]
     counts = [*PORTS.of("port frames late underruns first_underrun"), *STREAM.of("datagrams resent starved")]

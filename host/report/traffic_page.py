@@ -55,9 +55,7 @@ BOUND = """
 def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     parts = [
-        *said_of(
-            [f"{page.address(content['url'])}: {ended(f'{result.duration_s:,.3f} s', result.end, result.is_complete)}."]
-        ),
+        *said_of([f"{page.address(content['url'])}: {ended(result.duration_s, result.end, result.is_complete)}."]),
         *said_of(result.notes, "note"),
         _tiles(result),
         *_figures(result),

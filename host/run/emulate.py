@@ -31,7 +31,7 @@ from liteprobe.cores.formats.emulate import (
 )
 from liteprobe.cores.formats.emulate import CLASSES as CLASSES_MOST
 from liteprobe.cores.formats.probe import EyeState
-from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.analysis.columns import MEGA, Column, Columns, time_text
 from liteprobe.host.analysis.result import PartFigures, Result, of_cells, ratio
 from liteprobe.host.base.document import Entries
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
@@ -1162,7 +1162,7 @@ class Emulation(PortRun):
         """Return what came of it until now; ``end``: how it ended, if that isn't known yet."""
         last = self._last or self.look()
         samples = self._samples if self._samples and self._samples[-1] is last else [*self._samples, last]
-        means = f"mean rates are since this host's first look, {last.since_s:,.3f} s after the start"
+        means = f"mean rates are since this host's first look, {time_text(1e9 * last.since_s)} after the start"
         notes = (*self.all_notes(), *self._set_notes(), *notes_of(last), *[means] * bool(last.since_s))
         clock_state = self._probe.timebase.clock_state
         seen = self._probe.link.stations.report() if self._probe.link.stations else None

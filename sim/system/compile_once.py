@@ -8,7 +8,6 @@ They are two thirds of the work of compiling a small model, and the same in each
 """
 
 import fcntl
-import os
 import shutil
 import subprocess
 import sys
@@ -17,10 +16,21 @@ from hashlib import sha256
 from pathlib import Path
 
 
+def whole(target: Path, make: Callable[[Path], None]) -> Path:
+    """Return ``target``, which ``make`` makes at another path first when it isn't there: whole, or not at all."""
+    if not target.exists():
+        new = target.with_name(f"new-{target.name}")  # What one who was interrupted has left is taken away.
+        shutil.rmtree(new, ignore_errors=True)
+        new.unlink(missing_ok=True)
+        make(new)
+        new.rename(target)
+    return target
+
+
 def kept_object(
     folder: Path, stem: str, texts: Iterable[str | bytes], make: Callable[[Path], None], suffix: str = ".o"
 ) -> Path:
-    """Return the file in ``folder`` that is made of ``texts``, made by the first who asks for it: whole, or not at all.
+    """Return the file in ``folder`` that is made of ``texts``, made by the first who asks for it.
 
     Parameters
     ----------
@@ -32,11 +42,7 @@ def kept_object(
     target = folder / f"{stem}-{sha256(text).hexdigest()[:16]}{suffix}"
     with target.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            new = target.with_suffix(f".{os.getpid()}")
-            make(new)
-            new.rename(target)
-    return target
+        return whole(target, make)
 
 
 def is_of_verilator(source: Path) -> bool:

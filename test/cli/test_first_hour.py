@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -136,6 +137,20 @@ def test_what_a_long_program_says_is_followed_by_how_long_it_takes_which_a_termi
     assert re.fullmatch(expected, shown.getvalue()), repr(shown.getvalue())
 
 
+@pytest.mark.parametrize(
+    ("line", "seconds", "shown"),
+    [
+        ("building: about 20 s", 5, "[#####---------------] 5 of about 20 s"),
+        ("building: about 20 s", 20, "[####################] 20 of about 20 s"),
+        ("building: about 20 s", 31, "31 s, 11 s longer than foretold"),
+        ("building: about 0 s", 0, "[--------------------] 0 of about 0 s"),
+        ("built in about 20 s: there", 5, "5 s"),
+    ],
+)
+def test_what_is_foretold_gets_a_bar_which_says_when_it_was_wrong(line: str, seconds: float, shown: str) -> None:
+    assert programs._state(line, seconds) == shown
+
+
 def test_a_terminal_that_lacks_a_character_is_shown_its_number(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", folders.VARIABLE: f"{tmp_path}/Übung"}
     code, out, err = said([sys.executable, "-m", "liteprobe.host.cli", "doctor", "--no-network"], env=environment)
@@ -198,9 +213,11 @@ def test_a_file_system_without_links_gets_a_copy(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
     monkeypatch.setattr(os, "link", refuse)
-    monkeypatch.setattr(build, "compile_harness", lambda folder, *_: (folder / "liteprobe-sim").write_text("x"))
+    monkeypatch.setattr(build, "compile_harness", lambda folder, *_: (folder / "linked").write_text("x"))
     (tmp_path / "work").mkdir()
-    build.make_executable(tmp_path / "work", [], build.Design(None, "", lambda *_: []))
+    (tmp_path / "work" / "liteprobe-sim").write_text("half of an earlier one")
+    with ThreadPoolExecutor(1) as pool:
+        build.make_executable(tmp_path / "work", [], build.Design(None, "", lambda *_: []), pool, [])
     assert (tmp_path / "work" / "liteprobe-sim").read_text() == "x"
 
 

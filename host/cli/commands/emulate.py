@@ -296,7 +296,7 @@ def limits_table(held: Sequence[store.Limits]) -> rich.console.RenderableType:
 
 def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.RenderableType:
     """Return a screen of a network that runs; ``turn``: which page, where the terminal is too low for all of it."""
-    now = f"{look.there.seconds:,.3f} s"
+    now = columns.time_text(1e9 * look.there.seconds)
     changes = f"change {look.there.state} of {look.changes}" if look.changes else ""
 
     def above(page: str) -> rich.console.RenderableType:
@@ -312,7 +312,7 @@ def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.Rend
 
 def line(before: runs.EmulationLook, look: runs.EmulationLook) -> str:
     """Return what became of each direction since a look before, in a line."""
-    said = [f"{look.there.seconds:,.3f} s"]
+    said = [columns.time_text(1e9 * look.there.seconds)]
     row = runs.series_of([before, look])[-1]
     for direction in look.directions:
         classes = row[direction.way]["classes"]
@@ -328,7 +328,7 @@ def line(before: runs.EmulationLook, look: runs.EmulationLook) -> str:
 def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     """Return what came of a network."""
     last = result.last
-    ended = columns.ended(f"{last.there.seconds:,.3f} s", result.end or "running")
+    ended = columns.ended(last.there.seconds, result.end or "running")
     by_host = " by this host" * (result.end == "done")
     said = f"{ended}{by_host}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
@@ -341,8 +341,7 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
 
 def _stations(report: sim_stations.StationsReport) -> rich.console.RenderableType:
     shown, rows = [*runs.STATIONS.values()], runs.stations_of(report)
-    table = tables.figures(shown, rows, lambda row: "bold")
-    return rich.console.Group(tables.Either(table, tables.in_sentences(shown, rows)), rich.text.Text(report.sentence))
+    return rich.console.Group(tables.figures(shown, rows, lambda row: "bold"), rich.text.Text(report.sentence))
 
 
 def _asked(name: str, direction: networks.Direction) -> rich.console.RenderableType:
@@ -412,31 +411,21 @@ def _brief(look: runs.EmulationLook) -> rich.console.RenderableType:
         if not direction.is_link_up
     ]
     marks += [part for direction in look.directions for part in _outside(direction, f"{direction.way}: ")]
-    return rich.console.Group(*marks, tables.Either(*fitting, tables.in_sentences(shown[0], rows)), "")
+    return rich.console.Group(*marks, tables.Either(*fitting), "")
 
 
 def _parts(direction: runs.DirectionLook, is_end: bool = False) -> list[rich.console.RenderableType]:
     classes = direction.classes
     return [
-        _fates(classes),
+        _figures(runs.CLASSES.of(f"arrived sent {' '.join(runs.DROPS)} late"), classes),
         _queues(classes, is_end),
         *(_delays(one) for one in classes if any(one.delays.counts)),
     ]
 
 
-def _fitting(
-    shown: Sequence[columns.Column], classes: Sequence[runs.ClassLook], *wide: rich.console.RenderableType
-) -> rich.console.RenderableType:
-    """Return what fits of wider tables, these columns as a table, and the same in sentences."""
+def _figures(shown: Sequence[columns.Column], classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
     named = [*runs.CLASSES.of("name"), *shown]
-    tight = tables.figures(named, classes, lambda row: "bold", True, "dim")
-    return tables.Either(*wide, tight, tables.in_sentences(named, classes))
-
-
-def _fates(classes: Sequence[runs.ClassLook]) -> rich.console.RenderableType:
-    keys = f"arrived sent {' '.join(runs.DROPS)} late"
-    wide = tables.figures(runs.CLASSES.of(f"name {keys}"), classes, lambda row: "bold", False, "dim")
-    return _fitting(runs.CLASSES.of(keys), classes, wide)
+    return tables.figures(named, classes, lambda row: "bold", False, "dim")
 
 
 def _queues(classes: Sequence[runs.ClassLook], is_end: bool) -> rich.console.RenderableType:
@@ -446,14 +435,14 @@ def _queues(classes: Sequence[runs.ClassLook], is_end: bool) -> rich.console.Ren
         shown = runs.CLASSES.of(f"arrived_mean_bps sent_mean_bps most{background}")
         shown = [replace(one, head="waited\nat most") if one.key == "most" else one for one in shown]
         delays = runs.CLASSES.of("least_ns mean_bounds_ns most_ns")
-        return _fitting([*shown, *(replace(one, digits=3) for one in delays)], classes)
+        return _figures([*shown, *(replace(one, digits=3) for one in delays)], classes)
     shown = runs.CLASSES.of(f"arrived_bps sent_bps frames octets most{background}")
     wide = tables.table("class", "queue", *(column.head for column in shown), text=2)
     for one in classes:
         full = -(-BAR * one.queue.frames // max(one.queue.most, 1))
         bar = rich.text.Text.assemble(("━" * full, "cyan"), ("·" * (BAR - full), "dim"))  # Without colours, too.
         wide.add_row(rich.text.Text(one.name, "bold"), bar, *(column.text(one) for column in shown))
-    return _fitting(shown, classes, wide)
+    return tables.Either(wide, _figures(shown, classes))
 
 
 def _delays(one: runs.ClassLook) -> rich.console.RenderableType:
@@ -462,9 +451,9 @@ def _delays(one: runs.ClassLook) -> rich.console.RenderableType:
     used = [number for number, count in enumerate(delays.counts) if count]
     first, last = used[0], used[-1]
     edges = delays.edges_ns
-    text = rich.text.Text.assemble((f"{one.name:<6} ", "bold"), f"delay {time_text(edges[first])} ")
+    text = rich.text.Text.assemble((f"{one.name:<6} ", "bold"), f"delay {columns.time_text(edges[first])} ")
     text.append_text(tables.bars(delays.counts[first : last + 1]))
-    text.append(f" {time_text(edges[last + 1])}   {span(delays)}")
+    text.append(f" {columns.time_text(edges[last + 1])}   {span(delays)}")
     return text
 
 
@@ -472,16 +461,9 @@ def span(delays: runs.ClassDelays) -> str:
     """Return the ends of delays."""
     if delays.least_ns is None or delays.most_ns is None:
         return columns.NONE
-    return f"{time_text(delays.least_ns)} to {time_text(delays.most_ns)}"
+    return f"{columns.time_text(delays.least_ns)} to {columns.time_text(delays.most_ns)}"
 
 
 def _span_ms(delays: runs.ClassDelays) -> str | None:
     ends = delays.least_ns, delays.most_ns
     return None if None in ends else "..".join(columns.shown(one, 3, 1e6) for one in ends)
-
-
-def time_text(time_ns: float) -> str:
-    """Return a time in the unit that shows it with one digit or more before the point."""
-    scale, unit = next((one for one in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if time_ns >= one[0]), (1.0, "ns"))
-    digits = 0 if unit == "ns" else 3
-    return f"{time_ns / scale:,.{digits}f} {unit}"

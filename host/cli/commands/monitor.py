@@ -439,15 +439,7 @@ def _streams(streams: list[received.ReceivedStream]) -> rich.console.RenderableT
     with_errors = any(stream.bit_errors is not None for stream in streams)
     counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
     delays = poll.delay_columns(streams)
-    wide = tables.figures([*name, *counts, *delays], streams, text=0)
-    compact = rich.console.Group(*(tables.figures([*name, *part], streams, text=0) for part in (counts, delays)))
-    lines = []
-    for stream in streams:
-        words = [f"{one.text(stream)} {one.head}" for one in counts if one.value(stream) is not None]
-        least, mean, most, std = (one.text(stream) for one in delays[:4])
-        said = f" {', '.join(words)}; delay {least}..{most} ns, mean {mean}, std {std}{_modulo(stream.delay_modulo_ns)}"
-        lines.append(rich.text.Text.assemble((f"{name[0].text(stream)}:", "bold"), said))
-    return tables.Either(wide, tables.Either(compact, rich.console.Group(*lines)))
+    return tables.figures([*name, *counts, *delays], streams, text=0)
 
 
 def _modulo(modulo_ns: int | None) -> str:

@@ -322,43 +322,32 @@ def live(look: figures.TrafficLook, url: str, turn: int = 0) -> rich.console.Ren
         return rich.text.Text.assemble(
             ("liteprobe send ", "bold"),
             url,
-            f"   {look.elapsed_s:,.1f} s   clock ",
+            f"   {columns.time_text(1e9 * look.elapsed_s)}   clock ",
             (look.clock_state, colour),
             f", {timebase.delay_words(look.uncertainty_ns)}",
             f"   {page}" * bool(page),
         )
 
     note = rich.text.Text("Delays ± by the width of a bin. Ctrl-C stops.")
-    counts, delays, _ = _tables(look.rows)
-    pages = [(rich.text.Text(title, "cyan"), [part]) for title, part in (("frames", counts), ("delays", delays))]
-    return tables.Paged(head, rich.console.Group(table_of(look.rows), note), note, pages, turn)
+    shown = table_of(look.rows)
+    return tables.Paged(head, rich.console.Group(shown, note), note, [(None, [shown])], turn)
 
 
 def final(result: figures.TrafficResult) -> rich.console.RenderableType:
     """Return what came of streams."""
     said = (
-        f"{columns.ended(time_text(result.duration_s), result.end, result.is_complete)}. Clock {result.clock_state}; "
+        f"{columns.ended(result.duration_s, result.end, result.is_complete)}. Clock {result.clock_state}; "
         f"{timebase.delay_words(result.uncertainty_ns)}. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets."
     )
     return rich.console.Group(table_of(result.rows), *map(rich.text.Text, [said, *result.notes]))
 
 
-def table_of(rows: Sequence[figures.StreamFigures]) -> rich.console.RenderableType:
-    """Return streams in one table, or in two where that is too wide."""
-    counts, delays, wide = _tables(rows)
-    return tables.Either(wide, rich.console.Group(counts, delays))
-
-
-def _tables(rows: Sequence[figures.StreamFigures]) -> tuple[rich.console.RenderableType, ...]:
-    """Return the counts of streams, their delays, and both in one table."""
-    name = figures.STREAMS.of("name")
-    counts = figures.STREAMS.of("sent received lost duplicated reordered late bit_errors received_bps")
-    delays = columns.in_unit(figures.delay_columns(rows, "least mean p50 p99 p99_9 most"), *unit_of(rows))
-
-    def table(of: list[columns.Column], is_tight: bool = True) -> rich.console.RenderableType:
-        return tables.figures([*name, *of], rows, lambda row: "bold" if row.is_active else "", is_tight)
-
-    return table(counts), table(delays), table([*counts, *delays], False)
+def table_of(rows: Sequence[figures.StreamFigures]) -> tables.FittingTable:
+    """Return streams as a table."""
+    shown = figures.STREAMS.of("name sent received lost duplicated reordered late bit_errors received_bps")
+    delays = figures.delay_columns(rows, "least mean p50 p99 p99_9 most")
+    shown += columns.in_unit(delays, *unit_of(rows))
+    return tables.figures(shown, rows, lambda row: "bold" if row.is_active else "")
 
 
 def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:
@@ -367,9 +356,3 @@ def unit_of(rows: Sequence[figures.StreamFigures]) -> tuple[str, float, int]:
     if most < 10**6:
         return "ns", 1.0, 0
     return ("µs", 1e3, int(most < 10**7)) if most < 10**9 else ("ms", 1e6, int(most < 10**10))
-
-
-def time_text(seconds: float) -> str:
-    """Return a time in the unit that shows it with three digits or more."""
-    scale, unit = next(((scale, unit) for scale, unit in ((1, "s"), (1e3, "ms")) if seconds * scale >= 1), (1e6, "us"))
-    return f"{seconds * scale:,.3f} {unit}"
