@@ -34,7 +34,7 @@ DELAYS = (
 #: Counts, whose sum over all parts is that of the whole.
 COUNTS = (
     "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets", "underruns",
-    "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
+    "passed", "failed", "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -256,7 +256,7 @@ def _judged(condition: Condition, parts: Mapping[str, Values], whole: Values, le
     elif name in OF_WHOLE:
         values = {"": whole.get(name)}
     else:
-        values = {part: of.get(name) for part, of in parts.items()}
+        values = {part: of[name] for part, of in parts.items() if name in of}
     found = {part: condition.holds(value) for part, value in values.items()}
     holds = False if False in found.values() else None if None in found.values() or not found else True
     shown = [part for part, one in found.items() if one is holds][:3] if holds is not True else list(found)
