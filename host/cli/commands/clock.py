@@ -213,14 +213,17 @@ def _show_status(args: argparse.Namespace, out: Outputs, seen: list[clocks.Clock
         if args.json != STDOUT:
             live = stack.enter_context(tables.live())
         period_s = probe.timebase.clock.status().period_ns / 1e9
-        for number in range(1 if args.watch is None else 1 + max(1, round(4 * args.watch / 1e9 / period_s))):
+        last = 0 if args.watch is None else max(1, round(4 * args.watch / 1e9 / period_s))
+        for number in range(last + 1):
             if number:
                 probe.wait(period_s / 4)
             status, now_ns = probe.timebase.clock.status(), probe.timebase.now_ns
             seen.append(status)
             took = False
             if lines:
-                took = out.write(args.json, partial(lines.write, _document(status, now_ns)))
+                verdict = verdicts.judged(args, clocks.ClockResult(seen)) if number == last else None
+                said = {} if verdict is None else {"expect": verdict.document()}
+                took = out.write(args.json, partial(lines.write, _document(status, now_ns) | said))
             if live:
                 took |= out.write(STDOUT, partial(live.update, _table(status, now_ns), refresh=True))
             if not took:
