@@ -11,15 +11,23 @@ from browser import PROGRAM, Browser
 
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 
-PAGES = ("index", "first-train", "gallery", "compared", "first-bench", "questions", "labs/index")  # `--full`: all but the library's.
+PAGES = (
+    "index",
+    "first-train",
+    "gallery",
+    "compared",
+    "first-bench",
+    "questions",
+    "labs/index",
+)  # `--full`: all but the library's.
 WIDTHS = (1280, 400)
 #: What lies beside the window and isn't in something that scrolls by itself, and pictures that did not come.
 FAULTS = """[...document.querySelectorAll('article *')].filter(one => {
     const box = one.getBoundingClientRect();
     if (one.tagName == 'IMG' && !one.naturalWidth) return true;
-    if (!box.width || box.right <= innerWidth + 1) return false;
-    for (let out = one; out; out = out.parentElement)
-        if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(out).overflowX)) return false;
+    if (!box.width || box.right <= WIDTH + 1) return false;
+    for (let out = one; out.tagName != 'ARTICLE'; out = out.parentElement)
+        if (['auto', 'scroll'].includes(getComputedStyle(out).overflowX)) return false;
     return true;
 }).map(one => one.outerHTML.slice(0, 100))"""
 HITS = "[...document.querySelectorAll('.md-search-result__link')].map(one => one.href.split('#')[0])"
@@ -39,13 +47,18 @@ def test_pages(is_full: bool) -> Iterator[Figure]:
         every = [path.relative_to(site).with_suffix("").as_posix() for path in sorted(site.rglob("*.html"))]
         left = [name for name in every if name.startswith("api/")]
         opened = [name for name in every if name not in left and name != "404"] if is_full else PAGES
-        note(f"  excluded: {len(every) - len(opened)} of {len(every)} pages, {len(left)} of them of the library's modules")
+        note(
+            f"  excluded: {len(every) - len(opened)} of {len(every)} pages, {len(left)} of them of the library's modules"
+        )
         faults = []
         for name in opened:
             for width in WIDTHS:
                 browser.open((site / f"{name}.html").as_uri(), width)
-                wide = browser.ask("document.documentElement.scrollWidth > innerWidth")
-                faults += [f"  {name} at {width}: {one}" for one in ["the page scrolls"] * wide + browser.ask(FAULTS)]
+                wide = browser.ask(f"document.documentElement.scrollWidth > {width}")
+                faults += [
+                    f"  {name} at {width}: {one}"
+                    for one in ["it scrolls"] * wide + browser.ask(FAULTS.replace("WIDTH", f"{width}"))
+                ]
         note(*faults)
         yield Figure("pages_opened", len(opened) * len(WIDTHS), "pages", 2 * len(PAGES), is_least=True)
         yield Figure("pages_with_what_does_not_fit", len({one.split(":")[0] for one in faults}), "pages", 0)

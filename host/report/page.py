@@ -273,7 +273,12 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
     errors = [abs(found / true - 1) for found, true in wired if found and true]
     if errors:
         worst = max(errors)
-        tiles.append((f"{number(1e6 * worst, 2)} ppm", f"error of the capacity against the wire, the greatest of {len(errors)} rows"))
+        tiles.append(
+            (
+                f"{number(1e6 * worst, 2)} ppm",
+                f"error of the capacity against the wire, the greatest of {len(errors)} rows",
+            )
+        )
     known = [max(abs(least), abs(most)) for least, most in map(ends_of, rows) if least is not None and most is not None]
     if known:
         off = max(known)
