@@ -65,6 +65,7 @@ OF_RUN = {
     "lock": "network",
     "python": "a script with a test of its own",
     "docs": "minutes",
+    "labs": "it serves until Ctrl-C; tests make its notebooks",
     "wheel": "minutes",
     "shell": "interactive",
 }
