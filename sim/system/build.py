@@ -61,6 +61,7 @@ JOBS = min(4, len(os.sched_getaffinity(0)))
 CORES = threading.BoundedSemaphore(JOBS)  # Each tool takes one while it runs, as does the writing of the Verilog.
 SHARED_S = {"harness": 6.0, "verilated": 4.5, "verilated_threads": 2.0}  # CPU time of each, to foretell the rest.
 WRITTEN_S, VERILATED_OF_WRITTEN, COMPILED_OF_WRITTEN = 4.0, 1.2, 2.2  # Writing the Verilog; what follows, of that time.
+DESIGN = "design.json"  # Says what the Verilog of a build consists of, once all of it is written.
 FREE_BYTES = 1 << 20  # A disk with less is full.
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
 #: Small pieces stay with the thread that frees them, tens of thousands of each size: a third of Verilator's time less.
@@ -285,7 +286,7 @@ def make_executable(
 
 def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], Design]:
     """Return the Verilog in ``folder`` and what else of the design is needed, made by ``make`` unless all of it is there."""
-    marker = folder / "design.json"
+    marker = folder / DESIGN
     if marker.exists():
         known = json.loads(marker.read_text(encoding="utf-8"))
         model = tuple(map(Path, known["model"]))
@@ -350,7 +351,7 @@ def build(key: str, make: Callable[[], Design]) -> Path:
 def build_in(work: Path, make: Callable[[], Design]) -> None:
     """Build a simulated probe in a folder, where an interrupted one may have left the products of its steps."""
     begun_s = time.monotonic()
-    if work.exists():
+    if (work / DESIGN).exists():
         say("going on with the simulated probe whose build was interrupted")
     else:
         # Others that run here, beside the one that asks, take their part of the machine.
@@ -358,6 +359,7 @@ def build_in(work: Path, make: Callable[[], Design]) -> None:
         after = VERILATED_OF_WRITTEN + COMPILED_OF_WRITTEN / JOBS
         rest_s = slower * (WRITTEN_S * (1 + after) + missing_s() / JOBS)
         say(f"building the simulated probe, once: about {rest_s:.0f} s")
+        shutil.rmtree(work, ignore_errors=True)  # Half a design, perhaps.
         work.mkdir()
     logging.disable(logging.INFO)  # LiteX tells every step.
     missing = missing_s() / WRITTEN_S

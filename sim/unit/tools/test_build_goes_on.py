@@ -81,6 +81,17 @@ def test_no_step_that_was_done_is_done_again_and_no_half_is_taken(tools: Tools, 
     assert not list(tmp_path.rglob("new-*")) and not list(tmp_path.rglob("*.work"))
 
 
+def test_half_a_design_is_written_anew(tools: Tools, tmp_path: Path) -> None:
+    def write(_: object, folder: Path) -> list[Path]:
+        (folder / "gateware").mkdir()
+        raise Killed
+
+    for _ in range(2):  # The second one finds no folder in its way.
+        with pytest.raises(Killed):
+            build.build("key", lambda: build.Design(None, "variant", write))
+    assert (build.build("key", tools.design) / "liteprobe-sim").read_text() == "whole"
+
+
 def test_one_that_was_interrupted_says_so(tools: Tools, capsys: pytest.CaptureFixture[str]) -> None:
     tools.fatal = 3
     with pytest.raises(Killed):
