@@ -84,7 +84,7 @@ class ClockReport:
         """Faults and what to do about them, a sentence each."""
         found = [text for bit, text in FAULTS.items() if bit in self.errors and self.is_alive]
         if not self.was_ever_alive:
-            return ["nobody disciplines this clock: 'liteprobe firmware load', or 'liteprobe clock discipline'"]
+            return ["nothing disciplines this clock: run 'liteprobe firmware load', or 'liteprobe clock discipline'"]
         if not self.is_alive:
             return ["the firmware has fallen silent (watchdog): load it again ('liteprobe firmware load')", *found]
         return found
