@@ -79,7 +79,8 @@ DEFINITIONS = {
         Sent but not received whole (RFC 7680); arrived again (RFC 5560); arrived after a frame with a greater number
         (RFC 4737).""",
     "Late": """
-        Frames that left after the tick that was asked for. Each is counted; none is hidden.""",
+        Frames that left after the tick that was asked for, because of the tester. Each is counted; none is hidden. Those
+        that had to wait for another frame of their port, as planned, are counted apart.""",
     "Bit errors": """
         Bits of a payload of PRBS-31 that are not as sent, in frames whose FCS is right; in those whose FCS is wrong they
         are counted apart. Without an error the ratio is given that would have shown one with a probability of 95 %.""",
