@@ -31,7 +31,6 @@ with lazily():
 
 HELP = "print frames, a line each; or capture them into pcapng or pcap, and their headers into Parquet"
 EXAMPLES = """
-liteprobe capture --read office.blocks --filter icmp
 liteprobe capture --read office.blocks -w office.pcapng --filter 'udp port 53'
 liteprobe capture --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --count 100 -w seen.pcapng
 liteprobe capture --probe 192.168.1.50 --filter 'tcp port 443' --snap 96 --duration 10s -w https.pcapng
