@@ -54,19 +54,33 @@ def run(args: argparse.Namespace) -> None:
     extent = suite.Extent(args.frames, args.ram, args.duration / 1e9, args.eye)
     with open_probe(args) as probe:
         facts = probe.info()
-        checks = suite.BringUp(probe, extent, _progress).run()
-    found = document(facts, checks)
+        made = suite.BringUp(probe, extent, _progress)
+        try:
+            checks = made.run()
+        except KeyboardInterrupt as end:
+            end.args = (f"{end}; {len(made.checks)} checks were made",)
+            _publish(args, document(facts, made.checks), made.checks, end)
+            raise
+    _publish(args, document(facts, checks), checks)
+    failed = [check.name for check in checks if check.verdict == suite.Verdict.FAILED]
+    if failed:
+        raise ProbeError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
+
+
+def _publish(
+    args: argparse.Namespace,
+    found: dict[str, Any],
+    checks: Sequence[suite.BringUpCheck],
+    cause: BaseException | None = None,
+) -> None:
     shown = tables.table("check", "result", "what was seen", text=3)
     for check in checks:
         shown.add_row(check.name, check.verdict, check.seen)
-    with outputs() as out:
+    with outputs(cause) as out:
         if STDOUT not in (args.report, args.json):
             out.write(STDOUT, lambda: tables.console().print(shown, markup=False))
         out.write(args.report, lambda: write_text(args.report, as_markdown(found)))
         out.write(args.json, lambda: write_text(args.json, json.dumps(found, indent=2) + "\n"))
-    failed = [check.name for check in checks if check.verdict == suite.Verdict.FAILED]
-    if failed:
-        raise ProbeError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
 
 
 def _progress(name: str) -> None:

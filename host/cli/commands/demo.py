@@ -14,7 +14,7 @@ from typing import Any
 from liteprobe.host.base import extras
 from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
-from liteprobe.host.cli.arguments import add
+from liteprobe.host.cli.arguments import add, every_s
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
 
@@ -95,9 +95,14 @@ def run(args: argparse.Namespace) -> None:
     asked = requests(args.out, build, args.repeat)
     sweep.check_programs(program for request in asked for program in request.programs)
     started = time.monotonic()
-    with tables.progress_bars() as bars:
-        tasks = [bars.add_task(request.name, total=request.total) for request in asked]
-        measured = sweep.run_together(asked, lambda number, sent, _: bars.update(tasks[number], completed=sent))
+    with tables.progress(True, every_s(args)) as show:
+        sent = [0] * len(asked)
+
+        def progressed(number: int, frames: int, _: int) -> None:
+            sent[number] = frames
+            show([(one.name, done, one.total) for one, done in zip(asked, sent, strict=True)])
+
+        measured = sweep.run_together(asked, progressed)
     seconds = time.monotonic() - started
     frames = sum(request.total for request in asked)
     with outputs() as out:
