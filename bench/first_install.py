@@ -1,27 +1,35 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rows of the first hour: what each extra costs, and every command of the wheel where little is installed.
+"""Rows of the first hour: what each extra costs, and every command of the wheel where little is installed. Of ``people``:
+from a clone to the first train.
 
 The wheel is made of what git keeps, by way of the source distribution. It is installed into an environment of its own in a
 folder with a space in its name, which the user who runs it may not write to: nobody, where the bench runs as root.
 """
 
+import ctypes
 import os
 import re
+import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import time
 import venv
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory, mkdtemp
 
 import lock
+import make_wheel
 
+from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.cli.main import COMMANDS
 from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 
@@ -114,16 +122,21 @@ class Installed:
         Whether pip may take what it has kept.
     versions : Path or None
         Pins that pip is to keep to.
+    made : Path or None
+        The wheel; None: the one for all platforms.
     """
 
-    def __init__(self, folder: Path, extra: str, with_cache: bool = True, versions: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, extra: str, with_cache: bool = True, versions: Path | None = None, made: Path | None = None
+    ) -> None:
         self.folder = folder / f"a {extra or 'plain'} environment"
         self.home, self.work, self.bare = (folder / f"{extra} {name}" for name in ("home", "work", "bin"))
         # Compiled Python goes beside its sources, as for a user, not into the cache of this clone.
         usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         subprocess.run([sys._base_executable, "-m", "venv", str(self.folder)], check=True, env=usual)  # type: ignore[attr-defined]
         empty = octets(self.folder)
-        asked = f"{distribution()}[{extra}]" if extra else str(distribution())
+        made = made or distribution()
+        asked = f"{made}[{extra}]" if extra else str(made)
         options = [] if with_cache else ["--no-cache-dir"]
         options += ["--constraint", str(versions)] if versions else []
         started = time.monotonic()
@@ -261,6 +274,178 @@ def test_lowest() -> Iterator[Figure]:
             yield Figure("uses_that_fail_with_the_least_versions", len(failed), f"of {len(USES_OF_LEAST)}", 0)
 
 
+# Clone to first train -----------------------------------------------------------------------------
+
+FIRST = ("liteprobe", "train", "--length", "60,1514", "--count", "100")
+FIRST_S, PRESET_S = 45, 40  # On two idle cores.
+MOMENTS, SEED = 5, 39
+BUSY = 1.5  # Load above which a wall clock says nothing.
+PR_SET_CHILD_SUBREAPER = 36
+MARK = "LITEPROBE_BENCH_OF"  # In the environment of each process that a clone has started.
+
+
+@dataclass(frozen=True)
+class Took:
+    """Holds how a command ended, what it said, and what it took (s)."""
+
+    code: int
+    output: str
+    wall_s: float
+    cpu_s: float
+
+
+class Clone:
+    """A clone of what is committed, with nothing set up; commands run as a new user's do.
+
+    ``pip_cache``: None: an empty one.
+    """
+
+    def __init__(self, folder: Path, pip_cache: str | None) -> None:
+        self.folder = folder / "liteprobe"
+        subprocess.run(["git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", str(self.folder)], check=True)
+        taken = ("PYTHON", "XDG_", "LITEPROBE_", "VIRTUAL_ENV", "PIP_CACHE_DIR")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
+        self.environment |= {MARK: str(folder)} | ({"PIP_CACHE_DIR": pip_cache} if pip_cache else {})
+
+    def run(self, *arguments: str, stop: tuple[float, int] | None = None) -> Took:
+        """Run ``./run``; ``stop``: after so many seconds it gets this signal, SIGKILL as all that it has started does."""
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        before, began = _children_s(), time.monotonic()
+        process = subprocess.Popen(
+            ["./run", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=stop and stop[0])
+        except subprocess.TimeoutExpired:
+            assert stop
+            for number in self._started() if stop[1] == signal.SIGKILL else [process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(number, stop[1])
+            output, _ = process.communicate()
+            with suppress(ChildProcessError):  # Whose parents were killed: their time counts, too.
+                while True:
+                    os.waitpid(-1, 0)
+        return Took(process.returncode, output, time.monotonic() - began, _children_s() - before)
+
+    def _started(self) -> list[int]:
+        """Return the processes that this clone's commands have started."""
+        mark, found = f"{MARK}={self.environment[MARK]}".encode(), []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in path.read_bytes().split(b"\0"):
+                    found.append(int(path.parent.name))
+        return found
+
+
+@contextmanager
+def cloned(is_cold: bool = False) -> Iterator[Clone]:
+    """Clone; the pip cache is this environment's, or an empty one."""
+    with TemporaryDirectory(prefix="liteprobe-first-") as folder:
+        yield Clone(Path(folder), None if is_cold else os.environ.get("PIP_CACHE_DIR") or str(ROOT / "build/cache/pip"))
+
+
+def _children_s() -> float:
+    """Return the CPU time of all that has been run (s)."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def is_first_train(took: Took) -> bool:
+    """Whether a command has measured what `FIRST` asks for: the line rate, six times."""
+    return took.code == 0 and len(re.findall(r"1000\.000", took.output)) == 6
+
+
+def in_time(name: str, took: Took, most_s: float) -> Iterator[Figure]:
+    """Return what a command took: CPU time, at most what two cores have in ``most_s``; the wall clock where nobody else runs."""
+    yield Figure(f"{name}_cpu", took.cpu_s, "s", 2 * most_s)
+    if (load := os.getloadavg()[0]) > os.cpu_count() * BUSY:  # type: ignore[operator]
+        note(f"  excluded: {name} by the wall clock, {took.wall_s:.0f} s, for others run here (load {load:.1f})")
+    else:
+        yield Figure(f"{name}_wall", took.wall_s, "s", most_s)
+
+
+@row("people")
+def test_first(is_full: bool) -> Iterator[Figure]:
+    """Go from a clone to the first train, pip's cache warm; then to each further preset. ``--full``: with an empty cache, too."""
+    for is_cold in (False, True)[: 1 + is_full]:
+        with cloned(is_cold) as clone:
+            kind = "cold" if is_cold else "warm"
+            took = clone.run(*FIRST)
+            note(*(f"  {line}" for line in took.output.splitlines() if line.startswith(("[setup", "liteprobe:"))))
+            yield Figure(f"first_train_is_right_{kind}", float(is_first_train(took)), "of 1", 1, is_least=True)
+            yield from in_time(f"clone_to_first_train_{kind}", took, FIRST_S)
+            for preset in () if is_cold else [name for name in PRESETS if name != DEFAULT_PRESET]:
+                took = clone.run("python", "-m", "liteprobe.sim.system.build", "--preset", preset)
+                yield Figure(f"{preset}_is_built", float(took.code == 0), "of 1", 1, is_least=True)
+                yield from in_time(preset, took, PRESET_S)
+
+
+@row("people")
+def test_interrupted() -> Iterator[Figure]:
+    """Go from a clone to the first train, interrupted at random moments: killed, and by Ctrl-C; then on a disk that is full."""
+    with cloned() as clone:
+        whole = clone.run(*FIRST)
+    moments = Random(SEED)
+    with cloned() as clone:
+        spent = []
+        for number in range(MOMENTS):
+            how = (signal.SIGKILL, signal.SIGINT)[number % 2]
+            # What is done is not done again, so each moment lies in what is left.
+            spent.append(clone.run(*FIRST, stop=(moments.uniform(0.05, 0.3) * whole.wall_s, how)))
+            note(f"  {how.name} after {spent[-1].wall_s:.1f} of {whole.wall_s:.0f} s")
+        spent.append(clone.run(*FIRST))
+        yield Figure("train_after_interruptions_is_right", float(is_first_train(spent[-1])), "of 1", 1, is_least=True)
+        yield Figure("interruptions", sum(took.code != 0 for took in spent), "times", MOMENTS, is_least=True)
+        most = 100 * (1 + MOMENTS / 4)  # A step of a quarter of the time is the longest, and is lost each time.
+        yield Figure("cpu_of_an_uninterrupted_one", 100 * sum(one.cpu_s for one in spent) / whole.cpu_s, "%", most)
+        yield from _on_a_full_disk(clone)
+
+
+def _on_a_full_disk(clone: Clone) -> Iterator[Figure]:
+    """Build where there are 4 MB, then where there is space."""
+    with TemporaryDirectory() as place:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "liteprobe-bench", place]
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            note("  excluded: a full disk, which only root can make here")
+            return
+        try:
+            clone.environment["LITEPROBE_BUILD"] = place
+            took = clone.run(*FIRST)
+            is_named = took.code == 1 and "No space left on device" in took.output and "Traceback" not in took.output
+            if not is_named:
+                note(took.output[-1000:])
+            yield Figure("full_disk_is_named", float(is_named), "of 1", 1, is_least=True)
+            subprocess.run(["mount", "-o", "remount,size=200m", place], check=True)
+            yield Figure("train_after_a_full_disk", float(is_first_train(clone.run(*FIRST))), "of 1", 1, is_least=True)
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+@row("people", is_long=True)
+def test_wheel_of_this_platform() -> Iterator[Figure]:
+    """Install the wheel with simulated probes and nothing else, offline: trains where there is no compiler, no Migen, no PATH."""
+    with TemporaryDirectory() as folder:
+        made = make_wheel.make(Path(folder), Path(folder) / "place")
+        yield Figure("wheel_size", made.stat().st_size / 1e6, "MB", 30)
+        with installed("", made=made) as there:
+            yield Figure("install_wheel", there.seconds, "s", INSTALL_S)
+            done, seconds = timed(there, ["train", "--length", "60,1514", "--count", "100"], is_bare=True)
+            is_right = done.returncode == 0 and len(re.findall(r"1000\.000", done.stdout)) == 6
+            yield Figure("train_without_a_compiler_is_right", float(is_right), "of 1", 1, is_least=True)
+            yield Figure("train_without_a_compiler", seconds, "s", FIRST_S)
+            failed = [use for use in SIMULATED[:-1] if there.run(use, is_bare=True).returncode]
+            note(*(f"failed: {' '.join(use)}" for use in failed))
+            yield Figure("simulated_commands_that_fail_without_a_compiler", len(failed), "commands", 0)
+            yield Figure("files_written_into_the_environment_of_the_wheel", there.written, "files", 0)
+
+
 # # #
 
 
@@ -296,11 +481,13 @@ def distribution() -> Path:
 
 
 @contextmanager
-def installed(extra: str, with_cache: bool = True, versions: Path | None = None) -> Iterator[Installed]:
+def installed(
+    extra: str, with_cache: bool = True, versions: Path | None = None, made: Path | None = None
+) -> Iterator[Installed]:
     """Install the wheel with an extra; the environment is taken away again."""
     with TemporaryDirectory(prefix="liteprobe first hour ") as folder:
         Path(folder).chmod(0o755)
-        there = Installed(Path(folder), extra, with_cache, versions)
+        there = Installed(Path(folder), extra, with_cache, versions, made)
         try:
             yield there
         finally:
@@ -322,11 +509,11 @@ def octets(folder: Path) -> int:
 
 
 def timed(
-    there: Installed, arguments: Sequence[str], most_s: float = 900
+    there: Installed, arguments: Sequence[str], most_s: float = 900, is_bare: bool = False
 ) -> tuple[subprocess.CompletedProcess[str], float]:
     """Run ``liteprobe``, and return what it said and how long it took (s)."""
     started = time.monotonic()
-    done = there.run(arguments, most_s=most_s)
+    done = there.run(arguments, is_bare, most_s)
     return done, time.monotonic() - started
 
 

@@ -217,7 +217,7 @@ def test_system(is_full: bool) -> Iterator[Figure]:
                 late[one.name] = int(order["late"][its].sum())
                 ends[one.name] = stamped_ends([(left[place][0], came[place][0]) for place in its.tolist()], one)
         for seen in result.rows:
-            is_right = (seen.sent, seen.late) == (seen.stream.count, late[seen.stream.name])
+            is_right = (seen.sent, seen.waited) == (seen.stream.count, late[seen.stream.name])
             if seen.stream.probe:
                 is_right &= (seen.received, seen.lost, seen.bit_errors or 0) == (seen.sent, 0, 0)
                 delay = seen.latency and (seen.latency.least_ns, seen.latency.most_ns)

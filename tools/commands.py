@@ -51,6 +51,7 @@ REASONS = {
     "ecpdap": "a board",
     "make": "another source or compiler than LiteProbe's",
     "build": "what a line before it makes by the network",
+    "podman": "a container engine",
     "tshark": "another's program",
     "cd": "the shell's own",
     "export": "the shell's own",
@@ -64,6 +65,8 @@ OF_RUN = {
     "lock": "network",
     "python": "a script with a test of its own",
     "docs": "minutes",
+    "labs": "it serves until Ctrl-C; tests make its notebooks",
+    "wheel": "minutes",
     "shell": "interactive",
 }
 #: Folders whose scripts one test runs by a list of its own.

@@ -3,7 +3,7 @@
 """Adds pages of host/'s modules and of docs/'s scripts to the site, and copies what pages link to.
 
 A hook of MkDocs (mkdocs.yml). Pages are written for GitHub, so their links lead to files of the repository: those that
-leave docs/ get a copy of the file under source/, and folders, which a site can't show, lose the link.
+leave docs/ get a copy of the file under source/. Folders, which a site can't show, and the labs' answers lose the link.
 """
 
 import os
@@ -46,6 +46,8 @@ def module_pages() -> Iterator[tuple[str, str]]:
 
 def place_of(path: Path) -> str | None:
     """Return where a file of the repository is on the site; of a folder, its front page; None: nowhere."""
+    if site_scripts.ANSWERS in (path, *path.parents):
+        return None
     if path.is_dir():
         return next((place_of(path / front) for front in FRONTS if (path / front).is_file()), None)
     if site_scripts.is_script(path):

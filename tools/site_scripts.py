@@ -10,18 +10,19 @@ import jupytext
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+ANSWERS = DOCS / "labs" / "teacher"  # In the repository alone: not for the students' site.
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 RUN_IT = "Its figures and plots are yours to make: [how to run it](index.md#how-to-run-one)."
 
 
 def scripts() -> Iterator[Path]:
     """Return the scripts that have a page."""
-    yield from sorted(DOCS.rglob("*.py"))
+    yield from (path for path in sorted(DOCS.rglob("*.py")) if ANSWERS not in path.parents)
 
 
 def is_script(path: Path) -> bool:
     """Tell whether a file of the repository is one of them."""
-    return path.suffix == ".py" and path.is_relative_to(DOCS)
+    return path.suffix == ".py" and path.is_relative_to(DOCS) and ANSWERS not in path.parents
 
 
 def is_notebook(script: Path) -> bool:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram, UsageError
 
@@ -186,5 +187,5 @@ figure.savefig(OUT / "lab1.png", dpi=120)
 #    ([Lab 3](lab3_stamps.py) comes back to it.)
 
 # %%
-(OUT / "lab1.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab1.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

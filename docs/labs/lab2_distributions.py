@@ -34,6 +34,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis.confidence import mean_interval, percentile_interval
@@ -59,8 +60,8 @@ def waits_ns(wire, count, interval_ns):
 
 S_NS = 8 * (1514 + 24)  # One frame of the other traffic, with its overhead.
 EMPTY_NS = 8 * (60 + 12) + 3000  # Delay of a frame of 60 octets that does not wait: lab 1, question 4.
-REGULAR = "switch?latency=3us&queue=1000&cross_model=cbr&cross=0.333333333&seed=3"
-POISSON = "switch?latency=3us&queue=1000&cross_model=poisson&cross=0.25&seed=5"
+REGULAR = f"switch?latency=3us&queue=1000&cross_model=cbr&cross=0.333333333&seed={student.seed(3)}"
+POISSON = f"switch?latency=3us&queue=1000&cross_model=poisson&cross=0.25&seed={student.seed(5)}"
 T_NS = 3 * S_NS  # Interval of the regular traffic.
 
 # %% [markdown]
@@ -204,5 +205,5 @@ results["poisson_distance"] = float(distance)
 # 6. The probe packets themselves load the output. By how much, and how would you see it if it mattered?
 
 # %%
-(OUT / "lab2.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab2.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

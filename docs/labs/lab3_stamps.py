@@ -29,6 +29,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.run.trains import Route
@@ -166,5 +167,5 @@ figure.savefig(OUT / "lab3.png", dpi=120)
 
 # %%
 results = {name: float(value) for name, value in results.items()}
-(OUT / "lab3.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab3.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

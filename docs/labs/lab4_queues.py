@@ -42,6 +42,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis.confidence import mean_interval
@@ -59,7 +60,7 @@ EMPTY_NS = 8 * (60 + 12) + 3000  # Delay where nothing waits.
 
 def waits(load, count, interval_ns, seed, queue=1000):
     """Send short packets into a switch with Poisson traffic of this load; return their waits, and how many were lost."""
-    wire = f"switch?latency=3us&queue={queue}&cross={load}&cross_size={OCTETS}&seed={seed}"
+    wire = f"switch?latency=3us&queue={queue}&cross={load}&cross_size={OCTETS}&seed={student.seed(seed)}"
     with Probe(PROBE or f"sim://{wire}") as probe:
         records = probe.train(TrainProgram(60, count, interval_ns=interval_ns)).records
     return (records["rx_stamp"] - records["tx_stamp"]).astype(float) - EMPTY_NS, count - len(records)
@@ -199,5 +200,5 @@ figure.savefig(OUT / "lab4.png", dpi=120)
 # 6. How many packets would you need at a load of 0.8 for an interval of ± 1 %? (The deviation of W is 2.3 D there.)
 
 # %%
-(OUT / "lab4.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab4.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

@@ -42,6 +42,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe
 from liteprobe.host.analysis.clock_stability import allan_deviation
@@ -222,5 +223,5 @@ figure.savefig(OUT / "lab5.png", dpi=120)
 
 # %%
 results = {name: float(value) for name, value in results.items()}
-(OUT / "lab5.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab5.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

@@ -33,6 +33,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis import sequence, truth
@@ -55,7 +56,7 @@ results = {}
 
 # %%
 COUNT = 3000
-WIRE = "switch?latency=3us&loss=2%&duplicate=1%&reorder=2%&reorder_by=11us&seed=7"
+WIRE = f"switch?latency=3us&loss=2%&duplicate=1%&reorder=2%&reorder_by=11us&seed={student.seed(7)}"
 TRUTH = OUT / "lab6.truth"
 with Probe(PROBE or f"sim://{WIRE}&truth={TRUTH}") as probe:
     found = probe.train(TrainProgram(60, COUNT, interval_ns=2000.0))
@@ -200,5 +201,5 @@ figure.savefig(OUT / "lab6.png", dpi=120)
 
 # %%
 results = {name: float(value) for name, value in results.items()}
-(OUT / "lab6.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab6.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

@@ -38,6 +38,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import student
 
 from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.analysis.confidence import mean_interval
@@ -86,7 +87,7 @@ print(f"{results['narrow_mbps']:.3f} Mb/s; a packet every {results['narrow_dispe
 
 # %%
 LOAD, COUNT, REPEATS = 0.3, 24, 60
-CROSS = f"switch?latency=3us&queue=1000&cross={LOAD}&seed=4"
+CROSS = f"switch?latency=3us&queue=1000&cross={LOAD}&seed={student.seed(4)}"
 arrived, sent = trains(CROSS, COUNT, REPEATS, gap_ns=400_000.0)
 rates = dispersion_rates(arrived)
 low, high = mean_interval(rates)
@@ -153,7 +154,9 @@ print(f"pairs with the right dispersion, queued or not: {100 * results['share_of
 # finds the narrow link empty.
 
 # %%
-arrived2, sent2 = trains("switch?latency=3us&rate=200M&cross2=0.5&queue=1000&seed=9", 4, 40, gap_ns=300_000.0)
+arrived2, sent2 = trains(
+    f"switch?latency=3us&rate=200M&cross2=0.5&queue=1000&seed={student.seed(9)}", 4, 40, gap_ns=300_000.0
+)
 pair_mbps = BITS / np.diff(arrived2, axis=1).ravel() * 1e3
 sums2_ns = (arrived2 - sent2)[:, :1] + (arrived2 - sent2)[:, 1:2]
 best = np.argmin(sums2_ns)
@@ -194,5 +197,5 @@ figure.savefig(OUT / "lab7.png", dpi=120)
 # 6. At which load does the method of step 4 fail, and how would it show?
 
 # %%
-(OUT / "lab7.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab7.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

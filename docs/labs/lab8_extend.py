@@ -39,6 +39,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import octet_counter
+import student
 from migen import run_simulation
 
 from liteprobe.host import CaptureRequest, Probe, Trace
@@ -233,5 +234,5 @@ figure.savefig(OUT / "lab8.png", dpi=120)
 
 # %%
 results = {name: float(value) for name, value in results.items()}
-(OUT / "lab8.json").write_text(json.dumps(results, indent=2))
+(OUT / "lab8.json").write_text(json.dumps(student.named(results), indent=2))
 print(json.dumps(results, indent=2))

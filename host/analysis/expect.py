@@ -33,7 +33,7 @@ DELAYS = (
 )  # Figures of delays (ns), which the error of a clock widens.
 #: Counts, whose sum over all parts is that of the whole.
 COUNTS = (
-    "sent", "received", "lost", "duplicated", "reordered", "late", "bit_errors", "checked_bits", "octets", "underruns",
+    "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets", "underruns",
     "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")

@@ -32,7 +32,7 @@ FIGURES_OF_TRAINS = (
     "sent received lost duplicated reordered late loss_ratio rate capacity least mean std p50 p99 p99_9 most jitter"
 )
 FIGURES_OF_STREAMS = (
-    "sent received lost duplicated reordered late bit_errors checked_bits loss_ratio bit_error_ratio rate fps "
+    "sent received lost duplicated reordered waited late bit_errors checked_bits loss_ratio bit_error_ratio rate fps "
     "least mean std p50 p99 p99_9 most"
 )
 FIGURES_OF_PORTS = "sent received lost loss_ratio late underruns least mean p50 p99 p99_9 most"

@@ -36,6 +36,12 @@ def build_folder() -> Path:
     return _cache()
 
 
+def built_in(name: str) -> Path | None:
+    """Return the folder of what came with the package under a name, built already (``./run wheel``); None: nothing did."""
+    folder = ROOT / "built" / name
+    return folder if folder.is_dir() and not is_clone() else None
+
+
 def check_here() -> None:
     """Raise UsageError where the working directory was deleted: no relative path can be used then."""
     try:

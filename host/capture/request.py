@@ -125,6 +125,7 @@ class CaptureSettings:
 
 
 BEFORE_NS = 10_000_000
+PCAP = ".pcap"  # Ending of files that are no pcapng.
 #: Counts of a result that aren't 0 where something is missing that was on the wire, or was damaged on its way here.
 LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "late", "before_given_up")
 
@@ -149,7 +150,9 @@ class CaptureRequest:
         When nothing could do it.
     """
 
-    write: str | Path | None = None  # Frames as pcapng; of the three files at least one, ``-``: stdout.
+    write: str | Path | None = (
+        None  # Frames as pcapng, or as pcap by its ending; of the files at least one, ``-``: stdout.
+    )
     headers: str | Path | None = None  # Unified headers as Parquet.
     blocks: str | Path | None = None  # Blocks as they come.
     settings: CaptureSettings = CaptureSettings()  # Channels, lengths, sampling, what is recorded.
@@ -169,6 +172,7 @@ class CaptureRequest:
     #: Write stamps in UTC, so many seconds behind TAI; "probe": as the probe knows it. None: the probe's time as it is.
     tai_utc_s: int | Literal["probe"] | None = None
     transport: Transport = Transport()
+    lines: str | Path | None = None  # A line of text for each frame.
 
     def __post_init__(self) -> None:
         if self.trigger is None and not (self.before_ns is None and self.after_ns is None and not self.host_trigger):
@@ -192,7 +196,14 @@ class CaptureRequest:
             self.passing.check_headers()
         if self.firing:
             self.firing.check_headers()
-        if not (self.write or self.headers or self.blocks):
+        if self.lines and keep == Keep.PACKETS:
+            raise UsageError("lines need headers: give --keep both, or -w FILE.pcapng")
+        if self.write and _ending_is_wrong(Path(self.write)):
+            raise UsageError(
+                f"{self.write} says by its ending neither pcapng nor pcap: give FILE.pcapng, FILE.pcap (frames and nanoseconds "
+                "alone), or - for stdout, to be packed as in -w - | gzip > FILE.pcapng.gz"
+            )
+        if not (self.write or self.headers or self.blocks or self.lines):
             raise UsageError("nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE")
 
     @cached_property
@@ -220,9 +231,15 @@ class CaptureRequest:
         """The settings; where nobody chose what to keep, with what the files, a filter on this host and a trigger take."""
         if self.settings.keep is not None:
             return self.settings
-        needs_headers = bool(self.headers or self.trigger)
+        needs_headers = bool(self.headers or self.trigger or self.lines)
         needs_packets = bool(self.write or self.host_filter or not needs_headers)
         return replace(self.settings, keep=Keep((Keep.PACKETS * needs_packets) | (Keep.HEADERS * needs_headers)))
+
+
+def _ending_is_wrong(path: Path) -> bool:
+    """Return whether a file's name says something else than it would have; pipes and devices have any name."""
+    is_file = path.is_file() or not path.exists()
+    return is_file and str(path) != "-" and path.suffix.lower() not in (PCAP, ".pcapng")
 
 
 def _parsed(text: str | None, by_libpcap: bool = False) -> Expression | None:

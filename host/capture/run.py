@@ -23,10 +23,11 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import OutputError, words_of
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.decode import BlockDecoder
-from liteprobe.host.capture.request import BEFORE_NS, SNAP_MOST, CaptureRequest, CaptureResult
+from liteprobe.host.capture.request import BEFORE_NS, PCAP, SNAP_MOST, CaptureRequest, CaptureResult
 from liteprobe.host.capture.session import WINDOW_NS, CaptureSession, Selection, Sink
 from liteprobe.host.capture.sources import BlockSource, RecordedSource
 from liteprobe.host.capture.write.output import Output
+from liteprobe.host.capture.write.pcap import PcapWriter
 from liteprobe.host.capture.write.pcapng import PcapngWriter, PortInterface, Statistics
 
 if TYPE_CHECKING:
@@ -201,16 +202,25 @@ def _run(
 ) -> CaptureResult:
     """Run; close the files whatever happens. One that can't be written ends by itself, and the others go on."""
     files: list[OutputFile] = []
-    pcapng: PcapngWriter | None = None
+    pcapng: PcapWriter | PcapngWriter | None = None
     header_files: list[Path] = []
     if request.write:
         written = Output(Path(request.write))
         files.append(OutputFile(written.name, written.close, lambda: written.parts))
         stack.callback(files[-1].close)
-        pcapng = files[-1].attempt(
-            lambda: PcapngWriter(written, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
-        )
+        if Path(request.write).suffix.lower() == PCAP:
+            writer: Callable[[], PcapWriter | PcapngWriter] = partial(PcapWriter, written, setup.shift_ns)
+        else:
+            writer = partial(PcapngWriter, written, setup.ports, setup.hardware, setup.comment, setup.shift_ns)
+        pcapng = files[-1].attempt(writer)
         files[-1].sink = pcapng
+    if request.lines:
+        from liteprobe.host.capture.write.lines import LineWriter  # Loads names of protocols.
+
+        shown = Output(Path(request.lines))
+        lines = LineWriter(shown, setup.shift_ns)
+        files.append(OutputFile(shown.name, shown.close, lambda: shown.parts, lines))
+        stack.callback(files[-1].close)
     if request.headers:
         with extras.named():
             from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
@@ -238,8 +248,11 @@ def _run(
         files[0].attempt(lambda: pcapng.close(statistics))
     for one in files:
         one.close()
-    if request.headers:
-        counts["without_header"] = next(one for one in files if one.name == str(request.headers)).without_header
+    if request.headers or request.lines:
+        shown_as = (
+            str(request.headers) if request.headers else "stdout" if str(request.lines) == "-" else str(request.lines)
+        )
+        counts["without_header"] = next(one for one in files if one.name == shown_as).without_header
     counts["unwritten"] = {one.name: one.unwritten for one in files if one.error}
     return CaptureResult(counts, signal, header_files, tuple(one.words() for one in files if one.error))
 

@@ -19,7 +19,7 @@ from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, TICKS_PER_SECOND
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import say
 from liteprobe.host.packets.frames import PARTS, Frames, Index
-from liteprobe.host.packets.pcap import ETHERNET, MAGICS, Packets, PcapReader
+from liteprobe.host.packets.pcap import ETHERNET, MAGICS, PCAP_HEADER, Packets, PcapReader
 from liteprobe.host.packets.pcapng import SECTION, PcapngReader
 from liteprobe.host.packets.window import STDIN, CutError, PlainFile, Window, plain_file
 
@@ -211,7 +211,6 @@ class FileSource:
         raise UsageError(f"{self.name}: packet {number[first]} (at octet {place[first]}) is {why}")
 
 
-NANOSECONDS = 0xA1B23C4D
 SNAP = 1 << 18
 ORIGIN_S = 1 << 20  # Times begin here, so that a packet may be from before the first one.
 
@@ -237,7 +236,7 @@ def as_pcap(path: Path) -> Iterator[Path]:
 def write_pcap(source: FileSource, path: Path) -> None:
     """Write the frames of a file as a little-endian pcap with nanoseconds, without FCS, from second `ORIGIN_S` on."""
     with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", NANOSECONDS, 2, 4, 0, 0, SNAP, ETHERNET))
+        file.write(PCAP_HEADER)
         for frames in source.frames(most=SNAP):
             columns = (frames.at, frames.kept, frames.own, ORIGIN_S + frames.time, frames.rest // (PARTS // 10**9))
             for at, kept, own, second, rest in zip(*(one.tolist() for one in columns), strict=True):

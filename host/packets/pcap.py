@@ -33,6 +33,8 @@ MAGICS = {
     0x1C0001AC: Form(10**9, header=28),
 }
 ETHERNET = 1
+#: Of a little-endian pcap of Ethernet frames with nanoseconds.
+PCAP_HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, ETHERNET)
 ALIKE_LEAST = 64  # Packets of one length, one after the other, that are found at once.
 KEPT_MOST = 262_144  # Octets of a packet, as all programs have it; a greater number is not a length.
 HAS_FCS_BIT, FCS_BIT, LINK_MASK = 26, 28, 0xFFFF

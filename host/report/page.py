@@ -265,7 +265,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
         (f"{sum(row['sent'] for row in rows):,}", "frames sent, in all rows"),
         (total(rows, "lost"), "lost, in all rows"),
         (total(rows, "late"), "left after their tick, in all rows"),
-        (f"{sum(held)} of {len(held)}", "rows whose 95 % interval of the dispersion rate holds theory"),
+        (f"{sum(held)} of {len(held)}", "rows where theory lies within the 95 % interval"),
         (f"{len(claims)} of {len(rows)}", "rows with a capacity"),
         _deviation_tile(sweeps),
     ]

@@ -84,7 +84,7 @@ def _tiles(result: TrafficResult) -> Block:
         (page.count(total["sent"]), "frames sent"),
         (page.count(total["received"]), "received"),
         (page.count(total["lost"]), "lost"),
-        (page.count(total["late"]), "left after their tick"),
+        (page.count(total["late"]), "late by the tester"),
         (f"{number(max(known, default=None), 0)} ns", "greatest delay"),
     ]
     checked = [row for row in result.rows if row.bit_errors is not None]
@@ -108,7 +108,7 @@ def _counts(result: TrafficResult) -> list[Block]:
         PORTS,
         *STREAMS.of("offered_bps received_bps sent received lost duplicated"),
     ]
-    shown += STREAMS.of("reordered late")
+    shown += STREAMS.of("reordered waited late")
     shown += STREAMS.of("beyond_window") * any(row.beyond_window for row in result.rows)
     shown += STREAMS.of("bit_errors bit_error_ratio") * any(row.bit_errors is not None for row in result.rows)
     own = {"stream_id": _identifier, "bit_errors": _bit_errors, "bit_error_ratio": _ratio}

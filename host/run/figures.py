@@ -73,8 +73,9 @@ class StreamFigures(PartFigures):
     receive: int | None  # Port that measures it; None: none does.
     is_active: bool  # Whether it still has frames.
     sent: int  # Frames that left.
-    late: int  # Those among them that started after their tick.
-    first_late: int | None  # Number of the first late one.
+    #: Those of them that started after their tick because of the tester: a fault. None: not told apart from those that waited.
+    late: int | None
+    first_late: int | None  # Number of the first late one; None: there is none, or it isn't known.
     received: int | None = None  # Frames that came, duplicates too; None: not measured.
     octets: int | None = None  # Of these, without FCS.
     #: While it runs those that are missing before the last one that came; at the end all that were sent and didn't
@@ -90,6 +91,9 @@ class StreamFigures(PartFigures):
     sent_fps: Bounds | None = None  # Frames a second: since the look before while it runs, of all at the end.
     received_fps: Bounds | None = None  # Likewise.
     received_bps: Bounds | None = None  # Of the line, with overhead, likewise (b/s).
+    #: Those that waited until a frame of this port had left that was due before: as planned. None: not told apart.
+    waited: int | None = None
+    delayed: int = 0  # All that started after their tick.
 
     @property
     def delay_figures(self) -> Mapping[str, Any]:
@@ -209,8 +213,10 @@ STREAMS = Columns(
     Column("offered_bps", "Mb/s", "Asked for,\nMb/s", 3, MEGA),
     Column("offered_fps", "frames/s", "", 1),
     Column("sent", "sent", "Sent"),
+    Column("waited", "waited", "Waited for\nthe line"),
     Column("late", "late", "Late", is_fault=True),
     Column("first_late"),
+    Column("delayed"),
     Column("received", "received", "Received"),
     Column("octets"),
     Column("lost", "lost", "Lost", is_fault=True),
@@ -231,7 +237,9 @@ STREAMS = Columns(
 
 #: Figures of conditions, and of the table of a notebook.
 TrafficResult.COLUMNS = Columns(
-    *STREAMS.of("sent received lost duplicated reordered late bit_errors checked_bits loss_ratio bit_error_ratio"),
+    *STREAMS.of(
+        "sent received lost duplicated reordered waited late bit_errors checked_bits loss_ratio bit_error_ratio"
+    ),
     replace(STREAMS["received_bps"], key="rate", of=lambda row: row.received_bps),
     replace(STREAMS["received_fps"], key="fps", of=lambda row: row.received_fps),
     *DELAYS.of("least mean std p50 p99 p99_9 most"),
@@ -250,9 +258,9 @@ def longest_ns(rows: Sequence[StreamFigures]) -> float:
 
 
 def totals(rows: Sequence[StreamFigures]) -> Mapping[str, int | None]:
-    """Return sent, received, lost and late of all rows together; None where one of them doesn't know it."""
+    """Return sent, received, lost, waited and late of all rows together; None where one of them doesn't know it."""
     found: dict[str, int | None] = {}
-    for name in ("sent", "received", "lost", "late"):
+    for name in ("sent", "received", "lost", "waited", "late"):
         values = [getattr(row, name) for row in rows]
         found[name] = None if None in values else sum(values)
     return found

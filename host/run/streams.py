@@ -51,7 +51,7 @@ from liteprobe.host.run.engine import (
 from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures, TrafficLook, TrafficResult, longest_ns
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort, known_state
 from liteprobe.host.run.receive import Meters
-from liteprobe.host.traffic.due import UnknownDueError
+from liteprobe.host.traffic.due import SharedLine, UnknownDueError
 from liteprobe.host.traffic.intervals import INCREMENT_ONE
 from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
 from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
@@ -513,6 +513,8 @@ class Traffic(PortRun):
         )
         self._active = {sender.port.number: sender.words.mask for sender in plan.senders}
         self._samples: dict[str, StreamSample] = {}  # Of the last look.
+        self._lines = {sender.port.number: SharedLine(sender.words.dues, sender.words.ends) for sender in plan.senders}
+        self._waits: dict[str, tuple[int, int | None] | None] = {}  # As of `_plan_waits`, by stream.
         self._touched: set[str] = set()  # Streams that somebody stopped or started.
         self._ready_ns = self._last_ns = 0
         self._start_ns: int | None = None  # Of the first tick of the program, where that must be known.
@@ -722,10 +724,11 @@ class Traffic(PortRun):
     def _look(self) -> TrafficLook:
         before, readings = self._samples, self._read()
         self._catch_up()
+        self._plan_waits()
         now_ns = self._last_ns = max(sample.at.most_ns for sample in self._samples.values())
         clock, found = self.clock, []
         for stream in self._plan.streams:
-            row = self._row(stream.name, readings)
+            row = self._row(stream.name, readings, before[stream.name].counts.late if before else 0)
             found.append(self._since(row, before[stream.name]) if before else row)
         for number, meters in self._plan.meters.items():
             meters.follow(readings[number])
@@ -785,6 +788,18 @@ class Traffic(PortRun):
         ahead = (came.expected - counts.sent) % WORD
         return ahead if ahead < WORD // 2 else 0
 
+    def _plan_waits(self) -> None:
+        """Keep how many frames of each stream wait for the line by the plan, and the first of them; None: not known."""
+        for sender in self._plan.senders:
+            counts = [self._samples[stream.name].counts for stream in sender.streams]
+            planned: list[tuple[int, int | None]] | None = [(0, None)] * len(counts)
+            if any(one.late for one in counts):
+                is_planned = not any(stream.name in self._touched for stream in sender.streams)
+                planned = self._lines[sender.port.number].waited([one.sent for one in counts]) if is_planned else None
+            self._waits |= {
+                stream.name: planned[number] if planned else None for number, stream in enumerate(sender.streams)
+            }
+
     def _lose(self, port: int, sent: int) -> None:
         self.lose_link(f"port {port}", f"{sent} frames had been sent")
 
@@ -796,10 +811,19 @@ class Traffic(PortRun):
                 self._samples[name] = replace(self._samples[name], received=one.stream)
         return found
 
-    def _row(self, name: str, readings: dict[int, dict[str, StreamReading]]) -> StreamFigures:
+    def _row(self, name: str, readings: dict[int, dict[str, StreamReading]], sure: int | None = None) -> StreamFigures:
+        """Return a row; ``sure``: of frames that left after their tick, those of an earlier look, of which all is known.
+
+        A look reads how many frames left before it reads how many of them did so after their tick.
+        """
         sender, number = self._plan.find(name)
         active, reading = self._active[sender.port.number], readings[sender.receive].get(name)
-        row = _row(sender, number, self._samples[name].counts, reading, active)
+        counts = self._samples[name].counts
+        row = _row(sender, number, counts, reading, active)
+        if planned := self._waits[name] if counts.late else (0, None):
+            late = max((counts.late if sure is None else sure) - planned[0], 0)
+            first = None if planned[1] == counts.first_late or not late else counts.first_late
+            row = replace(row, late=late, first_late=first, waited=counts.late - late)
         stamp = sender.streams[number].used_stamp
         if row.latency and reading and stamp and stamp.range_ns is not None:
             left = self._departures(sender, number, row)
@@ -813,7 +837,7 @@ class Traffic(PortRun):
             due=sender.words.dues[number],
             start_ns=(self._started.least_ns, self._started.most_ns),
             tick_ns=self._plan.tick_ns,
-            late_ticks=sender.slack_ticks if row.late else 0,
+            late_ticks=sender.slack_ticks if row.delayed else 0,
             is_numbered=row.stream.probe and row.name not in self._touched and row.sent < WORD // 2,
             is_steady=self.clock.state == FREE_RUNNING and timebase.tick_ns == self._plan.tick_ns,
         )
@@ -822,7 +846,7 @@ class Traffic(PortRun):
         """Return a row with the rates since another look."""
         now = self._samples[row.name]
         received_fps, received_bps = _received_rates(row.stream, before.received, now.received)
-        sent_fps = None if row.late else self._departed(row, before.counts.sent - 1, row.sent - 1)
+        sent_fps = None if row.delayed else self._departed(row, before.counts.sent - 1, row.sent - 1)
         if sent_fps is None:
             sent_fps = _per_second(row.sent - before.counts.sent, before.at, now.at)
         return replace(row, sent_fps=sent_fps, received_fps=received_fps, received_bps=received_bps)
@@ -835,13 +859,13 @@ class Traffic(PortRun):
         if first < 0 or last <= first or row.name in self._touched:
             return None
         sender, number = self._plan.find(row.name)
-        due, slack, wait = sender.words.dues[number], sender.slack_ticks if row.late else 0, 0
+        due, slack, wait = sender.words.dues[number], sender.slack_ticks if row.delayed else 0, 0
         try:
             span = due.due(last) - due.due(first)
-            if row.late:
+            if row.delayed:
                 if slack is None and end_ns is not None:
                     slack = int((end_ns - self._started.least_ns) / self._plan.tick_ns) - due.due(last)
-                wait = sender.wait_ticks(number) if row.first_late == 0 else 0
+                wait = sender.wait_ticks(number) if self._samples[row.name].counts.first_late == 0 else 0
         except UnknownDueError:
             return None
         if slack is None or span - wait <= 1:
@@ -897,6 +921,7 @@ class Traffic(PortRun):
     def _make_result(self) -> TrafficResult:
         self._samples = self._read_at_end()
         self._active = dict.fromkeys(self._active, 0)
+        self._plan_waits()
         readings = self._measure()
         ended_ns = self._stopped.least_ns if self._stopped else self._last_ns
         found = []
@@ -908,6 +933,12 @@ class Traffic(PortRun):
         unsent = [] if self._stopped else _unsent(found, asked, self._touched)
         notes = [*self.all_notes(), *unsent, *[INTERRUPTED] * (self.end == "interrupted")]
         notes += [note for sender in self._plan.senders for note in _sender_notes(sender, not self._touched)]
+        notes += [
+            f"stream '{row.name}': {row.delayed:,} frames started after their tick; which of them only waited for others of their "
+            "port isn't worked out: there are too many"
+            for row in found
+            if row.late is None and not self._touched
+        ]
         notes += _row_notes(found, self._options.latency_range_ns is not None)
         is_whole = self.end != "interrupted" and not unsent
         for number, meters in self._plan.meters.items():
@@ -946,8 +977,9 @@ def _row(
         receive=sender.receive if reading else None,
         is_active=bool(active >> number & 1),
         sent=counts.sent,
-        late=counts.late,
-        first_late=counts.first_late,
+        late=None,
+        first_late=None,
+        delayed=counts.late,
     )
     if reading is None:
         return found
@@ -1055,13 +1087,9 @@ def _row_notes(rows: Sequence[StreamFigures], is_given_range: bool) -> list[str]
     found = []
     for one in rows:
         name, latency = f"stream '{one.name}'", one.latency
-        # Frames of several streams, and those of random intervals, wait for each other.
-        is_alone = [other.stream.port for other in rows].count(
-            one.stream.port
-        ) == 1 and not one.stream.interval.exponential
+        first = "" if one.first_late is None else f", number {one.first_late} first"
         said = {
-            f"{one.late} of {one.sent} frames started after their tick, number {one.first_late} first": is_alone
-            and one.late,
+            f"{one.late} of {one.sent} frames left late, though the line was free{first}: report this": one.late,
             f"{one.beyond_window} frames came so late that they may be copies; they count as lost": one.beyond_window,
             f"{latency.outside if latency else 0} of {one.received} delays are outside of the range that was given; percentiles "
             f"there reach to the extremes": latency and is_given_range and latency.outside,

@@ -1,11 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Says in which tick each frame of a stream is due, as the gateware draws it: for ends by time, and for rates.
+"""Says in which tick each frame of a stream is due, as the gateware draws it, and which wait for others of their port.
 
 Stands alone because a plan, which needs it, and figures, which need it too, are on two floors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -89,7 +89,31 @@ class DueTicks:
                 return self.burst * burst + int(late[0])
         raise AssertionError("bursts have no end")
 
+    def frames(self, first: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the due ticks and the lengths of ``count`` frames from number ``first`` on; raises UnknownDueError."""
+        begin, end = first // self.burst, -(-(first + count) // self.burst)
+        heads = self._heads_of(begin, end)[:, np.newaxis]
+        lengths = self._lengths(begin * self.burst, (end - begin) * self.burst).reshape(-1, self.burst)
+        if self.times.inner or self.burst == 1:
+            dues = heads + self.times.inner * np.arange(self.burst, dtype=np.int64)
+        else:
+            slots = lengths + OVERHEAD
+            dues = heads + np.cumsum(slots, axis=1) - slots
+        own = slice(first - begin * self.burst, first - begin * self.burst + count)
+        return dues.reshape(-1)[own], lengths.reshape(-1)[own]
+
     # # #
+
+    def _heads_of(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return the ticks of the first frames of some bursts."""
+        if self._is_drawn:
+            chunks = range(begin // CHUNK, -(-end // CHUNK))
+            heads = np.concatenate([self._heads(chunk) for chunk in chunks] or [np.empty(0, np.int64)])
+            return self.times.phase + heads[begin - CHUNK * (begin // CHUNK) :][: end - begin]
+        if end * self.times.fraction >= 1 << 63:
+            raise UnknownDueError
+        bursts = np.arange(begin, end, dtype=np.int64)
+        return self.times.phase + bursts * self.times.interval + (bursts * self.times.fraction >> 32)
 
     def _bursts_near(self, ticks: int) -> Iterator[int]:
         """Yield bursts from one on before which all frames are due before ``ticks``."""
@@ -153,6 +177,100 @@ class DueTicks:
         if isinstance(self._length, Lengths):
             return np.array(np.array(self._length.entries, np.int64)[high * len(self._length.entries) >> 16])
         return self._length.least + (high * (self._length.greatest - self._length.least + 1) >> 16)
+
+
+# The line that streams share ----------------------------------------------------------------------
+
+PLANNED_MOST = (
+    1 << 25
+)  # Frames of a port that are worked out: some seconds of work, and 20 s of a line full of the shortest.
+PLANNED_ONCE = 1 << 18  # Those at once.
+
+
+class SharedLine:
+    """Works out which frames of a port wait because others hold its line: all that is planned, before anything is measured.
+
+    Whichever frame is due first leaves first, of several the one of the lowest number; it starts when it is due and the line
+    is free.
+
+    Parameters
+    ----------
+    dues : sequence of DueTicks
+        By number of the stream.
+    ends : sequence of int or None
+        Frames of each stream; None: it has no end.
+    """
+
+    def __init__(self, dues: Sequence[DueTicks], ends: Sequence[int | None]) -> None:
+        self._dues, self._ends = dues, [WORD**2 if end is None else end for end in ends]
+        self._next = [0] * len(dues)  # Frames of each stream that were looked at.
+        self._waited = [0] * len(dues)  # Those of them that wait.
+        self._first: list[int | None] = [None] * len(dues)  # The first of these.
+        self._turn = [0] * len(dues)  # The latest tick at which one of them was due.
+        self._free = 0  # Tick from which on the line is free after these.
+
+    def waited(self, sent: Sequence[int]) -> list[tuple[int, int | None]] | None:
+        """Return how many of the first ``sent`` frames of each stream wait, and the first of them; no less were sent before.
+
+        None where that is too much work.
+        """
+        if sum(sent) > PLANNED_MOST:
+            return None
+        try:
+            still = [due.due(n) for due, n, end in zip(self._dues, sent, self._ends, strict=True) if n < end]
+            if still:
+                self._pass(min(still), self._ends)
+            kept = self._next, self._waited, self._turn, self._free
+            self._next, self._waited, self._turn = ([*one] for one in kept[:3])
+            last = max((due.due(n - 1) for due, n in zip(self._dues, sent, strict=True) if n), default=-1)
+            self._pass(last + 1, self._ends, sent)
+            found = list(zip(self._waited, self._first, strict=True))
+            if still:
+                self._next, self._waited, self._turn, self._free = kept
+        except UnknownDueError:
+            return None
+        return found
+
+    # # #
+
+    def _pass(self, until: int, ends: Sequence[int], counted: Sequence[int] | None = None) -> None:
+        """Let all frames leave that are due before a tick; of each stream the first ``counted`` ones (None: all) count."""
+        least = counted or [0] * len(ends)  # A burst may have frames that are due later than its last one.
+        most = [max(min(due.before(until), end), n) for due, end, n in zip(self._dues, ends, least, strict=True)]
+        while (left := sum(most) - sum(self._next)) > 0:
+            part = most
+            if left > PLANNED_ONCE:  # By time, so that frames of all streams are in order.
+                number = max(range(len(most)), key=lambda n: most[n] - self._next[n])
+                step = max(1, PLANNED_ONCE // len(most))
+                upto = self._dues[number].due(min(self._next[number] + step, most[number]))
+                part = [min(due.before(upto), end) for due, end in zip(self._dues, most, strict=True)]
+                part = part if any(map(int.__gt__, part, self._next)) else most
+            self._leave(part, counted)
+
+    def _leave(self, most: Sequence[int], counted: Sequence[int] | None) -> None:
+        parts = []
+        for one, (source, first, end) in enumerate(zip(self._dues, self._next, most, strict=True)):
+            if end > first:
+                ticks, sizes = source.frames(first, end - first)
+                # One that is due before its forerunner, as after a burst that is longer than a drawn interval, follows it.
+                turns = np.maximum(np.maximum.accumulate(ticks), self._turn[one])
+                self._turn[one] = int(turns[-1])
+                parts.append((turns, ticks, sizes, np.arange(first, end), np.full(end - first, one)))
+        turn, due, length, number, stream = (np.concatenate(one) for one in zip(*parts, strict=True))
+        order = np.lexsort((stream, turn))
+        due, length, number, stream = due[order], length[order], number[order], stream[order]
+        slots = length + OVERHEAD
+        before = np.cumsum(slots) - slots  # Ticks that those before take.
+        start = np.maximum(np.maximum.accumulate(due - before), self._free) + before
+        self._free = int(start[-1] + slots[-1])
+        waits = start > due
+        if counted is not None:
+            waits &= number < np.array(counted)[stream]
+        for one, count in enumerate(np.bincount(stream[waits], minlength=len(self._dues)).tolist()):
+            self._waited[one] += count
+            if count and self._first[one] is None:
+                self._first[one] = int(number[waits & (stream == one)][0])
+        self._next = [max(first, end) for first, end in zip(self._next, most, strict=True)]
 
 
 # Random numbers -----------------------------------------------------------------------------------

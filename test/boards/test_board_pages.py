@@ -53,6 +53,14 @@ def test_each_board_has_a_page_and_each_page_names_its_boards() -> None:
         assert f"`{name}`" in page(OTHER_NAMES.get(name, name)) or f"build {name} " in page(name), name
 
 
+def test_what_the_desk_shows_of_a_backup_and_a_load_is_what_they_print() -> None:
+    """Outputs of the stand-ins (tools/transcripts.yaml) are compared with runs."""
+    known = (ROOT / "tools/transcripts.yaml").read_text()
+    shown = re.findall(r"^```text\n(.*?)^```$", (FOLDER / "desk.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert [block.count("\n") for block in shown] == [2, 2]
+    assert [line for block in shown for line in block.splitlines() if f"        {line}\n" not in known] == []
+
+
 @pytest.mark.parametrize("name", BOARDS)
 def test_the_page_of_a_board_has_its_cable_its_flash_and_where_firmware_lies(name: str) -> None:
     target, text = board(name), page(name)

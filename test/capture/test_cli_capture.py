@@ -23,7 +23,7 @@ from scapy.utils import RawPcapNgReader
 
 from liteprobe.cores.formats import BinKind, Layer3
 from liteprobe.host.base.errors import ProbeError, UsageError
-from liteprobe.host.capture.request import CaptureSettings, Keep, Sampling
+from liteprobe.host.capture.request import CaptureRequest, CaptureSettings, Keep, Sampling
 from liteprobe.host.capture.write import parquet
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.commands import capture
@@ -225,29 +225,32 @@ def test_ctrl_c_ends_with_files_that_can_be_read(tmp_path: Path) -> None:
 
 
 USAGE = [
-    ((), "nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE"),
-    (("-w", "x", "--before", "1ms"), "need a --trigger"),
-    (("-w", "x", "--host-trigger"), "need a --trigger"),
-    (("-w", "x", "-r", "y", "--trigger", "ip", "--host-trigger"), "--host-trigger is for a probe"),
-    (("-w", "x", "--count", "0"), "count 0 is out of range"),
-    (("-w", "x", "--keep", "headers"), "pcapng needs packets: give --keep both"),
+    (("--keep", "packets"), "lines need headers: give --keep both"),
+    (("-w", "x.pcapng", "--before", "1ms"), "need a --trigger"),
+    (("-w", "x.pcapng", "--host-trigger"), "need a --trigger"),
+    (("-w", "x.pcapng", "-r", "y", "--trigger", "ip", "--host-trigger"), "--host-trigger is for a probe"),
+    (("-w", "x.pcapng", "--count", "0"), "count 0 is out of range"),
+    (("-w", "x.pcapng", "--keep", "headers"), "pcapng needs packets: give --keep both"),
     (("--headers", "x", "--keep", "packets"), "needs headers: give --keep both"),
-    (("-w", "x", "--trigger", "ip", "--keep", "packets"), "looks at headers: give --keep both"),
-    (("-w", "x", "--host-filter"), "--host-filter needs a --filter EXPR"),
+    (("-w", "x.pcapng", "--trigger", "ip", "--keep", "packets"), "looks at headers: give --keep both"),
+    (("-w", "x.pcapng", "--host-filter"), "--host-filter needs a --filter EXPR"),
     (("--headers", "x", "--filter", "ip", "--host-filter", "--keep", "headers"), "octets of frames: give --keep both"),
     (
-        ("-w", "x", "--filter", "ip[8", "--host-filter"),
+        ("-w", "x.pcapng", "--filter", "ip[8", "--host-filter"),
         "'ip[8' is refused by libpcap: can't parse filter expression: syntax error",
     ),
-    (("-w", "x", "-r", "y", "--sample", "2"), "--sample is for a probe, and --read takes a recording"),
-    (("-w", "x", "-r", "/nowhere"), "can't read /nowhere (No such file or directory): give a file that --blocks wrote"),
-    (("-w", "x", "-r", "y", "--utc"), "doesn't know TAI - UTC: give --utc 37"),
-    (("-w", "x", "--sample", "3"), "'3' is not a sampling: give 1, 2, 4, 8 or 16"),
-    (("-w", "x", "--sample", "hash:2:3:4"), "is not a sampling"),
-    (("-w", "x", "--snap", "-1"), "snap length -1 is out of range"),
-    (("-w", "x", "--channels", "8"), "channels are 0 to 7"),
-    (("-w", "x", "--channels", "1,1"), "a channel is named twice"),
-    (("-w", "x", "--trigger", "host"), "host"),
+    (("-w", "x.pcapng", "-r", "y", "--sample", "2"), "--sample is for a probe, and --read takes a recording"),
+    (
+        ("-w", "x.pcapng", "-r", "/nowhere"),
+        "can't read /nowhere (No such file or directory): give a file that --blocks wrote",
+    ),
+    (("-w", "x.pcapng", "-r", "y", "--utc"), "doesn't know TAI - UTC: give --utc 37"),
+    (("-w", "x.pcapng", "--sample", "3"), "'3' is not a sampling: give 1, 2, 4, 8 or 16"),
+    (("-w", "x.pcapng", "--sample", "hash:2:3:4"), "is not a sampling"),
+    (("-w", "x.pcapng", "--snap", "-1"), "snap length -1 is out of range"),
+    (("-w", "x.pcapng", "--channels", "8"), "channels are 0 to 7"),
+    (("-w", "x.pcapng", "--channels", "1,1"), "a channel is named twice"),
+    (("-w", "x.pcapng", "--trigger", "host"), "host"),
     (("-w", "-", "--json", "-"), "stdout can't take frames and counts"),
 ]
 
@@ -290,11 +293,11 @@ def test_what_the_probe_keeps_is_what_the_files_need() -> None:
     def kept(*arguments: str) -> CaptureSettings:
         return capture.request_of(cli.make_parser().parse_args(["capture", *arguments])).wanted
 
-    assert kept("-w", "x").keep == Keep.PACKETS and kept("--blocks", "x").keep == Keep.PACKETS
+    assert kept("-w", "x.pcapng").keep == Keep.PACKETS and kept("--blocks", "x").keep == Keep.PACKETS
     assert kept("--headers", "x").keep == Keep.HEADERS
-    assert kept("-w", "x", "--headers", "y").keep == kept("-w", "x", "--trigger", "ip").keep == Keep.BOTH
-    assert kept("-w", "x", "--sample", "hash:8:0x12").sampling == Sampling(3, True, 0x12)
-    assert kept("-w", "x", "--channels", "2,5").table()[:3] == [2, 5, 2]
+    assert kept("-w", "x.pcapng", "--headers", "y").keep == kept("-w", "x.pcapng", "--trigger", "ip").keep == Keep.BOTH
+    assert kept("-w", "x.pcapng", "--sample", "hash:8:0x12").sampling == Sampling(3, True, 0x12)
+    assert kept("-w", "x.pcapng", "--channels", "2,5").table()[:3] == [2, 5, 2]
 
 
 # Monitor ------------------------------------------------------------------------------------------
@@ -405,4 +408,6 @@ def test_port_of_metrics_that_is_taken_is_told() -> None:
 def test_settings_know_their_limits() -> None:
     with pytest.raises(UsageError, match="one or more of them"):
         CaptureSettings(channels=())
+    with pytest.raises(UsageError, match="nothing would be written: give -w FILE.pcapng"):
+        CaptureRequest()
     assert Sampling.of("1") == Sampling() and Sampling.of("hash:16") == Sampling(4, True)

@@ -16,6 +16,7 @@ import pytest
 import site_build
 import yaml
 from browser import PROGRAM, Browser
+from pictures import REPORTS, SCREENS
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = f"""
@@ -36,6 +37,25 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield site_check, site_pages
     for name in ("site_check", "site_pages", "site_scripts", "links"):
         sys.modules.pop(name, None)
+
+
+def test_a_picture_of_the_gallery_is_made_by_the_command_above_it() -> None:
+    """By tools/pictures.py, which runs it in a terminal, or photographs its report."""
+    page = (ROOT / "docs/gallery.md").read_text()
+    shown = re.findall(r"^```\n\./run liteprobe (.*)\n```\n\n!\[[^]]*\]\(images/(\S+)\.png\)", page, re.MULTILINE)
+    made = {name: words for name, (_, _, words) in SCREENS.items()} | {
+        name: words for name, (_, words) in REPORTS.items() if name != "report"
+    }
+    assert {name: words.replace('"', "'") for words, name in shown} == {
+        name: words.replace('"', "'") for name, words in made.items()
+    }
+
+
+def test_answers_of_the_labs_are_on_no_page(tools: Any) -> None:
+    """Their folder is left out, their scripts have no page, and links to them are none (below)."""
+    config = yaml.unsafe_load((ROOT / "mkdocs.yml").read_text())
+    assert config["exclude_docs"] == "labs/teacher/"
+    assert [path for path in tools[1].site_scripts.scripts() if "teacher" in path.parts] == []
 
 
 def test_what_leads_nowhere_is_a_warning_and_all_else_is_none(tools: Any, tmp_path: Path) -> None:
@@ -64,6 +84,7 @@ def test_what_leads_nowhere_is_a_warning_and_all_else_is_none(tools: Any, tmp_pa
         ("[a](../host)", "a"),
         ("[a](examples)", "[a](examples/README.md)"),
         ("[a](labs/lab4_queues.py)", "[a](labs/lab4_queues.md)"),
+        ("[a](labs/teacher/answers.md#x) [b](labs/teacher/check.py) [c](labs/teacher)", "a b c"),
         ("[a](examples/train.py) [b](examples/imix.yaml)", "[a](examples/train.md) [b](examples/imix.yaml)"),
         ("![a](images/report.png)", "![a](images/report.png)"),
         ("`[a](../host)` ![a](gone.png)", "`[a](../host)` ![a](gone.png)"),
@@ -236,5 +257,9 @@ def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Pa
     assert check.site_lab_faults(tmp_path) == []
     assert {"liteprobe.host.probe.Probe.train", "liteprobe.host.packets.filter.fit"} <= check.inventory(tmp_path)
     assert not PROGRAM or pages_of_a_search(f"{(tmp_path / 'index.html').as_uri()}?q=netem") > 5
+    assert (
+        not list(tmp_path.rglob("teacher/*"))
+        and "length_counter" not in (tmp_path / "search/search_index.json").read_text()
+    )
     loaded = re.findall(r'(?:src=|<link[^>]*href=)"(?:https?:)?//[^"]*"', (tmp_path / "index.html").read_text())
     assert loaded == []  # Nothing comes from the web.

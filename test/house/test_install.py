@@ -3,6 +3,7 @@
 """The package as others install it: what is in its source distribution and its wheel, what it asks for, where it builds."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,41 @@ def test_the_wheel_has_what_runs_and_no_tests(wheel: zipfile.ZipFile) -> None:
     firmware = {path for path in tracked("firmware") if not path.startswith("firmware/tests/")}
     assert packed == {f"liteprobe/{path}" for path in ours | firmware}
     assert {"firmware/lib/servo/servo.c", "firmware/app/CMakeLists.txt", "firmware/zephyr/module.yml"} <= firmware
+
+
+def test_a_wheel_of_this_platform_brings_simulated_probes_that_need_no_compiler(
+    sdist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ask for them where nothing is on PATH; what did not come along is built, as ever."""
+    (tmp_path / "built" / "own-train").mkdir(parents=True)
+    for name in ("liteprobe-sim", "csr.json"):
+        (tmp_path / "built" / "own-train" / name).write_text("#!/bin/sh\n")
+    (tmp_path / "built" / "own-train" / "liteprobe-sim").chmod(0o755)
+    monkeypatch.setenv("LITEPROBE_BUILT", str(tmp_path / "built"))
+    made = zipfile.ZipFile(backend(sdist, "build_wheel", tmp_path))
+    library, version = platform.libc_ver()
+    system = f"manylinux_{version.replace('.', '_')}" if library == "glibc" else "linux"
+    assert Path(str(made.filename)).name.endswith(f"-py3-none-{system}_{platform.machine()}.whl")
+    mode = made.getinfo("liteprobe/built/own-train/liteprobe-sim").external_attr >> 16
+    assert mode & 0o111  # pip makes executable what is.
+    (metadata,) = [name for name in made.namelist() if name.endswith(".dist-info/WHEEL")]
+    assert "Root-Is-Purelib: false" in made.read(metadata).decode()
+    made.extractall(tmp_path / "site")
+    script = """
+from liteprobe.host import ProbeError
+from liteprobe.host.base.doctor import compilers
+from liteprobe.host.device.link.sim import SimOptions, build
+print(build(SimOptions()))
+print(compilers()[0].state.name)
+try:
+    build(SimOptions(link="uart"))
+except ProbeError as error:
+    print(error)
+"""
+    done = outside(tmp_path / "site", script, tmp_path, PATH="")
+    kept, state, refused = done.stdout.splitlines()
+    assert (kept, state) == (f"{tmp_path}/site/liteprobe/built/own-train", "OK")
+    assert refused == "the simulated probe is compiled here, and there is no g++: type  apt-get install g++"
 
 
 def is_test(path: str) -> bool:

@@ -212,15 +212,18 @@ def test_setup_installs_the_pins_of_its_sections_and_nothing_else(ready: Machine
             section = line.removeprefix("# == ")
         elif line and not line.startswith("#"):
             pins[section].append(line)
-    for name in ("base", "build"):
-        assert (ready.clone / f"build/requirements-{name}.txt").read_text().splitlines() == pins[name]
-    assert not any((ready.clone / f"build/requirements-{name}.txt").exists() for name in ("docs", "test"))
+    files = {name: sorted((ready.clone / "build").glob(f"requirements-{name}*.txt")) for name in pins}
+    found = {name: [line for file in files[name] for line in file.read_text().splitlines()] for name in pins}
+    assert sorted(found["base"]) == sorted([*pins["base"], "--editable ."])
+    assert (found["build"], found["docs"], found["test"]) == (pins["build"], [], [])
+    halves = [len(file.read_text().splitlines()) for file in files["base"]]
+    assert len(halves) == 2 and abs(halves[0] - halves[1]) <= 2
     installs = [call for call in ready.calls() if " install " in call]
     assert all("--no-deps" in call for call in installs)
     what = [call.split()[-1] for call in installs]
     assert what[0] == next(pin for pin in pins["base"] if pin.startswith("setuptools=="))
-    assert sorted(what[1:-1]) == ["build/requirements-base.txt", "build/requirements-build.txt"]  # Side by side.
-    assert what[-1] == "."
+    side_by_side = [f"build/requirements-{name}.txt" for name in ("base-1", "base-2", "build")]
+    assert sorted(what[1:]) == side_by_side
 
 
 def test_without_a_network_the_proxy_is_asked_for(ready: Machine) -> None:
@@ -272,6 +275,30 @@ def test_half_an_environment_is_made_anew(ready: Machine) -> None:
     assert not (ready.clone / ".venv/rubbish").exists()
 
 
+def test_an_environment_whose_making_was_cut_short_is_made_anew_though_its_pip_answers(ready: Machine) -> None:
+    assert ready.run("python").returncode == 0
+    (ready.clone / ".venv/rubbish").touch()
+    for name in (".made", ".stamp-base"):
+        (ready.clone / ".venv" / name).unlink()
+    assert ready.run("python").returncode == 0
+    assert not (ready.clone / ".venv/rubbish").exists()
+
+
+@pytest.mark.parametrize("record", [None, "", "numpy/__init__.py,,\nnumpy.dist-info/RECORD,,\n"])
+def test_a_package_that_a_killed_pip_left_half_installed_is_installed_again(ready: Machine, record: str | None) -> None:
+    """pip takes a package for installed once its metadata is there, and writes its own record of it last."""
+    assert ready.run("python").returncode == 0
+    site = ready.clone / ".venv/lib/python3.12/site-packages"
+    for name, said in (("whole.dist-info", "whole.dist-info/INSTALLER,,\n"), ("half.dist-info", record)):
+        (site / name).mkdir(parents=True)
+        (site / name / "METADATA").touch()
+        if said is not None:
+            (site / name / "RECORD").write_text(said)
+    (ready.clone / ".venv/.stamp-base").unlink()
+    assert ready.run("python").returncode == 0
+    assert [path.name for path in site.iterdir()] == ["whole.dist-info"]
+
+
 @pytest.mark.parametrize("changed", INPUTS)
 def test_a_change_of_what_it_depends_on_runs_the_setup_again(ready: Machine, changed: str) -> None:
     ready.run("python")
@@ -279,7 +306,7 @@ def test_a_change_of_what_it_depends_on_runs_the_setup_again(ready: Machine, cha
     with (ready.clone / changed).open("a") as file:
         file.write("# changed\n")
     ready.run("python", "-c", "pass")
-    assert any("requirements-base.txt" in call for call in ready.calls())
+    assert any("requirements-base-1.txt" in call for call in ready.calls())
 
 
 def test_two_at_once_set_up_once(ready: Machine) -> None:

@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Due ticks of streams against the model, which draws frame by frame from what was asked for."""
 
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import islice
 
 import pytest
 
-from liteprobe.host.traffic.due import CHUNK, DRAWN_MAX, UnknownDueError
+from liteprobe.host.traffic.due import CHUNK, DRAWN_MAX, PLANNED_MOST, SharedLine, UnknownDueError
 from liteprobe.host.traffic.intervals import Burst, Interval
 from liteprobe.host.traffic.layout import port_words
 from liteprobe.host.traffic.lengths import IMIX, Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.frames.random_streams import StreamMaker
+from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 from liteprobe.sim.models.traffic import streams as traffic
 
 CLOCKS = (8 << 40, int(8 * 2**40 * (1 + 80e-6)), int(8 * 2**40 * (1 - 80e-6)))
@@ -56,3 +61,48 @@ def test_streams_end_by_frames_where_a_duration_is_given() -> None:
     forever = port_words(streams, duration_ns=Fraction(10**15))
     assert (forever.ends, forever.mask, forever.is_timed) == ((None, 7, None), 0b111, False)
     assert "not kept to the tick" in forever.notes[-1] and not words.notes
+
+
+# The line that streams share ----------------------------------------------------------------------
+
+
+@row("people", "waited", is_test=True)
+def test_frames_that_wait_for_others_are_those_of_the_model(
+    size: Size, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Figure]:
+    """Sets of streams from seeds: at each of some looks, frames that wait, and the first of them, are those of the model."""
+    found: Counter[str] = Counter()
+    for seed in range(size.of(12, 200, 2000)):
+        draw = random.Random(seed)
+        streams = StreamMaker(seed, 1514).streams(draw.randint(1, 12), draw.choice([0.3, 0.9, 0.99]))
+        clock = CLOCKS[seed % 3]
+        wanted = traffic.schedule(streams, size.of(2000, 10_000), clock)
+        words = port_words(streams, clock)
+        monkeypatch.setattr("liteprobe.host.traffic.due.PLANNED_ONCE", draw.choice([40, 1000, 1 << 18]))
+        line = SharedLine(words.dues, words.ends)
+        for at in sorted(draw.sample(range(1, len(wanted) + 1), 5)):
+            seen = wanted[:at]
+            sent = [int((seen["stream"] == number).sum()) for number in range(len(streams))]
+            late = [
+                seen[(seen["stream"] == number) & seen["late"]]["sequence"].tolist() for number in range(len(streams))
+            ]
+            right = [(len(one), one[0] if one else None) for one in late]
+            planned = line.waited(sent)
+            found["looks"] += 1
+            found["frames"] += at
+            found["waited"] += sum(map(len, late))
+            if planned != right:
+                found["wrong"] += 1
+                note(f"seed {seed}, {at} frames: {planned}, not {right}")
+    yield Figure("looks", found["looks"], "looks", size.of(60, 1000), is_least=True)
+    yield Figure("frames_that_waited", found["waited"], "frames", 1000, is_least=True)
+    yield Figure("looks_other_than_the_model", found["wrong"], "looks", 0)
+
+
+def test_what_is_too_much_to_work_out_is_not_known() -> None:
+    streams = [Stream("a", 1, Fixed(60), Interval(share=0.4)), Stream("b", 2, IMIX, Interval(share=0.4))]
+    line = SharedLine(port_words(streams).dues, (None, None))
+    assert line.waited((PLANNED_MOST, 1)) is None
+    began_s = time.process_time()
+    assert line.waited((400_000, 75_000)) is not None
+    assert time.process_time() - began_s < 2

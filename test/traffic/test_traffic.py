@@ -62,7 +62,8 @@ def test_every_frame_leaves_when_the_streams_say_and_is_counted(make: MakeProbe,
     assert found == list(zip(wanted["stream"], wanted["sequence"], starts, wanted["length"], strict=True))
     for number, (row, stream) in enumerate(zip(result.rows, streams, strict=True)):
         own = wanted[wanted["stream"] == number]
-        assert (row.sent, row.received, row.lost, row.late) == (stream.count, stream.count, 0, own["late"].sum())
+        assert (row.sent, row.received, row.lost) == (stream.count, stream.count, 0)
+        assert (row.waited, row.late, row.first_late, row.delayed) == (own["late"].sum(), 0, None, own["late"].sum())
         assert row.octets == own["length"].sum()
         assert row.latency and (row.latency.least_ns, row.latency.mean_ns, row.latency.most_ns) == (DELAY_NS,) * 3
         assert row.latency.p50 == row.latency.p99_9 and row.latency.p50 and row.latency.p50.error == 0
@@ -604,10 +605,37 @@ def test_late_frames_are_said_of_a_stream_that_nothing_delays(make: MakeProbe) -
     model.show(SENT_BASE + 8, [3, 17])
     result = sending.result()
     assert (result["fixed"].late, result["fixed"].first_late) == (3, 17)
-    assert result.notes == ("stream 'fixed': 3 of 40 frames started after their tick, number 17 first",)
-    pair = probe.send([replace(FIXED, count=5), replace(MIXED, count=5)])
-    model.show(SENT_BASE + 8, [3, 2])
-    assert pair.result().notes == ()  # They wait for each other.
+    said = "frames left late, though the line was free, number {} first: report this"
+    assert result.notes == (f"stream 'fixed': 3 of 40 {said.format(17)}",)
+    assert (result["fixed"].waited, result["fixed"].delayed, result.count("late"), result.count("waited")) == (
+        0,
+        3,
+        3,
+        0,
+    )
+
+
+def test_frames_that_wait_are_told_from_late_ones(make: MakeProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = [replace(FIXED, count=None), Stream("other", 5, Fixed(1514), Interval(share=0.5))]
+    for is_late in (0, 2):
+        probe, model, _ = make()
+        sending = probe.send(streams)
+        probe.wait(2e-3)
+        sending.stop()
+        sent = [count.sent for count in sending._plan.senders[0].transmit.counts(2)]
+        wanted = traffic.schedule(streams, sum(sent))
+        waits = [int((wanted["late"] & (wanted["stream"] == number)).sum()) for number in (0, 1)]
+        model.show(SENT_BASE + 8, [waits[0] + is_late, 0])
+        result = sending.result()
+        assert [(row.waited, row.late) for row in result.rows] == [(waits[0], is_late), (waits[1], 0)]
+        assert waits[0] > 10 and len(result.notes) == bool(is_late)
+    probe, model, _ = make()
+    monkeypatch.setattr("liteprobe.host.traffic.due.PLANNED_MOST", 10)
+    sending = probe.send([replace(one, count=50) for one in streams])
+    result = sending.result()
+    row = next(row for row in result.rows if row.delayed)
+    assert (row.late, row.waited, result.count("late"), result.to_dict()["streams"][0]["late"]) == (None,) * 4
+    assert any("there are too many" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Captures frames into pcapng, unified headers into Parquet, or blocks into a file as they come."""
+"""Prints frames, or captures them into pcapng or pcap, unified headers into Parquet, or blocks into a file as they come."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, spa
 with lazily():
     from liteprobe.host.capture import request as requests
     from liteprobe.host.capture import run as runs
+    from liteprobe.host.capture.write import output as output_of
     from liteprobe.host.cli import results, tables, verdicts
     from liteprobe.host.report import files
 
-HELP = "capture frames into pcapng, and their headers into Parquet"
+HELP = "print frames, a line each; or capture them into pcapng or pcap, and their headers into Parquet"
 EXAMPLES = """
+liteprobe capture --read office.blocks --filter icmp
 liteprobe capture --read office.blocks -w office.pcapng --filter 'udp port 53'
 liteprobe capture --probe 'sim://loopback?preset=monitor&play=east.pcap,west.pcap' --count 100 -w seen.pcapng
 liteprobe capture --probe 192.168.1.50 --filter 'tcp port 443' --snap 96 --duration 10s -w https.pcapng
@@ -49,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files")
-    add(group, "-w --write FILE.pcapng", output_or_stdout, "write frames; - is stdout")
+    add(
+        group,
+        "-w --write FILE.pcapng",
+        output_or_stdout,
+        "write frames (FILE.pcap: as pcap); - is stdout, for wireshark -k -i -",
+    )
     add(group, "--headers FILE.parquet", output, "write unified headers")
     add(group, "--blocks FILE", output, "write blocks as they come, to be read by --read")
     add_data(group, "all counts", "capture")
@@ -101,7 +108,7 @@ REMARKS = {
     "filtered": "frames taken out by the filter on this host",
     "filter_cut": "frames were cut (--snap) before libpcap looked at them",
     "gap_frames": "frames dropped for want of space, each gap marked at its place",
-    "without_header": "frames came without a header, so Parquet has no row of them: keep less",
+    "without_header": "frames came without a header, so lines have no addresses of IP, Parquet no rows of them: keep less",
     "asked_again": "times blocks were asked for again, which hadn't come in time",
     "never_came": "blocks never came, however often they were asked for",
     "missing": "blocks missing: the records in them are lost",
@@ -121,11 +128,16 @@ def check(args: argparse.Namespace) -> None:
     """Raise UsageError for what a command line can't mean; `CaptureRequest` refuses the rest."""
     if str(args.write) == "-" and sys.stdout.isatty():
         raise UsageError("a terminal can't show pcapng: pipe it, like -w - | tshark -r -, or give a file")
-    if str(args.write) == "-" and is_plain(args):
-        raise UsageError("stdout can't take frames and counts: give --json a file")
+    if (str(args.write) == "-" or prints_lines(args)) and is_plain(args):
+        raise UsageError("stdout can't take frames and counts: give --json a file, or -w FILE.pcapng")
     for option, name in OF_A_PROBE.items():
         if args.read and all(getattr(args, name) is not nothing for nothing in (None, False)):
             raise UsageError(f"{option} is for a probe, and --read takes a recording: leave one of them out")
+
+
+def prints_lines(args: argparse.Namespace) -> bool:
+    """Return whether frames are printed, a line each: where no file takes them."""
+    return not (args.write or args.headers or args.blocks)
 
 
 def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
@@ -153,6 +165,7 @@ def request_of(args: argparse.Namespace) -> requests.CaptureRequest:
         duration_s=None if args.duration is None else args.duration / 1e9,
         tai_utc_s=_seconds(args.utc),
         transport=requests.Transport(args.via, args.udp_port or 0),
+        lines=Path("-") if prints_lines(args) else None,
     )
 
 
@@ -180,7 +193,8 @@ def run(args: argparse.Namespace) -> None:
         say(line, stream=sys.stderr)
 
     # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
-    with tables.frame_counter() if sys.stderr.isatty() else nullcontext(_counted(every_s(args))) as show:
+    counted = nullcontext(None if prints_lines(args) else _counted(every_s(args)))
+    with tables.frame_counter() if sys.stderr.isatty() and not prints_lines(args) else counted as show:
         found, failed = captured(args, request, looked(args, show), remark)
     said = "\n".join(report(args, found.counts, found.header_files))
     ended: BaseException | None = failed
@@ -191,6 +205,8 @@ def run(args: argparse.Namespace) -> None:
         failed and not (args.headers or args.blocks or args.json or args.jsonl or args.csv) and str(args.write) == "-"
     ):
         remark(said)  # Unless the reader of stdout has gone, and nothing else is left.
+    if prints_lines(args) and failed and str(failed).startswith(output_of.GONE):
+        ended = BrokenPipeError()  # As head goes: there is nothing to say.
     verdict = verdicts.judged(args, found)
     content = found.counts if verdict is None else {**found.counts, "expect": verdict.document()}
     with outputs(ended) as out:
@@ -251,6 +267,8 @@ def report(args: argparse.Namespace, counts: dict[str, Any], header_files: Seque
         if counts.get(name):
             lines.append(f"{counts[name]:,} {words}")
     dropped = counts.get("dropped_by_probe", counts["dropped"])
+    if prints_lines(args) and not any(dropped.values()) and not counts["gap_frames"]:
+        lines.append("0 frames dropped by the probe")
     if sum(dropped.values()) == counts["gap_frames"]:
         dropped = {}  # All of them are reported already.
     for channel, count in dropped.items():

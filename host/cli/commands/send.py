@@ -358,7 +358,8 @@ def final(result: figures.TrafficResult) -> rich.console.RenderableType:
 
 def table_of(rows: Sequence[figures.StreamFigures]) -> tables.FittingTable:
     """Return streams as a table."""
-    shown = figures.STREAMS.of("name sent received lost duplicated reordered late bit_errors received_bps")
+    waited = "waited " * any(row.waited != 0 for row in rows)
+    shown = figures.STREAMS.of(f"name sent received lost duplicated reordered {waited}late bit_errors received_bps")
     delays = figures.delay_columns(rows, "least mean p50 p99 p99_9 most")
     shown += columns.in_unit(delays, *unit_of(rows))
     return tables.figures(shown, rows, lambda row: "bold" if row.is_active else "")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from liteprobe.cores.formats import DEFAULT_PRESET
-from liteprobe.host.base import extras, programs
+from liteprobe.host.base import extras, folders, programs
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
 from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
@@ -170,12 +170,19 @@ class SimOptions:
     extend: Path | None = None
     scope: bool = False  # Whether LiteScope is built in (docs/litex-clients.md).
 
+    @property
+    def variant(self) -> str:
+        """Name of the gateware that this asks for, but for parts of one's own."""
+        return f"{self.link}-{self.preset}" + ("" if self.with_cpu else "-no-cpu")
+
 
 def build(options: SimOptions) -> Path:
-    """Build the simulated probe, or find it in the cache, and return its folder.
+    """Build the simulated probe, or find it in the package or in the cache, and return its folder.
 
     Raises ProbeError when it can't be built; the message says what to install.
     """
+    if not options.extend and not options.scope and (kept := folders.built_in(options.variant)):
+        return kept
     extras.require("sim")
     if shutil.which("g++") is None:
         raise ProbeError("the simulated probe is compiled here, and there is no g++: type  apt-get install g++")
