@@ -30,6 +30,7 @@ STEP = 2  # Per cent of the line.
 #: Per cent of the line at 80 MHz: 64 words take 70 cycles, and each frame is written and read: 2.33 of 3.94 Gb/s both ways.
 EXPECTED = {1: 100, 2: 58}
 START_NS = 1_700_000_000 * 10**9
+ETHERTYPE = b"\x88\xb5"  # For experiments: one of so many random ones is that of PAUSE, which is eaten as it has to be.
 #: The store has space for the delayed frames and for three more: those that come in or go out just then.
 SPARE_FRAMES = 3
 ARRIVAL_TICKS = 1536 + 4 + 512  # As long as an arrival may wait for its turn (soc/probe.py).
@@ -64,7 +65,9 @@ def line(lengths: tuple[int, ...], share: int, ticks: int, seed: int) -> list[Pa
     chance, made, now, number = random.Random(seed), [], 0.0, 0
     while now < ticks * TICK_NS or number < 3:
         length = lengths[number % len(lengths)]
-        made.append(Packet(START_NS + round(now), b"\x02" + chance.randbytes(length - 1)))
+        made.append(
+            Packet(START_NS + round(now), b"\x02" + chance.randbytes(11) + ETHERTYPE + chance.randbytes(length - 14))
+        )
         now += 100 * TICK_NS * (length + OVERHEAD) / share
         number += 1
     return made

@@ -206,5 +206,5 @@ def test_sets_system(is_full: bool) -> Iterator[Figure]:
     yield Figure(
         "sets_system_starts_off", sum(ns - frames[0][0] != TICK_NS * one.due for one, (ns, _) in pairs), "frames", 0
     )
-    off = (counts.sets != count) + counts.repeats + counts.underruns + row.late
+    off = (counts.sets != count) + counts.repeats + counts.underruns + (row.late or 0)
     yield Figure("sets_system_counters_off", off, "", 0)

@@ -61,9 +61,9 @@ def test_stops(is_full: bool) -> Iterator[Figure]:
             yield Figure(f"{name}_off_before", len(exact), "frames", 0)
             starts = np.array([stamp - out[0][0] for stamp, _ in out])
             ended = stop.ended_ns - out[0][0]
-            is_said = (result.underruns > 0) == (first is not None) and result.underruns <= result.late
+            is_said = (result.underruns > 0) == (first is not None) and result.underruns <= result.delayed
             yield Figure(f"{name}_underruns_off", int(not is_said), "counts", 0)
-            yield Figure(f"{name}_late_off", abs(result.late - int(np.count_nonzero(starts > due))), "frames", 0)
+            yield Figure(f"{name}_late_off", abs(result.delayed - int(np.count_nonzero(starts > due))), "frames", 0)
             lag_ms = float(np.max(starts - soonest(made, due, first, ended))) / 1e6
             yield Figure(f"{name}_back_after", lag_ms, "ms", BACK_MS)
             note(f"# {name}: {result.underruns} underruns, first {result.first_underrun}, {stop}")

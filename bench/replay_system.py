@@ -99,7 +99,7 @@ def exponential(count: int) -> Iterator[Figure]:
     yield Figure("system_frames", len(run.out), "frames", count, is_least=True)
     yield Figure("system_off", len(senders.wrong_packets(run.out, made)), "frames", 0)
     yield Figure("system_underruns", run.result.underruns, "frames", 0)
-    yield Figure("system_late_unexpected", run.result.late - (run.result.expected_late or 0), "frames", 0)
+    yield Figure("system_late_unexpected", run.result.delayed - (run.result.waited or 0), "frames", 0)
 
 
 def line(length: int, snap: int | None, frames: int, least: float) -> Iterator[Figure]:

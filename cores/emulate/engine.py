@@ -89,7 +89,7 @@ class FreeSpace(LiteXModule):
     position : Signal(22), out
         Where its words would go.
     fits : Signal(), out
-        They find space. A cycle after ``lane`` and ``words``; free words may be known some cycles late.
+        They find space. Two cycles after ``lane`` and ``words``; free words may be known some cycles late.
     take : Signal(), in
         They are promised; ``position`` and ``fits`` know it two cycles later.
     clear, bits : Signal(), Signal(5), in
@@ -127,9 +127,8 @@ class FreeSpace(LiteXModule):
         change   = Signal(POSITION_BITS)
         def counted(words):
             return Mux(words[log2_int(least):] == 0, least, words) if least > 1 else words
-        counts_as = Signal(POSITION_BITS)
+        counts_as = Signal(POSITION_BITS, reset_less=True)
         self.comb += [
-            counts_as.eq(counted(self.words)),
             put.adr.eq(self.lane),
             self.position.eq(put.dat_r),
             put_write.adr.eq(Mux(self.clear, self.lane, taken)),
@@ -144,6 +143,7 @@ class FreeSpace(LiteXModule):
             free_write.dat_w.eq(Mux(self.clear, size, free.dat_r + change + (counts == 0))),
         ]
         self.sync += [
+            counts_as.eq(counted(self.words)),
             takes.eq(self.take),
             taken.eq(self.lane),
             until.eq(put.dat_r + self.words),
@@ -942,8 +942,7 @@ class QueueEngine(LiteXModule):
                 # Something is left behind what is dropped.
                 *self.by_aqm(If(self.gone,
                     NextValue(self.gone, 0),
-                    NextState("CODEL"),
-                    If(waiting.lacks, NextState("REFILL")),
+                    NextState("REFILL"),
                 )),
             ),
         )
@@ -991,7 +990,7 @@ class QueueEngine(LiteXModule):
         """Let CoDel look at the head of the queue: serve it, mark it, or drop it and look at the next.
 
         States: CODEL -> WAITED -> OVER -> JUDGE -> (ROOT -> TABLE -> PRODUCT -> STEP -> STEPPED ->) PASS -> OCTETS_OF, or
-        DROP -> LEAVE -> DEPART -> CODEL.
+        DROP -> LEAVE -> DEPART -> REFILL -> CODEL.
 
         Source: RFC 8289, 5; Linux, include/net/codel_impl.h (marks). docs/design/emulator.md, "CoDel".
         """

@@ -53,6 +53,7 @@ class Step(IntEnum):
     PATTERN     = auto()
     PLACE       = auto()
     AIM         = auto()
+    FETCH       = auto()
     LOOK        = auto()
     KEEP        = auto()
 
@@ -117,7 +118,7 @@ class ClassGenerators(LiteXModule):
 class ImpairmentSampler(LiteXModule):
     """Draws for each frame, in the order of arrivals, what its class's settings say.
 
-    It takes 20 cycles a frame; two more for each entry of a list that is of a frame before.
+    It takes 21 cycles a frame; three more for each entry of a list that is of a frame before.
 
     After a reset all states are those of the seeds.
 
@@ -293,7 +294,7 @@ class ImpairmentSampler(LiteXModule):
         count   = field(CLASS_FIELDS, "pattern_count", self.data)
         is_list = Signal()
         is_same = Signal()
-        entry   = self.settings.pattern_values["impairments"]
+        entry   = Signal(32, reset_less=True)
         is_hit  = Signal()
         is_in   = Signal() # There is something at the position.
         is_past = Signal() # The entry of a list is of a frame that came before.
@@ -316,7 +317,10 @@ class ImpairmentSampler(LiteXModule):
             *self.put("is_list", is_list, now),
             *self.put("position", Mux(self.step == Step.LOOK, state.position + 1, 0), moves | wraps | (now & ~is_same)),
         ]
-        self.sync += If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1))
+        self.sync += [
+            entry.eq(self.settings.pattern_values["impairments"]),
+            If((self.step == Step.LOOK) & is_in & is_hit, self.drawn.lost.eq(1)),
+        ]
 
     def add_seeds(self):
         """Begin each class with its seed, all else 0; no step changes anything meanwhile."""

@@ -188,9 +188,10 @@ class SpilledLists(LiteXModule):
     lacks : Signal(), out
         The list has entries, but none of them is here.
     idle : Signal(), in
-        Neither ``number`` nor, a cycle later, ``head`` is used; no ``put`` nor ``drop`` in the two cycles after.
+        Neither ``number`` is used in the cycle after, nor ``head`` in the two cycles after; no ``put`` nor ``drop`` in this one and
+        the two after.
     calls, fills : Signal(), out
-        An entry wants to come back; one does so in this cycle, which is ``idle``.
+        An entry wants to come back; one does so in this cycle, for the one before was ``idle``.
     over, back : Endpoint(spill_layout), out and in
         To and from a `SpillStore`.
     wants : Signal(lists), out
@@ -243,7 +244,6 @@ class SpilledLists(LiteXModule):
             self.wants.eq(is_over & is_low & Replicate(recent == 0, lists)), # Else they may be old.
             self.accepts.eq(to_pool | over.ready),
             self.calls.eq(back.valid),
-            self.fills.eq(self.idle & back.valid & (recent == 0)),
             back.ready.eq(self.fills),
             goes_over.eq(self.put & ~to_pool),
             over.valid.eq(goes_over),
@@ -263,6 +263,7 @@ class SpilledLists(LiteXModule):
             put_there.dat_w.eq(there_next),
         ]
         self.sync += [
+            self.fills.eq(self.idle & back.valid & (recent == 0) & ~self.fills),
             number.eq(pool.number),
             was_there.eq((pool.is_there >> pool.number)[0]),
             puts.eq(pool.put),

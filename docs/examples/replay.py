@@ -18,7 +18,7 @@ def main(url: str = "sim://cable?delay=1us&preset=replay&cpu=0", file: str = "",
         port = result[0]
         assert result.capture is not None
         print(f"{port.frames} sent, {port.underruns} came too late from this host, {result.capture.frames} captured")
-        print(f"{port.late} started late: {port.expected_late} had to, the frame before was still on the line")
+        print(f"{port.waited} waited until the frame before had left the line, {port.late} were late")
         if delays := port.known_delays:
             print(f"delay {delays.least_ns:.0f} to {delays.most_ns:.0f} ns, mean {delays.mean_ns:.1f} ns")
 

@@ -33,8 +33,9 @@ DELAYS = (
 )  # Figures of delays (ns), which the error of a clock widens.
 #: Counts, whose sum over all parts is that of the whole.
 COUNTS = (
-    "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets", "underruns",
-    "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
+    "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets",
+    "underruns", "edges", "rejected", "missing", "spurious", "glitches", "faults", "unlocked", "passed", "failed",
+    "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -66,7 +67,13 @@ RATIO = Kind({"": 1, **PER_CENT}, "0.1%", lambda value: f"{float(value):.6g}")
 RATE = Kind(RATES, "900Mbit", _with({f"{prefix}b/s": size for prefix, size in PREFIXES.items()}))
 FRAMES = Kind(PACKET_RATES, "20kpps", _with({f"{prefix}pps": size for prefix, size in PREFIXES.items()}))
 COUNT = Kind(PREFIXES, "0", lambda value: f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}")
-KINDS = {**dict.fromkeys((*DELAYS, "jitter"), TIME), "rate": RATE, "capacity": RATE, "fps": FRAMES}
+KINDS = {
+    **dict.fromkeys((*DELAYS, "jitter", "bound", "offset"), TIME),
+    **dict.fromkeys(("rate_ppb",), COUNT),
+    "rate": RATE,
+    "capacity": RATE,
+    "fps": FRAMES,
+}
 NAMES = (*COUNTS, *KINDS, "loss_ratio", "bit_error_ratio")
 
 
@@ -256,7 +263,7 @@ def _judged(condition: Condition, parts: Mapping[str, Values], whole: Values, le
     elif name in OF_WHOLE:
         values = {"": whole.get(name)}
     else:
-        values = {part: of.get(name) for part, of in parts.items()}
+        values = {part: of[name] for part, of in parts.items() if name in of}
     found = {part: condition.holds(value) for part, value in values.items()}
     holds = False if False in found.values() else None if None in found.values() or not found else True
     shown = [part for part, one in found.items() if one is holds][:3] if holds is not True else list(found)

@@ -155,6 +155,11 @@ class Result(ABC):
         }
 
     @property
+    def judged_figures(self) -> Mapping[str, Values]:
+        """Figures by part that conditions are about: a part need not have each of them."""
+        return self.figures
+
+    @property
     def delays_ns(self) -> NDArray[np.int64]:
         """Delays of the frames that came, shape (frames,), part after part (ns).
 
@@ -221,7 +226,7 @@ class Result(ABC):
         'octets > 1k: not held: octets is 192'
         """
         whole: dict[str, Value] = {name: self.count(name) for name in COUNTS if name in self.COLUMNS}
-        return judge(conditions, self.figures, whole | {"loss_ratio": Measured.of(self.loss_ratio)}, lenient)
+        return judge(conditions, self.judged_figures, whole | {"loss_ratio": Measured.of(self.loss_ratio)}, lenient)
 
     def expect(self, *conditions: str, lenient: bool = False) -> None:
         """Raise ExpectationError, an AssertionError, unless all conditions hold; UndecidedError where one is unknown."""

@@ -115,7 +115,7 @@ def _octets(path: Path) -> bytes:
             elif not is_pipe or (some is not None and found):
                 return bytes(found)
             elif time.monotonic() > due_s and not found:
-                raise OSError(f"nobody has written to this pipe within {PIPE_S:g} s")
+                raise OSError(f"nothing was written to this pipe within {PIPE_S:g} s")
             else:
                 select.select([handle] if some is None else [], [], [], 0.05)
         return bytes(found)

@@ -27,7 +27,7 @@ INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
 DATA = ("json", "jsonl", "csv")
-OUTPUTS = (*DATA, "report", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+OUTPUTS = (*DATA, "report", "markdown", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
 EVERY_S = 1.0  # From line to line, where nobody looks.
 MUCH = 0.12  # By which one word is more like what was typed than another.
 

@@ -131,7 +131,7 @@ def meant(given: list[str]) -> list[str]:
 def check_extras(args: argparse.Namespace) -> None:
     """Raise MissingExtraError, before anything is measured, when what is asked for needs a package that isn't installed."""
     for name, extra in NEEDS.items():
-        if getattr(args, name, None) and (args.command, name) != ("bring-up", "report"):  # A report without plots.
+        if getattr(args, name, None):
             extras.require(extra)
 
 

@@ -19,7 +19,7 @@ from liteprobe.host.base.text import say
 from liteprobe.host.cli import tables, verdicts
 from liteprobe.host.cli.arguments import is_plain
 from liteprobe.host.report import files
-from liteprobe.host.suites.sweep import BothWays, Sweep
+from liteprobe.host.suites.sweep import Sweep, Sweeps
 
 LookT = TypeVar("LookT")
 LOOK_S = 0.1  # Of this machine, from one look that is written to the next, at least.
@@ -131,7 +131,8 @@ class Results:
 
     def _finish(self, cause: BaseException | None = None) -> None:
         sweeps = self._sweeps
-        verdict = verdicts.judged(self._args, BothWays(*sweeps) if len(sweeps) > 1 else sweeps[0] if sweeps else None)
+        both = Sweeps(dict(zip(("there", "back"), sweeps, strict=False)))
+        verdict = verdicts.judged(self._args, both if len(sweeps) > 1 else sweeps[0] if sweeps else None)
         with outputs(cause) as out:
             if not is_plain(self._args):
                 out.write(STDOUT, lambda: self._show(self._sweeps))

@@ -22,7 +22,7 @@ from liteprobe.host.cli.arguments import every_s, is_plain, open_probe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run.replay import EXPECTED_LATE, TRACES, PortReplay, ReplayCheck
+from liteprobe.host.run.replay import TRACES, WAITED, PortReplay, ReplayCheck
 from liteprobe.host.run.sets import OF_SETS
 from liteprobe.host.run.streamed import DELAYS, PORTS, STREAM, FiguresT, Show, StreamedResult, StreamLook
 from liteprobe.host.traffic.trace.records import Summary
@@ -95,7 +95,7 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
     """Return what came of a replay, or of sets."""
     port, first = PORTS.of("port"), PORTS.of("frames asked")
     if any(isinstance(one, PortReplay) for one in result.ports):
-        counts = [*first, *PORTS.of("late"), EXPECTED_LATE, *PORTS.of("underruns first_underrun")]
+        counts = [*first, WAITED, *PORTS.of("late underruns first_underrun")]
     else:
         counts = [*first, *OF_SETS.values(), *PORTS.of("late underruns first_underrun")]
     is_short = any(one.known_delays and one.known_delays.modulo_ns for one in result.ports)

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads the state of a probe's clock and of its PPS, sets its mode, and watches it while something is measured."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from liteprobe.cores import formats
 from liteprobe.cores.formats import CLOCK_LSB, TICK_NS, TICK_PS, ClockError, ClockMode, ClockState, PpsControl
+from liteprobe.host.analysis.columns import Column, Columns
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.registers import Registers
@@ -81,10 +84,60 @@ class ClockReport:
         """Faults and what to do about them, a sentence each."""
         found = [text for bit, text in FAULTS.items() if bit in self.errors and self.is_alive]
         if not self.was_ever_alive:
-            return ["nobody disciplines this clock: 'liteprobe firmware load', or 'liteprobe clock discipline'"]
+            return ["nothing disciplines this clock: run 'liteprobe firmware load', or 'liteprobe clock discipline'"]
         if not self.is_alive:
             return ["the firmware has fallen silent (watchdog): load it again ('liteprobe firmware load')", *found]
         return found
+
+
+@dataclass(frozen=True, repr=False)
+class ClockResult(Result):
+    """Says what was seen of a clock at some looks: figures of the last one, and what was worst of all.
+
+    >>> ClockResult([]).verdict("unlocked == 0").exit_code
+    5
+    """
+
+    looks: Sequence[ClockReport]
+
+    COLUMNS: ClassVar[Columns] = Columns(
+        #: The greatest 95 % bound of the error of all looks (ns).
+        Column("bound", "", "Bound,\nns", 1, of=lambda one: one.bound_ns),
+        Column(
+            "offset", "", "Offset,\nns", 2, of=lambda one: abs(one.last.offset_ns) if one.last.was_ever_alive else None
+        ),
+        Column("rate_ppb", "", "Rate,\nppb", 3, of=lambda one: one.last.rate_ppb if one.last.was_ever_alive else None),
+        *(
+            Column(name, "", name.capitalize(), of=lambda one, name=name: getattr(one.last, name))  # type: ignore[misc]
+            for name in ("edges", "rejected", "missing", "spurious", "glitches")
+        ),
+        Column("faults", "", "Faults", of=lambda one: max(len(look.faults) for look in one.looks)),
+        Column("unlocked", "", "Looks\nunlocked", of=lambda one: sum(x.state != ClockState.LOCKED for x in one.looks)),
+    )
+
+    @property
+    def last(self) -> ClockReport:
+        """The last look."""
+        return self.looks[-1]
+
+    @property
+    def bound_ns(self) -> float | None:
+        """The greatest bound of all looks (ns); None: one was not known."""
+        bounds = [look.uncertainty_ns for look in self.looks]
+        return None if None in bounds else max(bound for bound in bounds if bound is not None)
+
+    @property
+    def parts(self) -> dict[str, "ClockResult"]:
+        """The clock itself, if there was a look."""
+        return {"clock": self} if self.looks else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its figures as plain data."""
+        return self.COLUMNS.document(self)
+
+    def count(self, name: str) -> int | None:
+        """Return a count; None where nobody looked, or a clock has none."""
+        return super().count(name) if self.looks and name in self.COLUMNS else None
 
 
 @dataclass(frozen=True)

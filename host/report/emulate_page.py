@@ -66,7 +66,7 @@ def _tiles(result: emulate.EmulationResult) -> Block:
         (count(sum(one.counts.lost for one in classes)), "lost by loss models"),
         (count(sum(one.counts.full + one.counts.early for one in classes)), "dropped by queues"),
         (count(sum(one.counts.no_store for one in classes)), "dropped for want of memory"),
-        (count(sum(one.counts.late for one in classes)), "left after their tick"),
+        (count(sum(one.counts.late for one in classes)), "late: left after their tick"),
     ]
     return page.tiles_of(tiles)
 

@@ -114,7 +114,7 @@ def write(path: Path, reports: Sequence[OneWayReport], content: Mapping[str, Any
         *_figures(reports),
         *(part for one in reports for part in _delays(one)),
         *_clocks(reports),
-        heading("How far to trust it"),
+        heading("Accuracy"),
         *said_of([said(BOUND)]),
         *page.definitions(DEFINED),
         *page.environment(sweeps, content),
@@ -152,7 +152,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
         (f"{sum(row['sent'] for row in rows):,}", "frames sent"),
         (page.total(rows, "lost"), "lost"),
         (f"{number(bound, 1)} ns", "bound of a delay's error (95 %), the worst row"),
-        (f"{number(max(deviations, default=None), 1)} ns", "deviation of delay, the worst row"),
+        (f"{number(max(deviations, default=None), 1)} ns", "standard deviation of delay, the greatest of all rows"),
     ]
     if (half := asymmetry_ns(sweeps)) is not None:
         tiles.append((f"{number(half, 1)} ns", "half of there less back: asymmetry of the way, or clocks apart"))

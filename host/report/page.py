@@ -79,7 +79,8 @@ DEFINITIONS = {
         Sent but not received whole (RFC 7680); arrived again (RFC 5560); arrived after a frame with a greater number
         (RFC 4737).""",
     "Late": """
-        Frames that left after the tick that was asked for. Each is counted; none is hidden.""",
+        Frames that left after the tick that was asked for, because of the tester. Each is counted; none is hidden. Those
+        that had to wait for another frame of their port, as planned, are counted apart.""",
     "Bit errors": """
         Bits of a payload of PRBS-31 that are not as sent, in frames whose FCS is right; in those whose FCS is wrong they
         are counted apart. Without an error the ratio is given that would have shown one with a probability of 95 %.""",
@@ -264,7 +265,7 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
     tiles = [
         (f"{sum(row['sent'] for row in rows):,}", "frames sent, in all rows"),
         (total(rows, "lost"), "lost, in all rows"),
-        (total(rows, "late"), "left after their tick, in all rows"),
+        (total(rows, "late"), "late: left after their tick, in all rows"),
         (f"{sum(held)} of {len(held)}", "rows where theory lies within the 95 % interval"),
         (f"{len(claims)} of {len(rows)}", "rows with a capacity"),
         _deviation_tile(sweeps),
@@ -273,17 +274,22 @@ def _tiles(sweeps: Sequence[Sweep]) -> Block:
     errors = [abs(found / true - 1) for found, true in wired if found and true]
     if errors:
         worst = max(errors)
-        tiles.append((f"{number(1e6 * worst, 2)} ppm", f"capacity off the wire's, the worst of {len(errors)} rows"))
+        tiles.append(
+            (
+                f"{number(1e6 * worst, 2)} ppm",
+                f"error of the capacity against the wire, the greatest of {len(errors)} rows",
+            )
+        )
     known = [max(abs(least), abs(most)) for least, most in map(ends_of, rows) if least is not None and most is not None]
     if known:
         off = max(known)
-        tiles.append((f"{off} ns", f"delay by the stamps off that at the pins, the worst frame of {len(known)} rows"))
+        tiles.append((f"{off} ns", f"error of a delay against the pins, the greatest of {len(known)} rows"))
     return tiles_of(tiles)
 
 
 def _deviation_tile(sweeps: Sequence[Sweep]) -> tuple[str, str]:
     """Return the greatest deviation of delay of a row, and which row it is."""
-    name = "deviation of delay, the worst row"
+    name = "standard deviation of delay, the greatest of all rows"
     found = [
         (row["owd_ns"]["std"], f"{name}: {address(sweep.name)}, {row['length']} octets")
         for sweep in sweeps
@@ -313,7 +319,7 @@ def _figures(sweeps: Sequence[Sweep]) -> list[Block]:
         ),
         (plots.delay(sweeps), "One-way delay against size.", said(DELAY)),
         (plots.histogram(sweeps), "Delay over the least.", said(HISTOGRAM)),
-        (plots.distribution(sweeps), "Which part came within which delay.", said(DISTRIBUTION)),
+        (plots.distribution(sweeps), "Distribution of delay, and loss.", said(DISTRIBUTION)),
         (plots.dispersion(sweeps), "Dispersion of one train.", said(DISPERSION, **train)),
     ]
     return [heading("Figures"), figures(captions)]
@@ -385,7 +391,7 @@ def _paper(sweeps: Sequence[Sweep]) -> list[Block]:
     if not rows:
         return []
     shown = table(["Path and size", "Paper", "Here, mean", "Here, deviation"], rows)
-    return [heading("Beside the packet-train paper"), *said_of([said(PAPER_TEXT)]), shown]
+    return [heading("Compared with the packet-train paper"), *said_of([said(PAPER_TEXT)]), shown]
 
 
 def _error_bars(sweeps: Sequence[Sweep]) -> list[Block]:
@@ -407,18 +413,18 @@ def _error_bars(sweeps: Sequence[Sweep]) -> list[Block]:
         )
     fits = [*said_of(["Lines through the delays:"]), Block("items", entries=lines)] if lines else []
     bounds = [said(DELAY_BOUND, states=states, trust=delay_words(worst)), said(RATE_BOUND, span=span)]
-    return [heading("How far to trust it"), *said_of(bounds), *fits]
+    return [heading("Accuracy"), *said_of(bounds), *fits]
 
 
 def definitions(names: Sequence[str] = OF_TRAINS) -> list[Block]:
     """Return what these words mean."""
     entries = [(name, said(DEFINITIONS[name])) for name in names]
-    return [heading("What the words mean"), Block("terms", entries=entries)]
+    return [heading("Definitions"), Block("terms", entries=entries)]
 
 
 def asked_for(document: str) -> list[Block]:
     """Return the document that was asked for."""
-    return [heading("What was asked for"), Block("verbatim", text=document)]
+    return [heading("The document"), Block("verbatim", text=document)]
 
 
 def made_with(content: Mapping[str, Any]) -> list[Block]:

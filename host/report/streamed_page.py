@@ -17,7 +17,7 @@ from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.files import Streamed
 from liteprobe.host.report.page import Block, heading, listed, said_of
-from liteprobe.host.run.replay import TRACES, CheckedTrace, PortReplay, ReplayCheck
+from liteprobe.host.run.replay import TRACES, WAITED, CheckedTrace, PortReplay, ReplayCheck
 from liteprobe.host.run.sets import OF_SETS, PLANNED, PortSets
 from liteprobe.host.run.streamed import CAPTURED, DELAYS, PORTS, STREAM, FiguresT, PortFigures, StreamedResult
 
@@ -32,6 +32,7 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
     replays = [one for one in result.ports if isinstance(one, PortReplay)]
     sets = [one for one in result.ports if isinstance(one, PortSets)]
     counts = [*PORTS.of("port frames late underruns first_underrun"), *STREAM.of("datagrams resent starved")]
+    of_replays = [*counts[:2], WAITED, *counts[2:]]
     parts = [
         *said_of([sent]),
         *said_of(result.notes, "note"),
@@ -39,7 +40,7 @@ def write(path: Path, result: StreamedResult[FiguresT], form: Streamed, content:
         *_table(_traces(), replays),
         *_table([*PORTS.of("port asked"), *PLANNED.values()], sets),
         heading("Sent"),
-        *_table(counts, replays),
+        *_table(of_replays, replays),
         *_table([*counts, *OF_SETS.values()], sets),
         *_delays(result),
         *page.definitions(DEFINED),

@@ -61,7 +61,7 @@ def write(path: Path, result: TrafficResult, content: Mapping[str, Any]) -> None
         *_figures(result),
         *_counts(result),
         *_delays(result),
-        heading("How far to trust it"),
+        heading("Accuracy"),
         *said_of([_trust(result)]),
         *page.asked_for(content["document"]),
         *page.definitions(DEFINED),
@@ -96,7 +96,7 @@ def _tiles(result: TrafficResult) -> Block:
 
 def _figures(result: TrafficResult) -> list[Block]:
     captions = [
-        (draw_delays(result.rows), "Which part came within which delay.", said(DISTRIBUTION)),
+        (draw_delays(result.rows), "Distribution of delay, and loss.", said(DISTRIBUTION)),
         (draw_rates(result.rows), "Rates.", said(RATES)),
     ]
     return [heading("Figures"), page.figures(captions)]

@@ -69,7 +69,9 @@ class PortReplay(PortFigures):
     trace: Trace
     increment: int  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point, by which its times became ticks.
     summary: Summary | None  # What the trace comes to, once; None: it has no end.
-    expected_late: int | None  # Frames that the line can't start when they are due, by arithmetic; None: not known.
+    #: Frames that waited, as planned: the line can't start them when they are due, by arithmetic; None: not known.
+    waited: int | None
+    delayed: int  # All that started after their tick.
     counts: ReplayCounts
     fetched_late: int = 0  # Frames whose octets the probe did not have in time for its line.
     #: Where frames had no stamp and were captured; None, too, where it isn't known when they started.
@@ -96,9 +98,8 @@ class PortReplay(PortFigures):
     @property
     def is_whole(self) -> bool:
         """Whether all frames were sent, each when the line let it."""
-        is_late = self.expected_late is not None and self.late > self.expected_late
         return not (
-            is_late or self.underruns or self.counts.errors or (self.asked is not None and self.frames != self.asked)
+            self.late or self.underruns or self.counts.errors or (self.asked is not None and self.frames != self.asked)
         )
 
     @property
@@ -108,14 +109,16 @@ class PortReplay(PortFigures):
 
     def notes(self, was_stopped: bool) -> list[str]:
         """Return what the reader of the figures must know, a sentence each."""
-        expected, asked = self.expected_late or 0, self.asked or 0
-        late = f"{self.late} frames started after their tick, number {self.first_late} first"
+        asked = self.asked or 0
+        first = f", number {self.first_late} first"
         said = {
             f"{self.underruns} frames came too late from this host, number {self.first_underrun} first: give --snap, a lower "
             "--speed, or a faster network to the probe": self.underruns,
-            f"{late}; {expected} of them had to, because the frame before was still on the line": self.late
-            and self.expected_late is not None,
-            late: self.late and self.expected_late is None,
+            f"{self.late} frames left late, though the line was free{first}": self.late,
+            f"{self.waited} frames waited until the frame before had left the line, as the trace has it": self.waited,
+            f"{self.delayed} frames started after their tick{first}; which of them had to wait for the one before isn't known": (
+                self.late is None
+            ),
             f"{self.fetched_late} frames were fetched from the ring too late for the line: report this with the file": (
                 self.fetched_late
             ),
@@ -129,7 +132,8 @@ class PortReplay(PortFigures):
         """Return the figures as what JSON can hold."""
         return {
             **super().row(),
-            "expected_late": self.expected_late,
+            "waited": self.waited,
+            "delayed": self.delayed,
             "fetched_late": self.fetched_late,
             "planned": _planned(self.summary) if self.summary else None,
             "counts": asdict(self.counts),
@@ -160,7 +164,7 @@ def _margin(summary: Summary | None) -> list[str]:
 
 ReplayResult = StreamedResult[PortReplay]
 #: Of a replay alone: of a port, and of the summary of what it was to send.
-EXPECTED_LATE = Column("expected_late", "had to")
+WAITED = Column("waited", "waited", "Waited for\nthe line")
 TRACES = Columns(
     Column("frames", "frames", "Frames"),
     Column("octets", "octets", "Octets"),
@@ -250,7 +254,6 @@ class CheckedTrace:
         return {
             "port": self.port,
             "asked": self.plan.asked,
-            "expected_late": self.plan.expected_late,
             "planned": planned,
         }
 
@@ -298,17 +301,26 @@ class ReplayedTrace(StreamedPort[PortReplay]):
         """Return what the port sent."""
         counters = self.port.transmit.counters()
         counts = self.ring.counts()
+        late, waited = self._told_apart(counters["sent"], counters["late"])
         return PortReplay(
-            **self.common_figures(counters["sent"], counters["late"], counters["first_late"], delays),
+            **self.common_figures(counters["sent"], late, counters["first_late"], delays),
             underruns=counts.underruns,
             first_underrun=counts.first_underrun,
             trace=self.trace,
             increment=self.plan.increment,
             summary=self.plan.summary,
-            expected_late=self.plan.expected_late,
+            waited=waited,
+            delayed=counters["late"],
             counts=counts,
             fetched_late=counters["underruns"],
         )
+
+    def _told_apart(self, sent: int, delayed: int) -> tuple[int | None, int | None]:
+        """Return how many of the frames that started after their tick were late, and how many waited; None: not known."""
+        planned = self.plan.expected_late
+        if not delayed or planned is None or (sent != self.asked and planned):
+            return (0, 0) if not delayed else (None, None)
+        return max(delayed - planned, 0), min(delayed, planned)
 
 
 class ReplayRun(StreamedRun[PortReplay]):
@@ -569,7 +581,7 @@ def scheduled_delays(one: PortReplay, schedule: ReplaySchedule, arrivals: Arriva
     came = arrivals.arrivals(one.receive)
     if came is None or one.summary.frames > MATCHED_MOST:
         return f"more than {MATCHED_MOST:,} frames"
-    is_late = one.late > (one.expected_late or 0) and not one.underruns
+    is_late = one.late != 0 and not one.underruns
     if trouble := schedule.trouble or ("frames started later than they should have" if is_late else ""):
         return trouble
     if one.fetched_late or one.counts.errors:

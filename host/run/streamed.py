@@ -134,8 +134,9 @@ class PortFigures(PartFigures, ABC):
     port: int
     asked: int | None  # Frames that were to be sent; None: without an end, or not known.
     frames: int  # That were sent.
-    late: int  # Frames that started after their tick.
-    first_late: int | None  # Number of the first one.
+    #: Frames that started after their tick, beside those that waited as planned; None: not told apart from these.
+    late: int | None
+    first_late: int | None  # Number of the first one; where these are none, or not told apart, of all after their tick.
     underruns: int  # Frames whose words came too late from this host.
     first_underrun: int | None
     sent: StreamState  # How the stream to the port went.
@@ -436,7 +437,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
     def figures(self, delays: Delays | None) -> FiguresT:
         """Return what the port sent."""
 
-    def common_figures(self, frames: int, late: int, first_late: int, delays: Delays | None) -> dict[str, Any]:
+    def common_figures(self, frames: int, late: int | None, first_late: int, delays: Delays | None) -> dict[str, Any]:
         """Return by name the figures that programs of all kinds have, but for their underruns."""
         return {
             **{"port": self.port.number, "asked": self.asked, "frames": frames, "late": late},

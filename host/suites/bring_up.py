@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The first hour of a board: each part of a probe is tried, and what was seen goes into one report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from statistics import fmean, median
-from typing import Any
+from typing import Any, ClassVar
 
 from liteprobe.cores.formats import TICK_NS, BootState, Part
+from liteprobe.host.analysis.columns import Column, Columns
+from liteprobe.host.analysis.expect import Values
+from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.firmware import CPU_RESET, wait_for_ram
 from liteprobe.host.device.phy import Phys
@@ -59,6 +62,62 @@ class BringUpCheck:
     seen: str  # What was seen, or what is wrong and what to do, in words.
     figures: dict[str, Any] = field(default_factory=dict)  # The same, in figures.
 
+    def of_frames(self, name: str, of: Callable[[Iterable[int]], int]) -> int | None:
+        """Return a figure over the frames of all lengths; None: this is no check of frames, or it did not come so far."""
+        values = [found[name] for key, found in self.figures.items() if key.startswith("length_")]
+        return of(values) if values else None
+
+
+@dataclass(frozen=True, repr=False)
+class BringUpResult(Result):
+    """Says what became of all checks; its parts are the checks, by name, of which those of frames have counts and delays.
+
+    >>> checks = [BringUpCheck("PPS", Verdict.SKIPPED, "this probe was built without a PPS")]
+    >>> BringUpResult(checks).verdict("failed == 0", "not_done == 0").checks[1].line
+    'not_done == 0: not held: not_done is 1'
+    """
+
+    checks: Sequence[BringUpCheck]
+
+    COLUMNS: ClassVar[Columns] = Columns(
+        *(
+            Column(key, "", title, of=lambda one, verdict=verdict: int(one.verdict == verdict))  # type: ignore[misc]
+            for key, title, verdict in (
+                ("passed", "Passed", Verdict.PASSED), ("failed", "Failed", Verdict.FAILED),
+                ("not_done", "Not done", Verdict.SKIPPED),
+            )
+        ),
+        *(
+            Column(key, "", title, of=lambda one, name=name, of=of: one.of_frames(name, of))  # type: ignore[misc]
+            for key, title, name, of in (
+                ("sent", "Sent", "sent", sum), ("received", "Received", "frames", sum), ("lost", "Lost", "lost", sum),
+                ("least", "Least,\nns", "delay_min", min), ("most", "Most,\nns", "delay_max", max),
+            )
+        ),
+    )  # fmt: skip
+
+    @property
+    def parts(self) -> dict[str, BringUpCheck]:
+        """Checks by name."""
+        return {check.name: check for check in self.checks}
+
+    @property
+    def judged_figures(self) -> Mapping[str, Values]:
+        """Figures by check: those of frames of the checks that sent some."""
+        return {
+            check: {name: value for name, value in row.items() if row["sent"] is not None or value is not None}
+            for check, row in self.figures.items()
+        }
+
+    def count(self, name: str) -> int | None:
+        """Return the sum of a count over the checks that have one; None where none has."""
+        values = [value for check in self.checks if (value := self.value(name, check)) is not None]
+        return sum(values) if values else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the checks as plain data."""
+        return {"checks": [asdict(check) for check in self.checks]}
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -79,13 +138,20 @@ Progress = Callable[[str], None]
 class BringUp:
     """Tries a probe, one part after the other; what fails doesn't end it.
 
-    ``progress``: called with the name of each check before it is made.
+    ``progress``: called with the name of each check before it is made; ``done``: with the check itself after it.
     """
 
-    def __init__(self, probe: Probe, extent: Extent | None = None, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        probe: Probe,
+        extent: Extent | None = None,
+        progress: Progress | None = None,
+        done: Callable[[BringUpCheck], None] | None = None,
+    ) -> None:
         self._probe = probe
         self._extent = extent or Extent()
         self._progress = progress or (lambda name: None)
+        self._done = done or (lambda check: None)
         self.checks: list[BringUpCheck] = []
 
     def run(self) -> list[BringUpCheck]:
@@ -117,6 +183,7 @@ class BringUp:
         except ProbeError as error:
             verdict, seen = Verdict.FAILED, str(error)
         self.checks.append(BringUpCheck(name, verdict, seen, figures))
+        self._done(self.checks[-1])
 
     def _routes(self) -> list[tuple[int, int]]:
         count = len(self._probe.ports)

@@ -3,7 +3,7 @@
 """Sweeps: one program of trains after the other through one probe, or through several at once."""
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -68,21 +68,19 @@ class Sweep(RowsResult):
 
 
 @dataclass(frozen=True, repr=False)
-class BothWays(RowsResult):
-    """Two sweeps as one result: its parts are named by way and program, like ``there.1514``."""
+class Sweeps(RowsResult):
+    """Several sweeps as one result: its parts are named by sweep and program, like ``there.1514``."""
 
-    there: Sweep
-    back: Sweep
+    by_name: Mapping[str, Sweep]
 
     @property
     def parts(self) -> dict[str, Row]:
-        """Rows by way and program."""
-        ways = {"there": self.there, "back": self.back}
-        return {f"{way}.{name}": row for way, one in ways.items() for name, row in one.parts.items()}
+        """Rows by sweep and program."""
+        return {f"{sweep}.{name}": row for sweep, one in self.by_name.items() for name, row in one.parts.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as plain data."""
-        return {"there": self.there.to_dict(), "back": self.back.to_dict()}
+        return {name: one.to_dict() for name, one in self.by_name.items()}
 
 
 @validated

@@ -82,7 +82,9 @@ def words_of(
         given = time_text(exact(seconds) * 10**9)
         raise UsageError(f"{given} is less than a tick of the probe's clock: give {TICK_NS} ns or more")
     if seconds is not None and is_detached:
-        raise UsageError("nobody would be there to stop detached streams: give each a count, or stop them later")
+        raise UsageError(
+            "no host is left to stop detached streams after a duration: give each a count, or stop them later"
+        )
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{names.count(name)} streams have the name '{name}': give each a name of its own")

@@ -158,7 +158,7 @@ def check_quiet(is_quiet: bool, streams: Sequence[Stream], seconds: float | None
     """
     if is_quiet and not is_timed and (seconds is not None or any(one.count is None for one in streams)):
         raise UsageError(
-            "these streams leave no room for answers on port 0, whose line the host shares, so nobody could stop them: "
+            "these streams leave no room for answers on port 0, whose line the host shares, so they could not be stopped: "
             "give each a count, or all a time, or a lower rate"
         )
 

@@ -23,7 +23,7 @@ def test_a_sound_board_passes(tester_board: Path, tmp_path: Path, monkeypatch: p
     url = sim_url("cable?delay=1us", build=tester_board, link="shared", pps="1ms")
     files = [tmp_path / "report.md", tmp_path / "report.json"]
     few = ["--frames", "40", "--ram", "4096", "--duration", "6ms"]
-    assert main(["bring-up", "--probe", url, *few, "--report", str(files[0]), "--json", str(files[1])]) == 0
+    assert main(["bring-up", "--probe", url, *few, "--markdown", str(files[0]), "--json", str(files[1])]) == 0
     found = json.loads(files[1].read_text(encoding="utf-8"))
     checks = {check["name"]: check for check in found["checks"]}
     assert list(checks) == NAMES

@@ -61,6 +61,7 @@ JOBS = min(4, len(os.sched_getaffinity(0)))
 CORES = threading.BoundedSemaphore(JOBS)  # Each tool takes one while it runs, as does the writing of the Verilog.
 SHARED_S = {"harness": 6.0, "verilated": 4.5, "verilated_threads": 2.0}  # CPU time of each, to foretell the rest.
 WRITTEN_S, VERILATED_OF_WRITTEN, COMPILED_OF_WRITTEN = 4.0, 1.2, 2.2  # Writing the Verilog; what follows, of that time.
+DESIGN = "design.json"  # Says what the Verilog of a build consists of, once all of it is written.
 FREE_BYTES = 1 << 20  # A disk with less is full.
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
 #: Small pieces stay with the thread that frees them, tens of thousands of each size: a third of Verilator's time less.
@@ -283,13 +284,15 @@ def make_executable(
         shutil.copy2(kept, executable)
 
 
-def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], Design]:
-    """Return the Verilog in ``folder`` and what else of the design is needed, made by ``make`` unless all of it is there."""
-    marker = folder / "design.json"
+def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], Design, float]:
+    """Return the Verilog in ``folder``, what else of the design is needed, and how long it took (s); made unless it is there."""
+    begun_s = time.monotonic()
+    marker = folder / DESIGN
     if marker.exists():
         known = json.loads(marker.read_text(encoding="utf-8"))
         model = tuple(map(Path, known["model"]))
-        return [folder / name for name in known["sources"]], Design(None, known["variant"], lambda *_: [], model)
+        sources = [folder / name for name in known["sources"]]
+        return sources, Design(None, known["variant"], lambda *_: [], model), known["written_s"]
     from liteprobe.soc.export import write_map
 
     with numbered_from_zero():
@@ -297,13 +300,14 @@ def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], 
         sources = design.write(design.soc, folder)
     write_map(design.soc, folder / "csr.json")
     names = [str(path.relative_to(folder)) for path in sources]
-    known = {"sources": names, "variant": design.variant, "model": [str(path) for path in design.model]}
+    written_s = time.monotonic() - begun_s
+    known = {"sources": names, "variant": design.variant, "model": [*map(str, design.model)], "written_s": written_s}
 
     def write(new: Path) -> None:
         new.write_text(json.dumps(known), encoding="utf-8")
 
     whole(marker, write)
-    return sources, design
+    return sources, design, written_s
 
 
 def say(text: str) -> None:
@@ -349,8 +353,7 @@ def build(key: str, make: Callable[[], Design]) -> Path:
 
 def build_in(work: Path, make: Callable[[], Design]) -> None:
     """Build a simulated probe in a folder, where an interrupted one may have left the products of its steps."""
-    begun_s = time.monotonic()
-    if work.exists():
+    if (work / DESIGN).exists():
         say("going on with the simulated probe whose build was interrupted")
     else:
         # Others that run here, beside the one that asks, take their part of the machine.
@@ -358,6 +361,7 @@ def build_in(work: Path, make: Callable[[], Design]) -> None:
         after = VERILATED_OF_WRITTEN + COMPILED_OF_WRITTEN / JOBS
         rest_s = slower * (WRITTEN_S * (1 + after) + missing_s() / JOBS)
         say(f"building the simulated probe, once: about {rest_s:.0f} s")
+        shutil.rmtree(work, ignore_errors=True)  # Half a design, perhaps.
         work.mkdir()
     logging.disable(logging.INFO)  # LiteX tells every step.
     missing = missing_s() / WRITTEN_S
@@ -365,9 +369,10 @@ def build_in(work: Path, make: Callable[[], Design]) -> None:
         shared = compile_all_shared(work, pool)
         try:
             with CORES:
-                sources, design = write_design(work, make)
-            written_s = time.monotonic() - begun_s
-            each = VERILATED_OF_WRITTEN + (COMPILED_OF_WRITTEN + max(0.0, missing - 1)) / JOBS
+                sources, design, written_s = write_design(work, make)
+            verilated = 0.0 if (work / "verilated").exists() else VERILATED_OF_WRITTEN
+            compiled = COMPILED_OF_WRITTEN * max(0, JOBS - len([*work.glob("model*.o")])) / JOBS
+            each = verilated + (compiled + max(0.0, missing - 1)) / JOBS
             say(f"its Verilog is there: Verilator and the compiler go on for about {max(written_s, 1) * each:.0f} s")
             make_executable(work, sources, design, pool, shared)
         except BaseException:

@@ -154,7 +154,7 @@ def test_a_file_has_an_end_and_is_text(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("liteprobe.host.base.text.PIPE_S", 0.1)
     monkeypatch.setattr("liteprobe.host.base.text.TEXT_MOST", 1 << 20)
     os.mkfifo(tmp_path / "pipe")
-    said = {tmp_path / "pipe": "nobody has written", Path("/dev/zero"): "more than 1 MiB", tmp_path: "Is a directory"}
+    said = {tmp_path / "pipe": "nothing was written", Path("/dev/zero"): "more than 1 MiB", tmp_path: "Is a directory"}
     for name, octets, what in (("a", b"x\n\xff", "line 2 is not UTF-8"), ("b", b"x\n\0", "line 2 has a NUL")):
         (tmp_path / name).write_bytes(octets)
         said[tmp_path / name] = what

@@ -5,6 +5,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,54 @@ def test_each_state_and_each_fault_is_told(
     assert [fault in text for text in found["faults"]] == ([] if fault is None else [True])
     shown = run("clock", "status")[1]
     assert name in shown and (fault is None or fault.split()[-1] in shown)
+
+
+@pytest.mark.parametrize(
+    ("values", "conditions", "code"),
+    [
+        ({}, ("bound < 11ns", "offset <= 2.5ns", "rate_ppb == 20k", "missing == 4", "faults == 0", "unlocked == 0"), 0),
+        ({}, ("bound < 10ns",), 4),
+        ({"clock_state": 4}, ("unlocked == 0",), 4),
+        ({"clock_state": 4, "clock_error": int(ClockError.NO_PPS)}, ("faults == 0",), 4),
+        ({"clock_uncertainty": SIGN - 1}, ("bound < 1s",), 5),
+        ({"clock_updates": 0, "clock_alive": 0, "clock_state": 0}, ("offset < 1s",), 5),
+        ({}, ("p99 < 1us",), 2),
+    ],
+)
+def test_conditions_on_a_clock(
+    model: ModelProbe, run: Run, tmp_path: Path, values: dict[str, int], conditions: tuple[str, ...], code: int
+) -> None:
+    model.values |= LOCKED | values
+    options = [word for one in conditions for word in ("--expect", one)]
+    found, out, err = run("clock", "status", *options, "--junit", str(tmp_path / "c.xml"))
+    assert found == code, err
+    if code in (0, 4):
+        assert out.count("held: ") == len(conditions)
+        assert (tmp_path / "c.xml").read_text().count("<failure") == bool(code)
+    json_code, out, err = run("clock", "status", "--json", *options)
+    assert json_code == code and (code == 2 or len(json.loads(out)["expect"]) == len(conditions))
+
+
+def test_a_clock_is_as_bad_as_its_worst_look() -> None:
+    from liteprobe.host.clock.clock import ClockReport, ClockResult
+
+    words = dict.fromkeys(ClockReport.__dataclass_fields__, 0)
+    looks = [
+        ClockReport(
+            **{
+                **words,
+                "state": state,
+                "uncertainty_ns": bound,
+                "errors": ClockError(0),
+                "is_alive": True,
+                "was_ever_alive": True,
+            }
+        )  # type: ignore[arg-type]
+        for state, bound in ((ClockState.LOCKED, 5.0), (ClockState.HOLDOVER, 80.0), (ClockState.LOCKED, 6.0))
+    ]
+    result = ClockResult(looks)
+    assert (result.to_dict()["bound"], result.count("unlocked"), result.count("faults")) == (80.0, 1, 0)
+    assert ClockResult([*looks, replace(looks[0], uncertainty_ns=None)]).bound_ns is None
 
 
 def test_every_fault_has_a_text() -> None:

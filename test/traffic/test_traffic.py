@@ -648,7 +648,7 @@ def test_frames_that_wait_are_told_from_late_ones(make: MakeProbe, monkeypatch: 
         (
             [ENDLESS],
             {"seconds": 1.0, "detach": True},
-            "nobody would be there to stop detached streams: give each a count, or stop them later",
+            "no host is left to stop detached streams after a duration: give each a count, or stop them later",
         ),
         ([FIXED, replace(FIXED, port=1)], {}, "2 streams have the name 'fixed': give each a name of its own"),
         (
@@ -736,7 +736,7 @@ def test_in_band_streams_that_leave_no_room_are_announced_and_not_looked_at(
     assert 2000 * 672e-9 < link.silences[0] < 2000 * 672e-9 * 1.2 + 2e-3
     assert held[0] == probe.registers.register("probe_start").address
     assert refusal(probe.send, [replace(full, count=None)]) == (
-        "these streams leave no room for answers on port 0, whose line the host shares, so nobody could stop them: give "
+        "these streams leave no room for answers on port 0, whose line the host shares, so they could not be stopped: give "
         "each a count, or all a time, or a lower rate"
     )
     result = probe.send([replace(full, count=None)], seconds=0.001).result()

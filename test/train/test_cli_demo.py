@@ -42,7 +42,9 @@ def test_demo_agrees_with_truth_and_theory(
 ) -> None:
     counts = PAPER_COUNTS if repeats > 1 else (20, 100)  # The paper's trains of 100 and 1000 are simulated by --full.
     monkeypatch.setattr(demo, "PAPER_COUNTS", counts)
-    assert cli.main(["demo", "--out", str(tmp_path), "--repeat", str(repeats)]) == 0
+    conditions = ["--expect=lost == 0", "--expect=loopback.1514x100.most < 20ns", "--junit", str(tmp_path / "j.xml")]
+    assert cli.main(["demo", "--out", str(tmp_path), "--repeat", str(repeats), *conditions]) == 0
+    assert "loopback.1514x100.most" in (tmp_path / "j.xml").read_text()
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
     assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (14, 14, 1)
     for row in loopback["rows"] + switch["rows"]:

@@ -387,7 +387,7 @@ def test_a_wrong_file_is_refused_with_its_line(
         ),
         (
             ("--detach", "--duration", "1s"),
-            "nobody would be there to stop detached streams: give each a count, or stop them later",
+            "no host is left to stop detached streams after a duration: give each a count, or stop them later",
         ),
         (
             ("--exponential",),

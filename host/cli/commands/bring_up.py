@@ -9,26 +9,29 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from liteprobe.host.base.defaults import FIGURES_OF_CHECKS
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.output import STDOUT, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, open_probe
+from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output_or_stdout, whole
 
 with lazily():
-    from liteprobe.host.cli import tables
-    from liteprobe.host.report import files
+    import rich.console
+    import rich.text
+
+    from liteprobe.host.cli import results, tables
+    from liteprobe.host.report import files, page
     from liteprobe.host.suites import bring_up as suite
 
 FORMAT = "liteprobe-bring-up"
-FORMAT_VERSION = 1
 HELP = "try each part of a board that is new, and write a report that can be attached to an issue"
 EXAMPLES = """
-liteprobe bring-up --probe 192.168.1.50 --report board.md
+liteprobe bring-up --probe 192.168.1.50 --report board.html --markdown board.md
 liteprobe bring-up --probe 192.168.1.50 --frames 1M --eye
 liteprobe bring-up --probe uart:///dev/ttyUSB0 --frames 0 --ram 0 --duration 10s
 """
@@ -42,45 +45,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--ram BYTES", whole, "of the SDRAM; 0: none (default: all)")
     add(group, "--duration TIME", duration_ns, "how long to look at the oscillator and at the PPS (default: 5s)", 5e9)
     add(group, "--eye", bool, "find the eye of received data, and keep its middle")
-    group = parser.add_argument_group("results")
-    add(group, "--report FILE", output_or_stdout, "write the report as Markdown; -: to stdout")
-    add_json(parser, "what was found")
+    to = add_results(parser, "write a report", "check")
+    add(to, "--markdown FILE.md", output_or_stdout, "write it as Markdown, for an issue; -: to stdout")
+    add_expect(parser, FIGURES_OF_CHECKS)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Try everything; a check that fails ends the command with exit code 1, after the report is written."""
+    """Try everything; a check that fails ends the command with exit code 1, after all is written."""
     if args.frames < 0 or (args.ram or 0) < 0:
         raise UsageError("frames and RAM are counted from 0 upwards")
+    if args.report and args.report.suffix.lower() in (".md", ".markdown"):
+        raise UsageError(f"--report writes HTML: give --markdown {args.report}, or --report FILE.html")
     extent = suite.Extent(args.frames, args.ram, args.duration / 1e9, args.eye)
+    looks = results.looks_of(args)
     with open_probe(args) as probe:
         facts = probe.info()
-        made = suite.BringUp(probe, extent, _progress)
+        made = suite.BringUp(probe, extent, _progress, lambda one: looks.write(asdict(one)))
+        ended: KeyboardInterrupt | None = None
         try:
-            checks = made.run()
+            made.run()
         except KeyboardInterrupt as end:
-            end.args = (f"{end}; {len(made.checks)} checks were made",)
-            _publish(args, document(facts, made.checks), made.checks, end)
-            raise
-    _publish(args, document(facts, checks), checks)
-    failed = [check.name for check in checks if check.verdict == suite.Verdict.FAILED]
-    if failed:
-        raise ProbeError(f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}")
-
-
-def _publish(
-    args: argparse.Namespace,
-    found: dict[str, Any],
-    checks: Sequence[suite.BringUpCheck],
-    cause: BaseException | None = None,
-) -> None:
+            end.args, ended = (f"{end}; {len(made.checks)} checks were made",), end
+    found = suite.BringUpResult(made.checks)
+    content = {**files.of_run(FORMAT, args.probe, facts, results.typed()), **found.to_dict()}
     shown = tables.table("check", "result", "what was seen", text=3)
-    for check in checks:
-        shown.add_row(check.name, check.verdict, check.seen)
-    with outputs(cause) as out:
-        if STDOUT not in (args.report, args.json):
-            out.write(STDOUT, lambda: tables.console().print(shown, markup=False))
-        out.write(args.report, lambda: write_text(args.report, as_markdown(found)))
-        out.write(args.json, lambda: write_text(args.json, json.dumps(found, indent=2) + "\n"))
+    for check in found.checks:
+        shown.add_row(*map(rich.text.Text, (check.name, check.verdict, check.seen)))
+    failed = [check.name for check in found.checks if check.verdict == suite.Verdict.FAILED]
+    cause = ProbeError(f"{len(failed)} of {len(found.checks)} checks failed: {', '.join(failed)}") if failed else None
+    with outputs(ended or cause) as out:
+        out.write(args.markdown, lambda: write_text(args.markdown, as_markdown(content)))
+    results.publish(args, rich.console.Group() if args.markdown == STDOUT else shown, content, write_page, ended, found)
+    if ended:
+        raise ended
+    if cause:
+        raise cause
 
 
 def _progress(name: str) -> None:
@@ -88,20 +87,30 @@ def _progress(name: str) -> None:
         say(f"{name} ...", stream=sys.stderr, flush=True)
 
 
-def document(facts: Mapping[str, Any], checks: Sequence[suite.BringUpCheck]) -> dict[str, Any]:
-    """Return everything about a bring-up as plain data."""
-    return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": files.environment(),
-        "probe": dict(facts),
-        "checks": [asdict(check) for check in checks],
-    }
+def write_page(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the report: the checks, what their figures are, and what the probe and this host are."""
+    checks = content["checks"]
+    verdicts = [check["verdict"] for check in checks]
+    parts = [
+        *page.said_of([f"{page.address(content['url'])}: each part was tried, one after the other."]),
+        page.tiles_of([(str(verdicts.count(one)), f"checks {one.value.lower()}") for one in suite.Verdict]),
+        page.heading("Checks"),
+        page.table("Check|Result|What was seen", [[c["name"], c["verdict"], c["seen"]] for c in checks], "words"),
+        page.heading("Figures"),
+        page.Block("verbatim", text=_figures(content)),
+        page.heading("Probe"),
+        page.table("Fact|Value", [[name, str(value)] for name, value in content["probe"].items()], "words"),
+        *page.made_with(content),
+    ]
+    write_text(path, page.document(f"Bring-up of {content['probe']['build']}", content, parts))
+
+
+def _figures(content: Mapping[str, Any]) -> str:
+    return json.dumps({check["name"]: check["figures"] for check in content["checks"] if check["figures"]}, indent=1)
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
-    """Return a `document` as a page that can be attached to an issue."""
+    """Return the document of a bring-up as a page that can be attached to an issue."""
     parts = [
         f"# Bring-up of {found['probe']['build']}, {found['created']}",
         "\n## Checks\n",
@@ -112,7 +121,7 @@ def as_markdown(found: Mapping[str, Any]) -> str:
         _table(("fact", "value"), list(found["environment"].items())),
         "\n## Figures\n",
         "```json",
-        json.dumps({check["name"]: check["figures"] for check in found["checks"] if check["figures"]}, indent=1),
+        _figures(found),
         "```",
     ]
     return "\n".join(parts) + "\n"

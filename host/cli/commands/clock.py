@@ -7,7 +7,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base import extras
+from liteprobe.host.base.defaults import FIGURES_OF_CLOCKS
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_json, add_probe, every_s, open_probe, take_old
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, every_s, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
 
@@ -30,7 +32,7 @@ with lazily():
 
     from liteprobe.cores import formats
     from liteprobe.host.analysis import clock_smooth
-    from liteprobe.host.cli import tables
+    from liteprobe.host.cli import tables, verdicts
     from liteprobe.host.clock import clock as clocks
     from liteprobe.host.clock import leap, servo
     from liteprobe.host.clock import log as clock_log
@@ -47,7 +49,7 @@ liteprobe clock discipline --probe 'sim://loopback?pps=1ms&cpu=0' --period 1ms -
 EXAMPLES_OF = {
     "status": """
 liteprobe clock status --probe 192.168.1.50
-liteprobe clock status --probe 192.168.1.50 --duration 10s
+liteprobe clock status --probe 192.168.1.50 --duration 10s --expect 'unlocked == 0' --expect 'bound < 100ns'
 liteprobe clock status --probe sim://loopback --json
 """,
     "log": """
@@ -95,6 +97,7 @@ def _add_status(parser: argparse.ArgumentParser) -> None:
     add(parser, "--duration TIME", duration_ns, "go on for so long (probe time), 4 looks a period", dest="watch")
     add_json(parser, "the status, a line a look,", "--json --jsonl FILE")
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CLOCKS)
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
@@ -102,6 +105,7 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
     add(parser, "--out FILE", output, "file of the log (CSV)", required=True)
     add(parser, "--duration TIME", duration_ns, "probe time, like 60s", dest="span", required=True)
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CLOCKS)
 
 
 def _add_plot(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +135,7 @@ def _add_discipline(parser: argparse.ArgumentParser) -> None:
     add(parser, "--oscillator NAME", str, "of the probe: xo (default), tcxo, ocxo", "xo")
     add(parser, "--log FILE", output, "write a line for each PPS edge, too")
     add_probe(parser)
+    add_expect(parser, FIGURES_OF_CLOCKS)
 
 
 COLOURS = {"locked": "green", "holdover": "yellow", "acquiring": "yellow", "free-running": "red", "unknown": "red"}
@@ -197,34 +202,62 @@ def _document(status: clocks.ClockReport, now_ns: int) -> dict[str, Any]:
     return {**asdict(status), **words, "faults": status.faults, "now_ns": now_ns}
 
 
+@contextmanager
+def _judged(args: argparse.Namespace, out: Outputs) -> Iterator[list[clocks.ClockReport]]:
+    """Take looks at a clock, which the body appends, and judge them at its end; errors of outputs are raised before."""
+    looks: list[clocks.ClockReport] = []
+    yield looks
+    verdict = verdicts.judged(args, clocks.ClockResult(looks))
+    if verdict is not None:
+        verdicts.publish(args, verdict, out)
+    out.end()
+    if verdict is not None:
+        verdict.require()
+
+
 def _status(args: argparse.Namespace) -> None:
     out = Outputs()
+    with _judged(args, out) as seen:
+        _show_status(args, out, seen)
+
+
+def _show_status(args: argparse.Namespace, out: Outputs, seen: list[clocks.ClockReport]) -> None:
+    """Show and write looks at a clock, and keep them."""
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
         is_shown = args.json != STDOUT
         show = stack.enter_context(tables.watched(is_shown, _screen, line_of=(_line, every_s(args))))
         period_s = probe.timebase.clock.status().period_ns / 1e9
-        for number in range(1 if args.watch is None else 1 + max(1, round(4 * args.watch / 1e9 / period_s))):
+        last = 0 if args.watch is None else max(1, round(4 * args.watch / 1e9 / period_s))
+        for number in range(last + 1):
             if number:
                 probe.wait(period_s / 4)
             status, now_ns = probe.timebase.clock.status(), probe.timebase.now_ns
+            seen.append(status)
             took = False
             if lines:
-                took = out.write(args.json, partial(lines.write, _document(status, now_ns)))
+                verdict = verdicts.judged(args, clocks.ClockResult(seen)) if number == last else None
+                said = {} if verdict is None else {"expect": verdict.document()}
+                took = out.write(args.json, partial(lines.write, _document(status, now_ns) | said))
             if is_shown:
                 took |= out.write(STDOUT, partial(show, (status, now_ns)) if show else lambda: None)
             if not took:
                 break
     if is_shown:
         out.write(STDOUT, lambda: tables.console().print(_table((status, now_ns))))
-    out.end()
 
 
 # Log ----------------------------------------------------------------------------------------------
 
 
 def _log(args: argparse.Namespace) -> None:
+    with _judged(args, Outputs()) as seen:
+        _write_log(args, seen)
+
+
+def _write_log(args: argparse.Namespace, seen: list[clocks.ClockReport]) -> None:
+    """Write the edges of a clock, and keep what was seen of it at each."""
     count = 0
     try:
         with open_probe(args) as probe, args.out.open("w", encoding="utf-8") as stream:
@@ -233,7 +266,8 @@ def _log(args: argparse.Namespace) -> None:
                 writer = clock_log.Writer(stream, clock.status().period_ns, clock.quantum_ps)
                 for edge in clock.edges(args.span / 1e9, probe.wait):
                     qerr_ps = clock.qerr_ps(edge, probe.wait)  # Before the status, which is that of this edge then.
-                    writer.write(edge, clock.status(), qerr_ps)
+                    seen.append(clock.status())
+                    writer.write(edge, seen[-1], qerr_ps)
                     count += 1
     except (ProbeError, KeyboardInterrupt) as end:
         if count:
@@ -296,8 +330,14 @@ def _set_leap(args: argparse.Namespace) -> None:
 
 
 def _discipline(args: argparse.Namespace) -> None:
-    look: Look | None = None
     out = Outputs()  # A log that can't be written leaves the clock disciplined.
+    with _judged(args, out) as seen:
+        _run_discipline(args, out, seen)
+
+
+def _run_discipline(args: argparse.Namespace, out: Outputs, seen: list[clocks.ClockReport]) -> None:
+    """Discipline a clock, and keep what was seen of it at the last edge."""
+    look: Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         settings = servo.profile(args.receiver, args.oscillator)
@@ -311,6 +351,7 @@ def _discipline(args: argparse.Namespace) -> None:
         try:
             for edge in discipline.run(None if args.span is None else args.span / 1e9):
                 status = probe.timebase.clock.status()
+                seen[:] = [status]  # Nothing is locked at first: the end counts.
                 if writer and edge:
                     out.write(args.log, partial(writer.write, edge, status))
                 look = status, probe.timebase.now_ns
@@ -320,7 +361,6 @@ def _discipline(args: argparse.Namespace) -> None:
                 raise
     if look:
         out.write(STDOUT, lambda: tables.console().print(_table(look)))
-    out.end()
 
 
 ACTIONS = {"status": _status, "log": _log, "plot": _plot, "set": _set, "discipline": _discipline}

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base import extras
-from liteprobe.host.base.defaults import DEMO_REPEATS, PAPER_COUNTS, PAPER_LENGTHS
+from liteprobe.host.base.defaults import DEMO_REPEATS, FIGURES_OF_TRAINS, PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
-from liteprobe.host.cli.arguments import add, every_s
+from liteprobe.host.cli.arguments import add, add_expect, every_s
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
 
 with lazily():
     from liteprobe.cores import formats
-    from liteprobe.host.analysis import theory
-    from liteprobe.host.cli import tables
+    from liteprobe.host.analysis import expect, theory
+    from liteprobe.host.cli import tables, verdicts
     from liteprobe.host.device.link import sim
     from liteprobe.host.device.link import url as urls
     from liteprobe.host.report import files, page
@@ -31,7 +31,7 @@ with lazily():
 HELP = "measure a loopback and a switch in simulation, as the packet-train paper did; table and HTML report"
 EXAMPLES = """
 liteprobe demo
-liteprobe demo --repeat 10
+liteprobe demo --repeat 10 --expect 'lost == 0' --junit demo.xml
 liteprobe demo --out demo-results
 """
 
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--out DIR", Path, "folder (default: build/demo)", Path("build/demo"))
     add(parser, "--repeat R", whole, f"trains of each kind (default: {DEMO_REPEATS})", DEMO_REPEATS)
     add(parser, "--sim DIR", Path, "a simulated probe that is built already")
+    add_expect(parser, FIGURES_OF_TRAINS)
 
 
 LATENCY_NS = 3000
@@ -105,18 +106,26 @@ def run(args: argparse.Namespace) -> None:
         measured = sweep.run_together(asked, progressed)
     seconds = time.monotonic() - started
     frames = sum(request.total for request in asked)
+    verdict = verdicts.judged(args, sweep.Sweeps({found.name.replace(" ", "-"): found for found in measured}))
     with outputs() as out:
         for found in measured:
             title = f"{found.name} ({found.rows[0]['repeat']} trains of each kind)"
             out.write(STDOUT, partial(tables.compared, found.rows, title))
-        report = write(args, measured, out)
+        report = write(args, measured, out, verdict)
         said = f"{frames} frames in {seconds:.0f} s. Report: {report}"
         out.write(STDOUT, lambda: tables.console().print(said, soft_wrap=True))
+        if verdict is not None:
+            verdicts.publish(args, verdict, out)
+    if verdict is not None:
+        verdict.require()
 
 
-def write(args: argparse.Namespace, measured: list[sweep.Sweep], out: Outputs) -> Path:
+def write(
+    args: argparse.Namespace, measured: list[sweep.Sweep], out: Outputs, verdict: expect.Judgement | None = None
+) -> Path:
     """Write JSON, CSV and the report; return the path of the report."""
     content = files.document(measured, ["liteprobe", *sys.argv[1:]])
+    content |= {} if verdict is None else {"expect": verdict.document()}
     document, table = args.out / "trains.json", args.out / "trains.csv"
     out.write(document, lambda: write_json(document, content))
     out.write(table, lambda: write_text(table, files.as_csv(measured)))

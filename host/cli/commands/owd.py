@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "discipline both clocks from here, where no firmware does; begin after so long (probe time)",
     )
     add(clocks, "--period TIME", duration_ns, "of the PPS, for --discipline")
-    add(clocks, "--any-clock", bool, "measure with clocks that nobody disciplines, too")
+    add(clocks, "--any-clock", bool, "also measure with clocks that are not disciplined")
     train.add_program(parser)
     train.add_headers(parser)
     train.add_outputs(parser)
@@ -146,7 +146,7 @@ def show(sweeps: list[sweep.Sweep]) -> None:
         out.print(tables.OF_LENGTHS)
         last = one.rows[-1]
         bound = last["uncertainty_ns"]
-        trust = "within what nobody knows" if bound is None else f"within {bound:.1f} ns (95 %)"
+        trust = "with an unknown error" if bound is None else f"within {bound:.1f} ns (95 %)"
         out.print(
             f"Clocks {last['sender']['clock_state']} and {last['receiver']['clock_state']}; a delay is {trust}, "
             "constant delays of the PHYs aside (--calibration)."

@@ -153,7 +153,7 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
     if len(request.programs) > 1 or asked:
         what = "several lengths or counts" if not asked else f"--{asked[0]}"
         raise UsageError(
-            f"a detached train is not measured, so {what} can't be had: leave it out, or leave --detach out"
+            f"a detached train is not measured: {what} is not available with --detach: leave one of them out"
         )
     with probes.Probe(request.url, request.map, request.steal) as probe:
         end_ns = probe.launch(request.programs[0], request.transmit)

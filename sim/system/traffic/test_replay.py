@@ -64,11 +64,7 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
     assert senders.wrong_packets(stamped, others) == []
     assert frames[0][0][0] == frames[1][0][0]
     for port, count in ((0, 150), (1, 60)):
-        assert (result[port].frames, result[port].underruns, result[port].late) == (
-            count,
-            0,
-            result[port].expected_late,
-        )
+        assert (result[port].frames, result[port].underruns, result[port].late) == (count, 0, 0)
     assert result.capture is not None and result.capture.counts["records"] == 210
     delays, scheduled = result[1].delays, result[0].scheduled
     assert delays is not None and delays.values.tolist() == [1000] * 60

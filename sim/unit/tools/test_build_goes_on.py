@@ -3,6 +3,8 @@
 
 """Building a simulated probe: one that was interrupted goes on where it was, with tools that are stand-ins."""
 
+import json
+import re
 import threading
 from collections import Counter
 from pathlib import Path
@@ -81,13 +83,31 @@ def test_no_step_that_was_done_is_done_again_and_no_half_is_taken(tools: Tools, 
     assert not list(tmp_path.rglob("new-*")) and not list(tmp_path.rglob("*.work"))
 
 
-def test_one_that_was_interrupted_says_so(tools: Tools, capsys: pytest.CaptureFixture[str]) -> None:
+def test_half_a_design_is_written_anew(tools: Tools, tmp_path: Path) -> None:
+    def write(_: object, folder: Path) -> list[Path]:
+        (folder / "gateware").mkdir()
+        raise Killed
+
+    for _ in range(2):  # The second one finds no folder in its way.
+        with pytest.raises(Killed):
+            build.build("key", lambda: build.Design(None, "variant", write))
+    assert (build.build("key", tools.design) / "liteprobe-sim").read_text() == "whole"
+
+
+def test_one_that_was_interrupted_says_so_and_foretells_by_what_the_first_one_took(
+    tools: Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     tools.fatal = 3
     with pytest.raises(Killed):
         build.build("key", tools.design)
-    capsys.readouterr()
+    first = capsys.readouterr().err.splitlines()
+    marker = tmp_path / "sim" / "key.work" / build.DESIGN
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"written_s": 100.0}))
+    build.shutil.rmtree(marker.parent / "verilated", ignore_errors=True)
     build.build("key", tools.design)
     said = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"liteprobe: its Verilog is there: .* about [0-9] s", first[-1])
+    assert re.fullmatch(r"liteprobe: its Verilog is there: .* about [123][0-9]{2} s", said[1])
     assert said[0] == "liteprobe: going on with the simulated probe whose build was interrupted"
     assert said[-1].startswith("liteprobe: built in ")
 
