@@ -135,14 +135,14 @@ class FittingTable:
         """Yield the lines of all of it, at most so many at once, each time with the heads."""
         for part in self._parts(options.max_width):
             wraps = part[0] == SENTENCES or self._keys < self._text
-            head = len(console.render_lines(self._made(part, 0, 0), options, pad=False))
+            head, again = (len(console.render_lines(self._made(part, at, at), options, pad=False)) for at in (0, 1))
             first, count = 0, 1 if wraps else max(1, most - head)
             page: list[list[Segment]] = []
             while first < len(self._rows):
                 lines = console.render_lines(self._made(part, first, first + count), options, pad=False)
-                repeated = 0 if part[0] == SENTENCES else len(page) and head
+                repeated = 0 if part[0] == SENTENCES else len(page) and again
                 if page and len(page) + len(lines) - repeated > most:
-                    yield page
+                    yield from (page[at : at + most] for at in range(0, len(page), most))
                     page, repeated = [], 0
                 page += lines[repeated:]
                 first += count
@@ -153,8 +153,10 @@ class FittingTable:
         return Measurement(min(widths), sum(widths) + self._space(self._looks()[0], len(widths)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for columns in self._parts(options.max_width):
-            yield self._made(columns, 0, len(self._rows))
+        for number, part in enumerate(self._parts(options.max_width)):
+            if number and part[0]:  # One that is tight has no empty line of its own.
+                yield ""
+            yield self._made(part, 0, len(self._rows))
 
     # # #
 

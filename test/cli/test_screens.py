@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -252,6 +252,27 @@ def test_screens_of_random_results_lose_no_figure_in_any_terminal(size: Size) ->
     yield Figure("figures_lost", lost, "figures", 0)
     yield Figure("lines_too_wide", wide, "lines", 0)
     yield Figure("pages_too_high", high, "pages", 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train --count 50 --repeat 20 --length 60,1514", "loopback: "),
+        ("calibrate --count 20 --repeat 3", "calibration: "),
+        ("send --pps 10k --count 500 --length 64", "1 stream: "),
+    ],
+)
+def test_without_a_screen_lines_say_how_far_a_run_is_and_never_more_received_than_sent(
+    run: Callable[..., tuple[int, str, str]], models: None, line: str, said: str
+) -> None:
+    """They go before the result on stdout, and nowhere where that is data."""
+    pattern = rf"[\d.,]+ (s|ms|µs)   {said}([\d,]+) (?:of [\d,]+ frames, [\d,]+/s|sent(?:, ([\d,]+) received)?.*)"
+    code, out, _ = run(*line.split(), "--every", "1ns")
+    found = [one for one in map(re.compile(pattern).fullmatch, out.splitlines()) if one]
+    counts = [int(one[2].replace(",", "")) for one in found]
+    assert code == 0 and len(found) > 1 and counts == sorted(counts), out
+    assert all(int((one[3] or "0").replace(",", "")) <= count for one, count in zip(found, counts, strict=True))
+    assert not re.match(r"[\d.,]+ (s|ms|µs)   ", run(*line.split(), "--every", "1ns", "--json")[1])
 
 
 # Programs in terminals ----------------------------------------------------------------------------

@@ -63,10 +63,11 @@ def run(args: argparse.Namespace) -> None:
         made = suite.BringUp(probe, extent, _progress, lambda one: looks.write(asdict(one)))
         ended: KeyboardInterrupt | None = None
         try:
-            made.run()
+            checks = made.run()
         except KeyboardInterrupt as end:
-            end.args, ended = (f"{end}; {len(made.checks)} checks were made",), end
-    found = suite.BringUpResult(made.checks)
+            checks = made.checks
+            end.args, ended = (f"{end}; {len(checks)} checks were made",), end
+    found = suite.BringUpResult(checks)
     content = {**files.of_run(FORMAT, args.probe, facts, results.typed()), **found.to_dict()}
     shown = tables.table("check", "result", "what was seen", text=3)
     for check in found.checks:

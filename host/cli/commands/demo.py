@@ -103,7 +103,13 @@ def run(args: argparse.Namespace) -> None:
             sent[number] = frames
             show([(one.name, done, one.total) for one, done in zip(asked, sent, strict=True)])
 
-        measured = sweep.run_together(asked, progressed)
+        try:
+            measured = sweep.run_together(asked, progressed)
+        except KeyboardInterrupt as end:
+            end.args = (
+                f"{end}; {sum(sent)} of {sum(one.total for one in asked)} frames were sent, and no file is written",
+            )
+            raise
     seconds = time.monotonic() - started
     frames = sum(request.total for request in asked)
     verdict = verdicts.judged(args, sweep.Sweeps({found.name.replace(" ", "-"): found for found in measured}))
