@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Fixtures that several tests of the host need."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from liteprobe.host.cli import arguments as arguments_of_cli
 from liteprobe.host.cli import main as cli
 from liteprobe.sim.drivers.agent import processes
 from liteprobe.sim.drivers.tools.fake_loaders import Machine
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs the command line tool with some arguments; returns exit code, what it printed, and its errors."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line tool with some arguments; returns exit code, what it printed, and its errors.
+
+    However long it takes, it prints no lines of how far it is, but with ``--every``.
+    """
+    monkeypatch.setattr(arguments_of_cli, "EVERY_S", math.inf)
 
     def command(*arguments: str) -> tuple[int, str, str]:
         code = cli.main(arguments)

@@ -161,9 +161,14 @@ def normal(text: str) -> str:
     return re.sub(r"^\./run (?:liteprobe )?", "liteprobe ", " ".join(text.split()))
 
 
+#: A line that says how far something is, printed each second where nobody looks.
+MEANWHILE = re.compile(r"[\d.,]+ (s|ms|µs)   \w")
+
+
 def plain(text: str) -> str:
-    """Return a text without blank lines, and without spaces at the ends of lines."""
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip())
+    """Return a text without blank lines, lines of how far something is, and spaces at the ends of lines."""
+    kept = (line for line in text.splitlines() if line.strip() and not MEANWHILE.match(line))
+    return "".join(f"{line.rstrip()}\n" for line in kept)
 
 
 def is_alike(known: str, printed: str) -> bool:

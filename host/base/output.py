@@ -13,6 +13,7 @@ from typing import Any
 
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.interrupt import Interrupted, stop_requests
+from liteprobe.host.base.text import is_ascii
 
 STDOUT = Path("-")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -117,6 +118,10 @@ def write_text(path: Path, text: str) -> None:
 
     Raises OSError with the file's name.
     """
+    if path == STDOUT and is_ascii():  # Data stay UTF-8.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
+        return
     if path == STDOUT:
         sys.stdout.write(text)
         return

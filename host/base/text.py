@@ -9,11 +9,18 @@ import select
 import stat
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TextIO
 
 from liteprobe.host.base.errors import UsageError
 
+#: What stands for a character where ASCII alone can be shown; bars keep their height in dots and dashes.
+IN_ASCII: dict[int, str] = {
+    **dict(zip(map(ord, "µ·━▁▂▃▄▅▆▇█│─×"), "u.=.:-=+*#@|-x", strict=True)),
+    **{ord("→"): "->", ord("±"): "+-", ord("…"): "..."},
+}
 TEXT_MOST = 64 << 20  # Octets of a file: a million sets take about half.
 #: First octets of pcapng and pcap, in both orders and with times in us or ns.
 CAPTURES = tuple(map(bytes.fromhex, ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")))
@@ -29,9 +36,36 @@ def safe(text: str) -> str:
     return _STEERS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def is_ascii() -> bool:
+    """Return whether stdout takes ASCII alone, as with ``LC_ALL=C``."""
+    return not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+
+
+def visible(text: str) -> str:
+    r"""Return text as the terminal can show it: safe, and with ``->``, ``us`` or ``\xe9`` where it takes ASCII alone."""
+    text = safe(text)
+    return text.translate(IN_ASCII).encode("ascii", "backslashreplace").decode() if is_ascii() else text
+
+
+def folded(text: str, width: int, end: str = "") -> str:
+    """Return text whose lines are no longer than a terminal, broken between words; ``end``: of lines that go on."""
+    lines = []
+    for line in text.split("\n"):
+        parts = [line]
+        if len(line) > width:
+            indent = line[: min(len(line) - len(line.lstrip()), width // 4)]
+            line, after, most = indent + line.lstrip(), indent + "  " * bool(end), max(width - len(end), 1)
+            parts = wrap(line, most, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
+        lines.append(f"{end}\n".join(parts))
+    return "\n".join(lines)
+
+
 def say(line: object, stream: TextIO | None = None, flush: bool = False) -> None:
     """Print a line on stdout, or another stream; what others have named is shown without what steers a terminal."""
-    print(safe(str(line)), file=stream or sys.stdout, flush=flush)
+    stream, text = stream or sys.stdout, visible(str(line))
+    with suppress(OSError, ValueError):  # It is no terminal.
+        text = folded(text, os.get_terminal_size(stream.fileno()).columns or len(text))
+    print(text, file=stream, flush=flush)
 
 
 def read_text(path: Path, what: str) -> str:

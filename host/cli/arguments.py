@@ -5,6 +5,8 @@
 import argparse
 import difflib
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.base.probe_url import full_url
+from liteprobe.host.base.text import folded, visible
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, pace, time_ns, whole
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
 DATA = ("json", "jsonl", "csv")
 OUTPUTS = (*DATA, "report", "markdown", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+EVERY_S = 1.0  # From line to line, where nobody looks.
 MUCH = 0.12  # By which one word is more like what was typed than another.
 
 
@@ -102,7 +106,12 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help, with examples."""
         lines = "".join(f"  {line}\n" for line in self._examples.split("\n") if line)
-        return super().format_help() + (lines and f"\nexamples:\n{lines}")
+        text = visible(super().format_help() + (lines and f"\nexamples:\n{lines}"))
+        if not sys.stdout.isatty():
+            return text
+        width = shutil.get_terminal_size().columns
+        said = (folded(line, width, " \\" * line.startswith("  liteprobe ")) for line in text.split("\n"))
+        return "\n".join(said)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse, and refuse what there isn't, here where it is known which command was meant."""
@@ -250,6 +259,8 @@ def add_data(group: "argparse._ActionsContainer", what: str, part: str) -> None:
     text = f"write each look as a line of JSON, last the result{where}"
     add(group, "--jsonl FILE", output_or_stdout, text, nargs="?", const=STDOUT)
     add(group, "--csv FILE", output_or_stdout, f"write a line for each {part}{where}", nargs="?", const=STDOUT)
+    text = "without a terminal: print a line as often while it runs, of this machine's time (default: 1s)"
+    add(group, "--every TIME", duration_ns, text)
 
 
 def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port") -> "argparse._ActionsContainer":
@@ -258,6 +269,12 @@ def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port"
     add_data(group, "all figures", part)
     add(group, "--report FILE.html", output, report)
     return group
+
+
+def every_s(args: argparse.Namespace) -> float:
+    """Return how often a line is printed where nobody looks (s)."""
+    found: float | None = getattr(args, "every", None)
+    return EVERY_S if found is None else found / 1e9
 
 
 def is_plain(args: argparse.Namespace) -> bool:

@@ -33,7 +33,7 @@ class Looks:
         self._path = path
         self._lines: Lines | None = None
         self._outputs = Outputs()
-        self._due_s = 0.0
+        self._due_s, self._again_s = 0.0, time.monotonic() + AGAIN_S
 
     def beside(self, show: Callable[[LookT], None] | None, document: Callable[[LookT], dict[str, Any]]) -> Any:
         """Return what shows a look and writes it, but for those that come too fast; None where neither is wanted."""
@@ -48,6 +48,12 @@ class Looks:
                 self.write(document(look))
 
         return both
+
+    def write_now_and_then(self, content: dict[str, Any]) -> None:
+        """Write a look of something that takes long, but for those that come too fast."""
+        if self._path and time.monotonic() >= self._again_s:
+            self._again_s = time.monotonic() + AGAIN_S
+            self.write(content)
 
     def write(self, content: dict[str, Any], kind: str = "look") -> None:
         """Write a look."""

@@ -18,7 +18,7 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError
 from liteprobe.host.base.text import say
 from liteprobe.host.cli import results, tables
-from liteprobe.host.cli.arguments import open_probe
+from liteprobe.host.cli.arguments import every_s, is_plain, open_probe
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
@@ -35,7 +35,7 @@ def run(
     with open_probe(args) as probe:
         facts = probe.info()
         try:
-            with progress() as show:
+            with progress(args) as show:
                 result = send(probe, results.looks_of(args).beside(show, asdict))
         except (Interrupted, OutputError) as end:
             for part in end.results:
@@ -80,19 +80,15 @@ def _percent(one: Summary) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Show]:
-    """Give what shows looks while ports are streamed to; it shows nothing where nobody looks."""
-    with tables.progress_bars() as bars:
-        tasks: dict[int, int] = {}
+def progress(args: argparse.Namespace) -> Iterator[Show]:
+    """Give what shows looks while ports are streamed to."""
+    with tables.progress(not is_plain(args), every_s(args)) as show:
 
-        def show(look: StreamLook) -> None:
-            for port, frames in look.frames.items():
-                if port not in tasks:
-                    tasks[port] = int(bars.add_task(f"port {port}", total=look.asked[port]))
-                late = f", {look.underruns[port]} too late" if look.underruns[port] else ""
-                bars.update(tasks[port], completed=frames, description=f"port {port}{late}")  # type: ignore[arg-type]
+        def seen(look: StreamLook) -> None:
+            late = {port: f", {count:,} too late" * bool(count) for port, count in look.underruns.items()}
+            show([(f"port {port}{late[port]}", frames, look.asked[port]) for port, frames in look.frames.items()])
 
-        yield show
+        yield seen
 
 
 def final(result: StreamedResult[FiguresT]) -> RenderableType:
@@ -109,7 +105,9 @@ def final(result: StreamedResult[FiguresT]) -> RenderableType:
         f"{ended(result.duration_s, result.end, result.is_complete)}. Clock {result.clock_state}; "
         f"{delay_words(result.uncertainty_ns)}. Mb/s as planned, on the wire, frame + 24 octets."
     )
-    return Group(tables.figures([*port, *counts, *others], result.ports), *map(Text, [said, *result.notes]))
+    table = tables.figures([*port, *counts, *others], result.ports)
+    more = [tables.more(table.columns, one.row(), "port") for one in result.ports[:1]]
+    return Group(table, Text(said), *more, *map(Text, result.notes))
 
 
 # # #

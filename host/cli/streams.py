@@ -23,8 +23,11 @@ def open_standard_streams() -> None:
             )  # The lowest that is closed: number.
             setattr(sys, name, os.fdopen(opened, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
     # A path may have characters that the terminal's encoding has not, or octets that are none: they are shown by their number.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    # Python writes UTF-8 where the locale is C; who asks for that (LC_ALL=C) has a terminal, or a program, of ASCII.
+    is_ascii = os.environ.get("LC_ALL") in ("C", "POSIX") and not os.environ.keys() & {"PYTHONIOENCODING", "PYTHONUTF8"}
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="ascii" if is_ascii else None, errors="backslashreplace")
 
 
 def let_go(stream: TextIO) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,19 +16,32 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.live import Live
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from liteprobe.host.analysis.columns import Column
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, capacity_doubt, count_of, incomplete, worst_bound_ns
-from liteprobe.host.base.text import safe, say
+from liteprobe.host.base.text import is_ascii, say, visible
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
+Parts = Sequence[
+    tuple[str, int, int | None]
+]  # Of a run: name, how much is done, and how much is asked for, if it is known.
+Progressed = Callable[[Parts], None]
 ANY_WIDTH = 1000
 LEVELS = " ▁▂▃▄▅▆▇█"
+TURN_S = 3.0  # Of a page, where a terminal is too low for all of it.
 BRIEF_MOST = 0.6  # Of a screen, for what is always there.
 TEXT_WIDTH = 20  # Of a column of words that wraps, at least.
 #: Between columns of a table that has space, of a tight one, and of one for many numbers; and what its edges take.
@@ -46,10 +60,14 @@ class PipedConsole(Console):
         """Go on raising."""
         raise
 
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """Print something; lines are left whole (``soft_wrap``) where no terminal would break them within words."""
+        super().print(*objects, soft_wrap=soft_wrap and not self.is_terminal, **options)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Yield the segments of something, each safe."""
-        for one in super().render(renderable, options):
-            yield one if one.control else Segment(safe(one.text), one.style)
+        """Yield the segments of something, each as the terminal can show it."""
+        for one in super().render(_safe(renderable) if isinstance(renderable, Text) else renderable, options):
+            yield one if one.control else Segment(visible(one.text), one.style)
 
 
 class SafeTable(Table):
@@ -63,9 +81,9 @@ class SafeTable(Table):
 def _safe(one: Any) -> Any:
     """Return a cell without what steers a terminal."""
     if isinstance(one, Text):
-        one.plain = safe(one.plain)
+        one.plain = visible(one.plain)
         return one
-    return safe(one) if isinstance(one, str) else one
+    return visible(one) if isinstance(one, str) else one
 
 
 def console() -> Console:
@@ -73,7 +91,10 @@ def console() -> Console:
     found = PipedConsole(highlight=False)
     if not found.is_terminal:
         return PipedConsole(highlight=False, width=PLAIN_WIDTH)
-    return PipedConsole(highlight=False, width=shutil.get_terminal_size().columns) if found.is_dumb_terminal else found
+    if not found.is_dumb_terminal:
+        return found
+    width, height = shutil.get_terminal_size()
+    return PipedConsole(highlight=False, width=width, height=height)
 
 
 class FittingTable:
@@ -106,25 +127,36 @@ class FittingTable:
         """Add a row."""
         self._rows.append([_safe(one if isinstance(one, Text) else Text(one)) for one in cells])
 
+    @property
+    def columns(self) -> int:
+        return len(self._heads)
+
     def pages(self, console: Console, options: ConsoleOptions, most: int) -> Iterator[list[list[Segment]]]:
         """Yield the lines of all of it, at most so many at once, each time with the heads."""
-        for columns in self._parts(options.max_width):
-            first, count = 0, len(self._rows)
+        for part in self._parts(options.max_width):
+            wraps = part[0] == SENTENCES or self._keys < self._text
+            head, again = (len(console.render_lines(self._made(part, at, at), options, pad=False)) for at in (0, 1))
+            first, count = 0, 1 if wraps else max(1, most - head)
+            page: list[list[Segment]] = []
             while first < len(self._rows):
-                lines = console.render_lines(self._made(columns, first, first + count), options, pad=False)
-                if len(lines) <= most or count == 1:
-                    yield from (lines[at : at + most] for at in range(0, len(lines), most))
-                    first += count
-                else:
-                    count = max(1, count - max(1, len(lines) - most) if len(lines) < 2 * most else count // 2)
+                lines = console.render_lines(self._made(part, first, first + count), options, pad=False)
+                repeated = 0 if part[0] == SENTENCES else len(page) and again
+                if page and len(page) + len(lines) - repeated > most:
+                    yield from (page[at : at + most] for at in range(0, len(page), most))
+                    page, repeated = [], 0
+                page += lines[repeated:]
+                first += count
+            yield from (page[at : at + most] for at in range(0, len(page), most))
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         widths = self._widths()
         return Measurement(min(widths), sum(widths) + self._space(self._looks()[0], len(widths)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for columns in self._parts(options.max_width):
-            yield self._made(columns, 0, len(self._rows))
+        for number, part in enumerate(self._parts(options.max_width)):
+            if number and part[0]:  # One that is tight has no empty line of its own.
+                yield ""
+            yield self._made(part, 0, len(self._rows))
 
     # # #
 
@@ -227,6 +259,16 @@ def figures(
     return made
 
 
+def more(shown: int, row: Mapping[str, Any], part: str) -> Text:
+    """Return how many figures of a row of JSON are not among those that are shown, and where they are."""
+
+    def leaves(one: Any) -> int:
+        return sum(map(leaves, one.values())) if isinstance(one, Mapping) else 1
+
+    count = leaves(row) - shown
+    return Text(f"--json has {count} more figures of each {part}." if count > 0 else "")
+
+
 def cell(column: Column, row: Any, quiet: str = "") -> Text:
     """Return a figure, red where it is a fault and isn't 0."""
     return Text(column.text(row), "" if not column.is_fault else "red" if column.value(row) else quiet)
@@ -255,7 +297,8 @@ class Paged:
     """Shows all of it where it fits into the terminal, else what is always shown, and below it one page of the rest.
 
     ``head``: returns the line above, of what says which page it is.
-    ``brief``, ``rest``: in the place of ``whole``; each part of the rest may have a title, which begins its pages.
+    ``brief``, ``rest``: in the place of ``whole``; None: nothing is always shown; each part of the rest may have a title,
+    which begins its pages.
     ``turn``: which page, counted on and on.
     """
 
@@ -263,13 +306,20 @@ class Paged:
         self,
         head: Callable[[str], RenderableType],
         whole: RenderableType,
-        brief: RenderableType,
-        rest: Sequence[tuple[Text | None, Sequence[RenderableType]]],
+        brief: RenderableType | None,
+        rest: Sequence[tuple[RenderableType | None, Sequence[RenderableType]]],
         turn: int,
     ) -> None:
         self.head, self.whole, self.brief, self.rest, self.turn = head, whole, brief, rest, turn
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        pages = self.pages(console, options)
+        for line in pages[self.turn % len(pages)]:
+            yield from line
+            yield Segment.line()
+
+    def pages(self, console: Console, options: ConsoleOptions) -> list[list[list[Segment]]]:
+        """Return the lines of all pages."""
         free = options.update(height=None)
 
         def lines(*parts: RenderableType) -> list[list[Segment]]:
@@ -278,32 +328,32 @@ class Paged:
         def pieces(part: RenderableType, most: int) -> Iterable[list[list[Segment]]]:
             return part.pages(console, free, most) if isinstance(part, FittingTable) else [lines(part)]
 
-        if len(lines(self.head(""), self.whole)) <= options.max_height:
-            yield from (self.head(""), self.whole)
-            return
-        most = options.max_height - len(lines(self.head("page 99/99")))
-        always = lines(self.brief)
-        if len(always) > BRIEF_MOST * most:  # It takes turns, too.
-            pages, always = [always[at : at + most] for at in range(0, len(always), most)], []
-        else:
-            pages = []
-        most = max(2, most - len(always))
+        whole = lines(self.head(""), self.whole)
+        if len(whole) <= options.max_height:
+            return [whole]
+        is_low = 2 * len(lines(self.head("page 99/99"))) > options.max_height
+        head = Text if is_low else self.head
+        most = max(1, options.max_height - len(lines(head("page 99/99"))))
+        always = [] if self.brief is None else lines(self.brief)
+        first = lines(self.head("")) * is_low  # Its line takes a turn, too.
+        if len(always) > BRIEF_MOST * most:
+            first, always = first + always, []
+        pages = [first[at : at + most] for at in range(0, len(first), most)]
+        most -= len(always)
         for title, parts in self.rest:
-            above, page = lines(*filter(None, [title])), list[list[Segment]]()
-            for shown in (piece for part in parts for piece in pieces(part, max(2, most - len(above)))):
-                if page and len(page) + len(shown) > most - len(above):
+            above, page = [] if title is None or most < 2 else lines(title)[:1], list[list[Segment]]()
+            free_rows = most - len(above)
+            for shown in (piece for part in parts for piece in pieces(part, free_rows)):
+                if page and len(page) + len(shown) > free_rows:
                     pages.append(above + page)
                     page = []
-                while len(shown) > most - len(above) > 0:
-                    pages.append(above + shown[: most - len(above)])
-                    shown = shown[most - len(above) :]
+                while len(shown) > free_rows:
+                    pages.append(above + shown[:free_rows])
+                    shown = shown[free_rows:]
                 page += shown
             pages += [above + page] * bool(page)
-        number = self.turn % len(pages)
-        yield self.head(f"page {number + 1}/{len(pages)}")
-        for line in [*always, *pages[number]]:
-            yield from line
-            yield Segment.line()
+        count = len(pages)
+        return [lines(head(f"page {at}/{count}")) + always + page for at, page in enumerate(pages, 1)]
 
 
 def fact_table(found: Iterable[tuple[str, object]]) -> Table:
@@ -384,6 +434,7 @@ def trains(rows: Sequence[Row]) -> None:
         "closer."
     )
     out.print(_trust(rows))
+    out.print(more(len(columns), rows[0], "train"))
     _remarks(rows)
 
 
@@ -436,10 +487,10 @@ def watched(
     before it; and how many seconds of this machine lie between lines.
     """
     out = console()
-    if is_wanted and line_of and (not out.is_terminal or out.is_dumb_terminal):
+    if is_wanted and line_of and not _is_screen(out):
         yield _lines(*line_of)
         return
-    if not is_wanted or not out.is_terminal:
+    if not is_wanted or not _is_screen(out):
         yield None
         return
     with live(screen=is_alone, transient=not is_alone) as screen:
@@ -477,26 +528,57 @@ def frame_counter() -> Iterator[Callable[[int], None] | None]:
         yield None
         return
     text = TextColumn("{task.completed:,} frames, {task.fields[rate]:,.0f}/s")
-    with Progress(SpinnerColumn(), text, console=errors, transient=True, refresh_per_second=4) as bars:
+    with Progress(_spinner(), text, console=errors, transient=True, refresh_per_second=4) as bars:
         task = bars.add_task("", total=None, rate=0.0)
         began_s = time.monotonic()
         yield lambda count: bars.update(task, completed=count, rate=count / (time.monotonic() - began_s + 1e-9))
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """Show progress on stderr while the body runs; nothing where stderr is not a terminal."""
-    errors = PipedConsole(stderr=True)
-    bars = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("frames"),
-        TimeRemainingColumn(),
-        console=errors,
-        disable=not errors.is_terminal,
-        transient=True,
+def progress(has_lines: bool, every_s: float, unit: str = "frames") -> Iterator[Progressed]:
+    """Give what shows how far the parts of something are: bars on stderr, or lines on stdout where that is no screen.
+
+    ``has_lines``: whether stdout takes lines; ``every_s``: of this machine, from one to the next.
+    """
+    errors, began_s = PipedConsole(stderr=True), time.monotonic()
+    has_bars = _is_screen(errors)
+    lines = (
+        _lines(partial(_done, began_s, unit), every_s)
+        if has_lines and not (has_bars and _is_screen(console()))
+        else None
     )
-    with bars:
-        yield bars
+    columns = (_spinner(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TextColumn(unit), TimeRemainingColumn(), console=errors, disable=not has_bars, transient=True
+    ) as bars:
+        tasks: list[TaskID] = []
+
+        def show(parts: Parts) -> None:
+            for number, (name, done, asked) in enumerate(parts):
+                if number == len(tasks):
+                    tasks.append(bars.add_task(name, total=asked))
+                bars.update(tasks[number], completed=done, description=name)
+            if lines:
+                lines((time.monotonic(), [*parts]))
+
+        yield show
+
+
+def _spinner() -> SpinnerColumn:
+    return SpinnerColumn("line" if is_ascii() else "dots")
+
+
+def _is_screen(out: Console) -> bool:
+    """Return whether something can be shown in the place of what was there."""
+    return out.is_terminal and not out.is_dumb_terminal
+
+
+def _done(began_s: float, unit: str, before: tuple[float, Parts], look: tuple[float, Parts]) -> str:
+    """Return how far parts are, and how fast they were since a look before, in a line."""
+    (then_s, old), (now_s, new) = before, look
+    said = [f"{now_s - began_s:,.1f} s"]
+    for number, (name, done, asked) in enumerate(new):
+        rate = (done - (old[number][1] if number < len(old) else 0)) / max(now_s - then_s, 1e-9)
+        of = "" if asked is None else f" of {asked:,}"
+        said.append(f"{name}: {done:,}{of} {unit}, {rate:,.0f}/s")
+    return "   ".join(said)

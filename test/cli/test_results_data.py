@@ -9,31 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import people
 import pytest
 
 from liteprobe.host.cli import main as cli
-from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.models.probe.streams import TrafficProbe
-from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 Run = Callable[..., tuple[int, str, str]]
 DATA = ("json", "jsonl", "csv")
 OF_A_RUN = {"created", "command", "kind"}  # What differs from run to run, and what only lines have.
-
-
-@pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each command has a new probe, whose ports are joined by a cable of 37 ticks: of trains, or with preset=tester of streams."""
-
-    def link(url: str) -> FakeLink:
-        is_tester = "tester" in url
-        made = TrafficProbe(lambda one: [(1 - one.port, 37, one)]) if is_tester else ModelProbe(cable(37))
-        return FakeLink(made, tmp_path)
-
-    monkeypatch.setattr("liteprobe.host.probe.open_link", link)
-    monkeypatch.chdir(tmp_path)
-    people.write_files(tmp_path)
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from rich.console import Console
 from liteprobe.cores.formats import BINS, BinKind, Part, RecordFlag, StampPlace, UnifiedFlag
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.ring import ChannelState
-from liteprobe.host.cli.commands.monitor import Fitting
+from liteprobe.host.cli.commands.monitor import fitting
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.poll import Look, Poller, Worst
@@ -311,7 +311,7 @@ def shown(look: Look, width: int, height: int, page: int = 0, has_help: bool = F
     worst.take(look)
     console = Console(width=width, height=height, file=screen)
     history = {0: [1e9] * 16, 1: [5e8, 1e9] * 8}
-    console.print(Fitting(look, history, worst, 1.5, has_help, page), height=height)
+    console.print(fitting(look, history, worst, 1.5, has_help, page), height=height)
     return [line.rstrip() for line in screen.getvalue().rstrip().splitlines()]
 
 
@@ -326,7 +326,7 @@ def test_each_page_fits_and_together_they_have_all(look: Look, width: int, heigh
     assert shown(look, width, height, pages) == first
     whole = re.sub(r"[\s│]+", " ", "\n".join("\n".join(lines) for lines in screens))
     for port in range(2):
-        assert f"─ port {port} ─" in whole
+        assert f"port {port} ─" in whole
     for number, name in enumerate(CAUSES):
         assert whole.count(f"{123_456 * number:,} {name.replace('_', ' ')}") >= 2, name
     for stream in (3, 4, 5):

@@ -60,16 +60,25 @@ def run(args: argparse.Namespace) -> None:
     looks = results.looks_of(args)
     with open_probe(args) as probe:
         facts = probe.info()
-        found = suite.BringUpResult(suite.BringUp(probe, extent, _progress, lambda one: looks.write(asdict(one))).run())
+        made = suite.BringUp(probe, extent, _progress, lambda one: looks.write(asdict(one)))
+        ended: KeyboardInterrupt | None = None
+        try:
+            checks = made.run()
+        except KeyboardInterrupt as end:
+            checks = made.checks
+            end.args, ended = (f"{end}; {len(checks)} checks were made",), end
+    found = suite.BringUpResult(checks)
     content = {**files.of_run(FORMAT, args.probe, facts, results.typed()), **found.to_dict()}
     shown = tables.table("check", "result", "what was seen", text=3)
     for check in found.checks:
         shown.add_row(*map(rich.text.Text, (check.name, check.verdict, check.seen)))
     failed = [check.name for check in found.checks if check.verdict == suite.Verdict.FAILED]
     cause = ProbeError(f"{len(failed)} of {len(found.checks)} checks failed: {', '.join(failed)}") if failed else None
-    with outputs(cause) as out:
+    with outputs(ended or cause) as out:
         out.write(args.markdown, lambda: write_text(args.markdown, as_markdown(content)))
-    results.publish(args, rich.console.Group() if args.markdown == STDOUT else shown, content, write_page, None, found)
+    results.publish(args, rich.console.Group() if args.markdown == STDOUT else shown, content, write_page, ended, found)
+    if ended:
+        raise ended
     if cause:
         raise cause
 

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
         looks.write(dict(rows[-1]))
 
     try:
-        measured = measure(request, take)
+        measured = measure(args, request, take)
     except (ProbeError, KeyboardInterrupt) as end:
         if len(rows) > 1:  # A calibration that was written before is better than one that was cut short.
             found = calibration.calibrate(rows, args.slope, args.intercept)

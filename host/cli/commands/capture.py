@@ -8,6 +8,7 @@ import argparse
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +19,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_data, add_expect, add_probe, is_plain, open_probe
+from liteprobe.host.cli.arguments import add, add_data, add_expect, add_probe, every_s, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
 
@@ -191,7 +192,8 @@ def run(args: argparse.Namespace) -> None:
         say(line, stream=sys.stderr)
 
     # Where nobody looks, what draws isn't loaded: it takes longer than a million frames.
-    with tables.frame_counter() if sys.stderr.isatty() and not prints_lines(args) else nullcontext() as show:
+    counted = nullcontext(None if prints_lines(args) else _counted(every_s(args)))
+    with tables.frame_counter() if sys.stderr.isatty() and not prints_lines(args) else counted as show:
         found, failed = captured(args, request, looked(args, show), remark)
     said = "\n".join(report(args, found.counts, found.header_files))
     ended: BaseException | None = failed
@@ -217,6 +219,20 @@ def run(args: argparse.Namespace) -> None:
         raise ended
     if verdict is not None:
         verdict.require()
+
+
+def _counted(step_s: float) -> Callable[[int], None]:
+    """Return what is given how many frames have come, and says it on stderr now and then."""
+    began_s, before, due_s = time.monotonic(), 0, time.monotonic() + step_s
+
+    def show(count: int) -> None:
+        nonlocal before, due_s
+        if (now_s := time.monotonic()) >= due_s:
+            rate = (count - before) / (now_s - due_s + step_s)
+            say(f"{now_s - began_s:,.1f} s   {count:,} frames, {rate:,.0f}/s", stream=sys.stderr, flush=True)
+            before, due_s = count, now_s + step_s
+
+    return show
 
 
 def captured(

@@ -21,12 +21,13 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe, take_old
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, every_s, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, whole
 
 with lazily():
     import numpy as np
+    import rich.console
     import rich.table
 
     from liteprobe.cores import formats
@@ -174,9 +175,25 @@ def rows(status: clocks.ClockReport, now_ns: int) -> dict[str, str]:
     return shown
 
 
-def _table(status: clocks.ClockReport, now_ns: int) -> rich.table.Table:
+Look = tuple["clocks.ClockReport", int]  # State, and time (ns).
+
+
+def _table(look: Look) -> rich.table.Table:
+    status, now_ns = look
     faults = [("[red]fault[/red]", fault) for fault in status.faults]
     return tables.fact_table([*rows(status, now_ns).items(), *faults])
+
+
+def _screen(look: Look) -> rich.console.RenderableType:
+    shown, turn = _table(look), int(time.monotonic() / tables.TURN_S)
+    return tables.Paged(lambda page: f"liteprobe clock   {page}   Ctrl-C ends", shown, None, [(None, [shown])], turn)
+
+
+def _line(_: Look, look: Look) -> str:
+    shown = rows(*look)
+    names = ("error bound", "offset", "rate", "edges")
+    said = [f"{name} {shown[name]}" for name in names if name in shown]
+    return "   ".join([f"{look[1] / 1e9:.3f} s", look[0].name, *said])
 
 
 def _document(status: clocks.ClockReport, now_ns: int) -> dict[str, Any]:
@@ -209,9 +226,8 @@ def _show_status(args: argparse.Namespace, out: Outputs, seen: list[clocks.Clock
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         lines = stack.enter_context(closing(Lines(args.json))) if args.json else None
-        live = None
-        if args.json != STDOUT:
-            live = stack.enter_context(tables.live())
+        is_shown = args.json != STDOUT
+        show = stack.enter_context(tables.watched(is_shown, _screen, line_of=(_line, every_s(args))))
         period_s = probe.timebase.clock.status().period_ns / 1e9
         last = 0 if args.watch is None else max(1, round(4 * args.watch / 1e9 / period_s))
         for number in range(last + 1):
@@ -224,12 +240,12 @@ def _show_status(args: argparse.Namespace, out: Outputs, seen: list[clocks.Clock
                 verdict = verdicts.judged(args, clocks.ClockResult(seen)) if number == last else None
                 said = {} if verdict is None else {"expect": verdict.document()}
                 took = out.write(args.json, partial(lines.write, _document(status, now_ns) | said))
-            if live:
-                took |= out.write(STDOUT, partial(live.update, _table(status, now_ns), refresh=True))
+            if is_shown:
+                took |= out.write(STDOUT, partial(show, (status, now_ns)) if show else lambda: None)
             if not took:
                 break
-    if live:
-        out.write(STDOUT, print)  # What was shown last ends without a line's end where nobody looks.
+    if is_shown:
+        out.write(STDOUT, lambda: tables.console().print(_table((status, now_ns))))
 
 
 # Log ----------------------------------------------------------------------------------------------
@@ -321,7 +337,7 @@ def _discipline(args: argparse.Namespace) -> None:
 
 def _run_discipline(args: argparse.Namespace, out: Outputs, seen: list[clocks.ClockReport]) -> None:
     """Discipline a clock, and keep what was seen of it at the last edge."""
-    has_begun = False
+    look: Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
         settings = servo.profile(args.receiver, args.oscillator)
@@ -331,19 +347,20 @@ def _run_discipline(args: argparse.Namespace, out: Outputs, seen: list[clocks.Cl
             stream = args.log.open("w", encoding="utf-8")
             stack.callback(out.write, args.log, stream.close)
             writer = clock_log.Writer(stream, discipline.period_ns, probe.timebase.clock.quantum_ps)
-        live = stack.enter_context(tables.live())
+        show = stack.enter_context(tables.watched(True, _screen, line_of=(_line, every_s(args))))
         try:
             for edge in discipline.run(None if args.span is None else args.span / 1e9):
-                has_begun = True
                 status = probe.timebase.clock.status()
                 seen[:] = [status]  # Nothing is locked at first: the end counts.
                 if writer and edge:
                     out.write(args.log, partial(writer.write, edge, status))
-                out.write(STDOUT, partial(live.update, _table(status, probe.timebase.now_ns), refresh=True))
+                look = status, probe.timebase.now_ns
+                out.write(STDOUT, partial(show, look) if show else lambda: None)
         except KeyboardInterrupt as end:
-            if args.span is not None or not has_begun or not is_ctrl_c(end):
+            if args.span is not None or look is None or not is_ctrl_c(end):
                 raise
-    out.write(STDOUT, print)  # What was shown last ends without a line's end where nobody looks.
+    if look:
+        out.write(STDOUT, lambda: tables.console().print(_table(look)))
 
 
 ACTIONS = {"status": _status, "log": _log, "plot": _plot, "set": _set, "discipline": _discipline}

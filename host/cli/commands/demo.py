@@ -14,7 +14,7 @@ from typing import Any
 from liteprobe.host.base import extras
 from liteprobe.host.base.defaults import DEMO_REPEATS, FIGURES_OF_TRAINS, PAPER_COUNTS, PAPER_LENGTHS
 from liteprobe.host.base.output import STDOUT, Outputs, outputs, write_json, write_text
-from liteprobe.host.cli.arguments import add, add_expect
+from liteprobe.host.cli.arguments import add, add_expect, every_s
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import whole
 
@@ -96,9 +96,20 @@ def run(args: argparse.Namespace) -> None:
     asked = requests(args.out, build, args.repeat)
     sweep.check_programs(program for request in asked for program in request.programs)
     started = time.monotonic()
-    with tables.progress_bars() as bars:
-        tasks = [bars.add_task(request.name, total=request.total) for request in asked]
-        measured = sweep.run_together(asked, lambda number, sent, _: bars.update(tasks[number], completed=sent))
+    with tables.progress(True, every_s(args)) as show:
+        sent = [0] * len(asked)
+
+        def progressed(number: int, frames: int, _: int) -> None:
+            sent[number] = frames
+            show([(one.name, done, one.total) for one, done in zip(asked, sent, strict=True)])
+
+        try:
+            measured = sweep.run_together(asked, progressed)
+        except KeyboardInterrupt as end:
+            end.args = (
+                f"{end}; {sum(sent)} of {sum(one.total for one in asked)} frames were sent, and no file is written",
+            )
+            raise
     seconds = time.monotonic() - started
     frames = sum(request.total for request in asked)
     verdict = verdicts.judged(args, sweep.Sweeps({found.name.replace(" ", "-"): found for found in measured}))

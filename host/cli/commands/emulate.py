@@ -18,7 +18,16 @@ from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, is_plain, open_probe, take_old
+from liteprobe.host.cli.arguments import (
+    add,
+    add_expect,
+    add_probe,
+    add_results,
+    every_s,
+    is_plain,
+    open_probe,
+    take_old,
+)
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, rate_bps
 
@@ -74,13 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "stop after it, like 10s (default: Ctrl-C; of sim://emulator its stations)",
     )
     add(run, "--refresh TIME", duration_ns, "between looks (default: 1s; of a simulated probe 10ms)")
-    add(
-        run,
-        "--every TIME",
-        duration_ns,
-        "without a terminal: print a line as often, of this machine's time (default: 1s)",
-        1e9,
-    )
     add(run, "--detach", bool, "start it, and leave it running; liteprobe stop ends it")
     add(run, "--check", bool, "only check it, and show what it does")
     add(run, "--limits", bool, "show delays and queues that the probe can have, or --board, and end")
@@ -100,7 +102,6 @@ DIRECTION_HEADS = {"there": "port 0 → port 1", "back": "port 1 → port 0"}
 LENGTHS, RATES = (60, 128, 512, 1514, 9014), (10**9, 10**8, 10**7, 10**6)  # Octets, b/s, of the table of limits.
 BAR = 10  # Characters of a full queue.
 SIMULATED_LOOK_S = 0.01
-TURN_S = 3.0  # Of each page, where a terminal is too low for all.
 BRIEF_HEADS = {"arrived_bps": "Mb/s\nin", "sent_bps": "Mb/s\nout", "frames": "wait"}
 
 
@@ -210,7 +211,7 @@ def _follow(
     seconds = None if args.duration is None else args.duration / 1e9
     try:
         with tables.watched(
-            not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, args.every / 1e9)
+            not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, every_s(args))
         ) as show:
             look_s = (
                 args.refresh / 1e9
@@ -263,7 +264,7 @@ def finish(
 
 
 def _screen(args: argparse.Namespace, look: runs.EmulationLook) -> rich.console.RenderableType:
-    return live(look, args.probe, int(time.monotonic() / TURN_S))
+    return live(look, args.probe, int(time.monotonic() / tables.TURN_S))
 
 
 # What is shown ------------------------------------------------------------------------------------
@@ -303,10 +304,12 @@ def live(look: runs.EmulationLook, url: str, turn: int = 0) -> rich.console.Rend
         turns = page and f"{page}, in turn"
         said = ([url, now, changes, turns, "Ctrl-C stops it"], [now, changes, turns, "Ctrl-C stops it"], [now, page])
         lines = ["   ".join(filter(None, words)) for words in said]
-        return tables.Either(rich.text.Text.assemble(("liteprobe emulate ", "bold"), lines[0]), *lines)
+        full = rich.text.Text.assemble(("liteprobe emulate ", "bold"), lines[0])
+        return tables.Either(full, *lines[1:]) if page else full
 
     panels = [_panel(direction) for direction in look.directions]
     parts = [(_title(direction), _parts(direction)) for direction in look.directions]
+    parts[0][1].insert(0, rich.text.Text(url))
     return tables.Paged(above, rich.console.Group(*panels), _brief(look), parts, turn)
 
 
@@ -332,7 +335,10 @@ def final(result: runs.EmulationResult) -> rich.console.RenderableType:
     by_host = " by this host" * (result.end == "done")
     said = f"{ended}{by_host}. Clock {result.clock_state}."
     stations = [_stations(result.stations)] if result.stations else []
-    lines = map(rich.text.Text, [said, *result.notes])
+    parts = [one for one in _parts(last.there, True) if isinstance(one, tables.FittingTable)]
+    shown = sum(one.columns - 1 for one in parts) + 2  # A name, and a histogram.
+    more = tables.more(shown, runs.look_document(last)["there"]["classes"][0], "class")
+    lines = [rich.text.Text(said), more, *map(rich.text.Text, result.notes)]
     return rich.console.Group(*(_panel(direction, True) for direction in last.directions), *stations, *lines)
 
 

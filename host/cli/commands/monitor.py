@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 
 from liteprobe.host.base.defaults import FIGURES_OF_LOOKS
 from liteprobe.host.base.interrupt import is_ctrl_c
@@ -28,6 +29,7 @@ with lazily():
     import rich.live
     import rich.panel
     import rich.progress_bar
+    import rich.rule
     import rich.table
     import rich.text
 
@@ -118,7 +120,6 @@ streams    probe frames by stream, since the meters were cleared (--streams, --b
 histograms values by bin (--bins); what lies outside of the bins is counted below and above
 worst      of all looks since it was cleared: rate, frames lost in one look, blocks that waited"""
 FEW = 8  # Rates that are shown beside others.
-FRAME_COLUMNS, FRAME_ROWS = 4, 2  # Of a panel.
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 
 
@@ -151,6 +152,7 @@ def run(args: argparse.Namespace) -> None:
         except KeyboardInterrupt as end:
             if args.once or not is_seen or not is_ctrl_c(end):
                 raise
+    screen.leave()
     verdict = verdicts.judged(args, look)  # Of the last look.
     if verdict is not None:
         verdicts.publish(args, verdict, out)
@@ -214,6 +216,12 @@ class Screen:
             return written
         return self._out.write(STDOUT, lambda: self._console.print(view(look, self._history))) or written
 
+    def leave(self) -> None:
+        """Leave the last look on the terminal, where a screen of its own had looks."""
+        if self._live and self._look:
+            last = view(self._look, self._history, self._worst)
+            self._out.write(STDOUT, lambda: self._console.print(last))
+
     def waits(self, probe: probes.Probe, looker: poll.Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""
         if not self._live:
@@ -242,7 +250,7 @@ class Screen:
 
     def _draw(self, left_s: float) -> None:
         assert self._live and self._look
-        shown = Fitting(self._look, self._history, self._worst, left_s, self._has_help, self._page)
+        shown = fitting(self._look, self._history, self._worst, left_s, self._has_help, self._page)
         self._live.update(shown, refresh=True)
 
 
@@ -264,73 +272,43 @@ def pressed() -> Iterator[Callable[[], str]]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-class Fitting:
-    """A look with its keys: all of it where it fits into the terminal, else a page of it.
+def fitting(
+    look: poll.Look,
+    history: History,
+    worst: poll.Worst,
+    left_s: float = 0.0,
+    has_help: bool = False,
+    page: int = 0,
+) -> tables.Paged:
+    """Return a look with its keys: all of it where it fits into the terminal, else a page of it.
 
     ``left_s``: until the next look, of the probe's time; 0: not known.
     ``page``: which, counted on and on.
     """
+    aid = [rich.text.Text(HELP_TEXT)] * has_help
+    rest: list[tuple[rich.console.RenderableType | None, Sequence[rich.console.RenderableType]]] = [
+        (None, [*aid, short_view(look, history, worst)])
+    ]
+    for port, events in zip(look.ports, look.events, strict=True):
+        parts = _port_parts(port, events, history.get(port.port, ()), worst)
+        url = [rich.text.Text(look.url)] * (len(rest) == 1)
+        rest.append((rich.rule.Rule(f"port {port.port}", align="left", style="cyan"), [*url, *parts]))
+    rest += [(None, [_ring(look.channels, worst)])] * bool(look.channels)
+    whole = rich.console.Group(*aid, view(look, history, worst))
+    return tables.Paged(partial(_head, look, left_s), whole, None, rest, page)
 
-    def __init__(
-        self,
-        look: poll.Look,
-        history: History,
-        worst: poll.Worst,
-        left_s: float = 0.0,
-        has_help: bool = False,
-        page: int = 0,
-    ) -> None:
-        self.look, self.history, self.worst = look, history, worst
-        self.left_s, self.has_help, self.page = left_s, has_help, page
 
-    def __rich_console__(
-        self, console: rich.console.Console, options: rich.console.ConsoleOptions
-    ) -> rich.console.RenderResult:
-        whole = rich.console.Group(*self._head(""), view(self.look, self.history, self.worst))
-        if len(console.render_lines(whole, options.update(height=None))) <= options.max_height:
-            yield whole
-            return
-        pages = self._pages(console, options)
-        number = self.page % len(pages)
-        yield from self._head(f"p: page {number + 1}/{len(pages)}")
-        yield pages[number]
-
-    def _head(self, pages: str) -> list[rich.console.RenderableType]:
-        """Return the line above: a low terminal cuts the end off."""
-        left = f"{self.left_s * 1e3:,.0f} ms" if self.left_s else ""
-        said = "choosing bins" if self.look.is_choosing else left and f"next look in {left}"
-        keys = [pages, "?: help", "b: bins", "c: clear worst", "q: end"]
-        of_probe = " of the probe's time" * said.startswith("next")
-        lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
-        short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
-        wide, middle, compact = (rich.text.Text(line, "dim", no_wrap=True) for line in (*lines, short))
-        parts: list[rich.console.RenderableType] = [tables.Either(wide, tables.Either(middle, compact))]
-        return [*parts, rich.text.Text(HELP_TEXT)] if self.has_help else parts
-
-    def _pages(
-        self, console: rich.console.Console, options: rich.console.ConsoleOptions
-    ) -> list[rich.console.RenderableType]:
-        """Return all in short, then all of each port, on as many pages as it takes."""
-        inner = options.update(height=None, max_width=options.max_width - FRAME_COLUMNS)
-        most = (
-            options.max_height
-            - FRAME_ROWS
-            - len(console.render_lines(rich.console.Group(*self._head("p: page 1/9")), inner))
-        )
-        found: list[rich.console.RenderableType] = [short_view(self.look, self.history, self.worst)]
-        for port, events in zip(self.look.ports, self.look.events, strict=True):
-            page: list[rich.console.RenderableType] = []
-            taken = 0
-            at_once = max(1, min(most // 2 - 4, most // 3))  # Streams: a row in each of two tables, or three lines.
-            for part in _port_parts(port, events, self.history.get(port.port, ()), self.worst, at_once):
-                rows = len(console.render_lines(part, inner))
-                if page and taken + rows > most:
-                    found.append(_framed(port.port, page))
-                    page, taken = [], 0
-                page.append(part)
-                taken += rows
-            found.append(_framed(port.port, page))
-        return found
+def _head(look: poll.Look, left_s: float, page: str) -> rich.console.RenderableType:
+    """Return the line above: a low terminal cuts the end off."""
+    pages = page and f"p: {page}"
+    left = f"{left_s * 1e3:,.0f} ms" if left_s else ""
+    said = "choosing bins" if look.is_choosing else left and f"next look in {left}"
+    keys = [pages, "?: help", "b: bins", "c: clear worst", "q: end"]
+    of_probe = " of the probe's time" * said.startswith("next")
+    lines = ["   ".join(filter(None, [said + more, *keys])) for more in (of_probe, "")]
+    short = "  ".join(filter(None, [pages, "?", "b", "c", "q", left]))
+    wide, middle, compact = (rich.text.Text(line, "dim") for line in (*lines, short))
+    return tables.Either(wide, middle, compact)
 
 
 # All of it ----------------------------------------------------------------------------------------
@@ -374,9 +352,8 @@ def _port_parts(
     events: dict[str, int],
     history: Sequence[float],
     worst: poll.Worst | None,
-    streams_at_once: int = 1 << 16,
 ) -> list[rich.console.RenderableType]:
-    """Return what there is to show of a port; so many streams are one part."""
+    """Return what there is to show of a port."""
     frames, octets = poll.totals(port, events)
     parts: list[rich.console.RenderableType] = [_rates(port, frames, octets)]
     if len(history) > 1:
@@ -392,7 +369,7 @@ def _port_parts(
         counted = f"streams and histograms: of {port.counters['frames']:,} frames, since they were cleared"
         parts.append(rich.text.Text(counted, "dim"))
     streams = [stream for stream in port.streams if stream.frames]
-    parts += [_streams(streams[at : at + streams_at_once]) for at in range(0, len(streams), streams_at_once)]
+    parts += [_streams(streams)] * bool(streams)
     parts += _histograms(list(port.histograms[0].values()), port.is_saturated) if port.histograms else []
     return parts
 
@@ -462,7 +439,7 @@ def _histograms(found: list[monitor.Histogram], is_saturated: bool) -> list[rich
         name, low = monitor.NAMES[histogram.kind], f"{edges[0]:,.0f}"
         high = f"{edges[-1]:,.0f} {histogram.unit}{_modulo(histogram.modulo_ns)}"
         counts = histogram.counts.tolist()
-        wide = rich.text.Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}", no_wrap=True)
+        wide = rich.text.Text.assemble(f"{name:<8}{low:<{widest}} ", tables.bars(counts), f" {high}")
         pairs = [sum(counts[at : at + 2]) for at in range(0, len(counts), 2)]
         compact = rich.console.Group(rich.text.Text(f"{name}, {low} to {high}"), tables.bars(pairs))
         below = rich.text.Text.assemble(" " * 8, (where, "dim"), (outside, style))
@@ -473,7 +450,7 @@ def _histograms(found: list[monitor.Histogram], is_saturated: bool) -> list[rich
 
 
 def _ring(channels: dict[int, ring.ChannelState], worst: poll.Worst | None = None) -> rich.console.RenderableType:
-    shown = rich.table.Table.grid(padding=(0, 2))
+    shown, lines = rich.table.Table.grid(padding=(0, 2)), []
     for channel, state in channels.items():
         style = (
             "red" if state.waiting >= state.taken - 1 else "yellow" if state.waiting > PLENTY * state.taken else "green"
@@ -483,8 +460,12 @@ def _ring(channels: dict[int, ring.ChannelState], worst: poll.Worst | None = Non
         blocks = f"{state.waiting}/{state.taken} blocks"
         if worst and channel in worst.waiting:
             blocks += f", {worst.waiting[channel]} at most"
-        shown.add_row(f"channel {channel}", bar, blocks, f"{state.written:,} written", dropped)
-    return rich.panel.Panel(shown, title="capture", title_align="left", border_style="cyan")
+        words = f"channel {channel}", f"{blocks}", f"{state.written:,} written"
+        shown.add_row(words[0], bar, *words[1:], dropped)
+        lines.append(rich.text.Text.assemble(", ".join(words), ", ", dropped))
+    return rich.panel.Panel(
+        tables.Either(shown, rich.console.Group(*lines)), title="capture", title_align="left", border_style="cyan"
+    )
 
 
 # In short -----------------------------------------------------------------------------------------
@@ -498,7 +479,7 @@ def short_view(look: poll.Look, history: History, worst: poll.Worst) -> rich.con
     for channel, state in look.channels.items():
         style = "red" if state.dropped else ""
         words = f"channel {channel}: {state.waiting}/{state.taken} blocks, {state.dropped:,} dropped"
-        parts.append(rich.text.Text(words, style, no_wrap=True, overflow="ellipsis"))
+        parts.append(rich.text.Text(words, style))
     return rich.console.Group(*parts)
 
 

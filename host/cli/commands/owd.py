@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import write_text
 from liteprobe.host.base.probe_url import full_url
-from liteprobe.host.cli.arguments import add, add_steal
+from liteprobe.host.cli.arguments import add, add_steal, every_s, is_plain
 from liteprobe.host.cli.commands import train
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, time_ns, whole
@@ -124,8 +124,8 @@ def _measure(
     ways = [(sender, receiver, args.transmit, args.receive)]
     ways += [(receiver, sender, args.receive, args.transmit)] if args.both_ways else []
     sweeps = [sweep.Sweep(f"{a.url} to {b.url}", a.url, a.info(), [], []) for a, b, _, _ in ways]
-    with _bar(len(request.programs)) as advance:
-        for program in request.programs:
+    with tables.progress(not is_plain(args), every_s(args), "programs") as show_done:
+        for number, program in enumerate(request.programs, 1):
             routes = [trains.Route(program, a, b, x, y) for a, b, x, y in ways]
             measured = owd.OneWay(routes, request.waiting_time_ns, tend, args.any_clock).measure()
             for one, of_way, result in zip(sweeps, found, measured, strict=True):
@@ -133,15 +133,8 @@ def _measure(
                 one.results.append(result.train)
                 one.rows.append(owd.row(result, request.waiting_time_ns))
             take(sweeps)
-            advance()
+            show_done([("one way", number, len(request.programs))])
     return sweeps
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
-    with tables.progress_bars() as bars:
-        task = bars.add_task("programs", total=total)
-        yield lambda: bars.advance(task)
 
 
 def show(sweeps: list[sweep.Sweep]) -> None:

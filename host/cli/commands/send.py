@@ -25,6 +25,7 @@ from liteprobe.host.cli.arguments import (
     add_probe,
     add_results,
     add_waiting_time,
+    every_s,
     is_plain,
     of_options,
     open_probe,
@@ -120,7 +121,6 @@ def _range(text: str) -> tuple[int, int]:
 
 
 REFRESH_S = 0.25
-TURN_S = 3.0  # Of each table, where a terminal is too low for both.
 
 
 def run(args: argparse.Namespace) -> None:
@@ -146,7 +146,9 @@ def run(args: argparse.Namespace) -> None:
             return
         facts = probe.info()
         with _published(args, traffic, facts):
-            with tables.watched(not is_plain(args), partial(_screen, args), REFRESH_S) as show:
+            with tables.watched(
+                not is_plain(args), partial(_screen, args), REFRESH_S, line_of=(line, every_s(args))
+            ) as show:
                 traffic.follow(results.looks_of(args).beside(show, figures.TrafficLook.to_dict))
             result = traffic.result()
         finish(args, result, facts)
@@ -287,7 +289,7 @@ def finish(
 
 
 def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console.RenderableType:
-    return live(look, args.probe, int(time.monotonic() / TURN_S))
+    return live(look, args.probe, int(time.monotonic() / tables.TURN_S))
 
 
 def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
@@ -333,13 +335,25 @@ def live(look: figures.TrafficLook, url: str, turn: int = 0) -> rich.console.Ren
     return tables.Paged(head, rich.console.Group(shown, note), note, [(None, [shown])], turn)
 
 
+def line(before: figures.TrafficLook, look: figures.TrafficLook) -> str:
+    """Return what all streams together did until a look, and their rate since the look before, in a line."""
+    sums = figures.totals(look.rows)
+    words = [f"{sums[name]:,} {name}" for name in ("sent", "received", "lost") if sums[name] is not None]
+    rates = [row.received_bps.middle for row in look.rows if row.received_bps]
+    words += [f"{sum(rates) / columns.MEGA:,.3f} Mb/s"] * bool(rates)
+    count = "1 stream" if len(look.rows) == 1 else f"{len(look.rows)} streams"
+    return f"{columns.time_text(1e9 * look.elapsed_s)}   {count}: {', '.join(words)}"
+
+
 def final(result: figures.TrafficResult) -> rich.console.RenderableType:
     """Return what came of streams."""
     said = (
         f"{columns.ended(result.duration_s, result.end, result.is_complete)}. Clock {result.clock_state}; "
         f"{timebase.delay_words(result.uncertainty_ns)}. Delays ± by the width of a bin; Mb/s on the wire, frame + 24 octets."
     )
-    return rich.console.Group(table_of(result.rows), *map(rich.text.Text, [said, *result.notes]))
+    table, rows = table_of(result.rows), result.to_dict()["streams"]
+    more = [tables.more(table.columns, row, "stream") for row in rows[:1]]
+    return rich.console.Group(table, rich.text.Text(said), *more, *map(rich.text.Text, result.notes))
 
 
 def table_of(rows: Sequence[figures.StreamFigures]) -> tables.FittingTable:

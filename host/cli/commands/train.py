@@ -21,6 +21,8 @@ from liteprobe.host.cli.arguments import (
     add_probe,
     add_results,
     add_waiting_time,
+    every_s,
+    is_plain,
 )
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, time_ns, vlan_tags, whole, wholes
@@ -125,11 +127,19 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
     )
 
 
-def measure(request: sweep.SweepRequest, take: sweep.Take | None = None) -> sweep.Sweep:
-    """Run a sweep with a progress bar; ``take`` is given what was measured after each program."""
-    with probes.Probe(request.url, request.map, request.steal) as probe, tables.progress_bars() as bars:
-        task = bars.add_task(request.name, total=request.total)
-        return sweep.run(request, lambda sent, total: bars.update(task, completed=sent), probe, take)
+def measure(args: argparse.Namespace, request: sweep.SweepRequest, take: sweep.Take | None = None) -> sweep.Sweep:
+    """Run a sweep, and show how far it is; ``take`` is given what was measured after each program."""
+    looks = written.looks_of(args)
+    with (
+        probes.Probe(request.url, request.map, request.steal) as probe,
+        tables.progress(not is_plain(args), every_s(args)) as show,
+    ):
+
+        def progressed(sent: int, total: int) -> None:
+            show([(request.name, sent, total)])
+            looks.write_now_and_then({"name": request.name, "sent": sent, "asked": total})
+
+        return sweep.run(request, progressed, probe, take)
 
 
 def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
@@ -171,4 +181,4 @@ def run(args: argparse.Namespace) -> None:
         results.take([measured])
 
     with results.written():
-        measure(request, take)
+        measure(args, request, take)
