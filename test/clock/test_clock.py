@@ -64,7 +64,7 @@ def test_status_gives_each_word_in_its_unit(model: ModelProbe) -> None:
 @pytest.mark.parametrize(
     ("values", "name", "bound_ns", "fault"),
     [
-        ({"clock_updates": 0, "clock_alive": 0, "clock_state": 0}, "free-running", None, "nobody disciplines"),
+        ({"clock_updates": 0, "clock_alive": 0, "clock_state": 0}, "free-running", None, "nothing disciplines"),
         ({"clock_alive": 0, "clock_state": 0}, "unknown", None, "watchdog"),
         ({"clock_uncertainty": SIGN - 1, "clock_state": 1, "clock_error": 1}, "free-running", None, "antenna"),
         ({"clock_state": 2}, "acquiring", 10.0, None),
