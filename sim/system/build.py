@@ -299,7 +299,7 @@ def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], 
         design = make()
         sources = design.write(design.soc, folder)
     write_map(design.soc, folder / "csr.json")
-    names = [str(path.relative_to(folder)) for path in sources]
+    names = [os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path) for path in sources]
     written_s = time.monotonic() - begun_s
     known = {"sources": names, "variant": design.variant, "model": [*map(str, design.model)], "written_s": written_s}
 

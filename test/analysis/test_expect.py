@@ -218,7 +218,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     found = TrainResult(TrainProgram(60, 10), records, {}, 10, 0, "free-running", 8.0, True, ())
     sweep = Sweep("loopback", "sim://loopback", {}, [found], [found.row])
 
-    def measure(request: object, take: Callable[[Sweep], None]) -> Sweep:
+    def measure(args: object, request: object, take: Callable[[Sweep], None]) -> Sweep:
         take(sweep)
         return sweep
 
@@ -289,7 +289,7 @@ def test_conditions_that_cannot_be_judged_are_refused_before_anything_is_measure
 def test_a_run_that_fails_has_its_error_in_the_file_of_junit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measure(request: object, take: object) -> Sweep:
+    def measure(args: object, request: object, take: object) -> Sweep:
         raise ProbeError("the link of port 0 is down")
 
     monkeypatch.setattr(command, "measure", measure)

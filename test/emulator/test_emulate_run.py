@@ -13,6 +13,7 @@ import pytest
 
 from liteprobe.cores.formats import Part, PhyStatus, TransmitState
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS, ClassCounter
+from liteprobe.host.analysis.columns import time_text
 from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
@@ -157,7 +158,8 @@ def test_who_attaches_has_means_since_its_first_look(fake: Fake, ticks: int) -> 
     assert result.last.since_s == pytest.approx(ticks * 8e-9, abs=1e-3)
     assert last.sent_mean_bps == pytest.approx(80e6 + 8000 / (8e-9 * (1 << 20)), rel=0.02)
     assert (last.counts.sent_octets is None) == (ticks > 1 << 32)
-    assert f"since this host's first look, {result.last.since_s:,.3f} s after the start" in result.notes[-1]
+    since = time_text(1e9 * result.last.since_s)
+    assert f"since this host's first look, {since} after the start" in result.notes[-1]
     assert result.series[0]["there"]["classes"] == [] and result.series[1]["there"]["classes"][0]["sent_bps"] > 70e6
 
 

@@ -123,9 +123,9 @@ def test_send(run: Run, tester: Path) -> None:
     """Management is in band on port 0, so port 1 sends, and a frame may wait for a request of the host."""
     lines = run("send", sim_url(f"switch?latency={LATENCY_NS}ns", build=tester, link="shared"), "1")
     assert len(lines) == 4
-    found = re.fullmatch(r"voice: (\d+) sent, (\d+) received, 0 lost, \d+ late", lines[0])
+    found = re.fullmatch(r"voice: (\d+) sent, (\d+) received, 0 lost, \d+ after their tick", lines[0])
     assert found and found[1] == found[2] and int(found[1]) >= 0.002 * 20_000
-    assert re.fullmatch(r"bulk: 60 sent, 60 received, 0 lost, \d+ late", lines[2])
+    assert re.fullmatch(r"bulk: 60 sent, 60 received, 0 lost, \d+ after their tick", lines[2])
     for length, bits, line in ((214, None, lines[1]), (60, 0, lines[3])):
         assert re.fullmatch(rf"  delay {switched_ns(length)} to \d+ ns, bit errors: {bits}", line)
 
@@ -142,7 +142,7 @@ def test_replay(run: Run, replay_build: Path, tmp_path: Path) -> None:
     assert float(found[2]) == pytest.approx(100 * 200 * slot_ns / (times[-1] + slot_ns), abs=0.1)
     assert [len(packet) for packet in packets] == [300] * 200
     assert lines[0] == "200 sent, 0 came too late from this host, 200 captured"
-    assert lines[1] == f"{late} started late: {late} had to, the frame before was still on the line"
+    assert lines[1] == f"{late} waited until the frame before had left the line, 0 were late"
     assert delays == "delay 1000 to 1000 ns, mean 1000.0 ns"
 
 
