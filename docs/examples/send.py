@@ -18,7 +18,9 @@ def main(url: str = "sim://switch?latency=3us&preset=tester&cpu=0", port: str = 
         result = traffic.result()
         for row in result.rows:
             assert row.latency is not None
-            print(f"{row.name}: {row.sent} sent, {row.received} received, {row.lost} lost, {row.delayed} after their tick")
+            print(
+                f"{row.name}: {row.sent} sent, {row.received} received, {row.lost} lost, {row.delayed} after their tick"
+            )
             print(f"  delay {row.latency.least_ns} to {row.latency.most_ns} ns, bit errors: {row.bit_errors}")
 
 
