@@ -20,6 +20,7 @@ from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.capture.run import capture_recording
 from liteprobe.host.capture.write import lines
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.filter import tcpdump
 from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 
@@ -68,6 +69,7 @@ def said_by(*command: object) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.skipif(not tcpdump.is_there(), reason="tcpdump is missing: apt-get install tcpdump")
 @row("people", "capture", is_test=True)
 def test_lines_and_pcap(size: Size, tmp_path: Path) -> Iterator[Figure]:
     """Captures drawn from a seed: each line against tcpdump and tshark, each file against capinfos and scapy."""

@@ -12,6 +12,7 @@ import pytest
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.packets.filter import words
 from liteprobe.host.packets.filter.expression import parse
+from liteprobe.sim.drivers.filter import tcpdump
 from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 
 SEED = 20261127
@@ -51,6 +52,7 @@ def drawn(draw: random.Random) -> tuple[str, str, str]:
     return " ".join([*text[:at], wrong, *text[at + 1 :]]), wrong, text[at]
 
 
+@pytest.mark.skipif(not tcpdump.is_there(), reason="tcpdump is missing: apt-get install tcpdump")
 @row("people", is_test=True)
 def test_misspelt_filters(size: Size) -> Iterator[Figure]:
     """Filters drawn from a seed, each with a word misspelt: its error has that word in quotes; most propose the right one."""
