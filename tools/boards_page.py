@@ -45,9 +45,9 @@ more when Etherbone had learnt to answer LiteX's probe (13 LUTs less and 10 more
 late was routed anew. Other work ran on the machine at the same time, so they took longer than they would alone. The
 `tester` takes another seed than before (with seed 1 `sys` reached 46.2 MHz, and did not get there when what was late
 was routed anew). The emulators of the 5A-75B and of the i9 are of the 27th; [two registers came
-between](emulator.md#on-a-board), and some eight programs at once made the i9's take four times as long. No other
-section was met since. On the 25th were routed: the `train` of the 5A-75B 7.0 and of the Versa, and the `monitor` of
-the 5A-75B. All others are older and were not met again on that day: the parser of headers had changed for replays, the
+between](emulator.md#on-a-board), and other work ran beside the i9's, which took longer than alone. No other section
+was met since. On the 25th were routed: the `train` of the 5A-75B 7.0 and of the Versa, and the `monitor` of the
+5A-75B. All others are older and were not met again on that day: the parser of headers had changed for replays, the
 `generator` of the i9 had some LUTs more, and the sections of the i5 and the 5A-75E are of the 24th. **The i5's seeds
 1, 2 and 3 did not settle on the 25th**; the first of them was met on the 24th. The netlist of the 5A-75B was the same
 on both days, but the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5): [why is not

@@ -23,6 +23,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
+from liteprobe.sim.drivers.system.senders import Packet, write
+
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 PLAYED = {"office.pcap": (0.6, 1), "uplink.pcap": (0.3, 2)}  # Captures that are made for a picture: load, seed.
@@ -60,16 +62,12 @@ def write_captures(folder: Path) -> None:
         times = np.cumsum(
             np.maximum(8 * (lengths + 24), random.exponential(8 * (lengths.mean() + 24) / load, 3000))
         ).astype(int)
-        packets = [
-            struct.pack("<IIII", at // 10**9, at % 10**9, length, length)
-            + bytes(range(12))
-            + b"\x88\xb5"
-            + bytes(length - 14)
+        made = [
+            Packet(at, bytes(range(12)) + b"\x88\xb5" + bytes(length - 14))
             for at, length in zip(times.tolist(), lengths.tolist(), strict=True)
             if at < 12_000_000
         ]
-        header = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
-        (folder / name).write_bytes(header + b"".join(packets))
+        write(folder / name, made)
 
 
 def shown(columns: int, lines: int, command: list[str], folder: Path) -> str:

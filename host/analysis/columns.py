@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from liteprobe.host.base.units import TIMES, fitting
+
 NONE = "-"
 MEGA = 1e6
 #: How runs end, for tables and pages.
@@ -34,8 +36,8 @@ def ended(seconds: float, end: str, is_complete: bool = True) -> str:
 
 def time_text(time_ns: float) -> str:
     """Return a time in the unit that shows it with one digit or more before the point."""
-    scale, unit = next((one for one in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")) if abs(time_ns) >= one[0]), (1.0, "ns"))
-    return f"{time_ns / scale:,.{0 if unit == 'ns' else 3}f} {unit}"
+    unit, size = fitting(abs(time_ns), TIMES)
+    return f"{time_ns / float(size):,.{0 if size == 1 else 3}f} {unit.replace('u', 'µ')}"
 
 
 def shown(value: Any, digits: int = 0, scale: float = 1.0) -> str:
@@ -70,9 +72,8 @@ class Column:
     digits: int = 0  # Behind the point.
     scale: float = 1.0  # By which the value is divided for a reader: 1e6 for Mb/s.
     is_fault: bool = False  # Anything but 0 is a fault.
-    unit: str = (
-        ""  # Of the figures as they are shown, where the head doesn't say it; columns of one unit stand together.
-    )
+    #: Of the figures as they are shown, where the head doesn't say it; columns of one unit stand together.
+    unit: str = ""
     #: Returns the value of a row: a count, a number, `percentiles.Bounds`, a text, None where it is not known.
     of: Callable[[Any], Any] | None = None
     #: ``metric``, ``about``: name in Prometheus, which ends in the base unit, and what it says there; empty: it is none.

@@ -9,6 +9,7 @@ import select
 import stat
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
@@ -48,7 +49,7 @@ def visible(text: str) -> str:
 
 
 def folded(text: str, width: int, end: str = "") -> str:
-    """Return text whose lines are no longer than a terminal, broken between words; ``end``: of lines that go on."""
+    """Return text whose lines are no longer than a terminal, broken between words; ``end`` is put where a line is broken."""
     lines = []
     for line in text.split("\n"):
         parts = [line]
@@ -63,9 +64,30 @@ def folded(text: str, width: int, end: str = "") -> str:
 def say(line: object, stream: TextIO | None = None, flush: bool = False) -> None:
     """Print a line on stdout, or another stream; what others have named is shown without what steers a terminal."""
     stream, text = stream or sys.stdout, visible(str(line))
-    with suppress(OSError, ValueError):  # It is no terminal.
+    with suppress(OSError, ValueError):  # Not a terminal: lines stay whole.
         text = folded(text, os.get_terminal_size(stream.fileno()).columns or len(text))
     print(text, file=stream, flush=flush)
+
+
+def now_and_then(
+    line_of: Callable[[Any, Any], str], every_s: float, stream: TextIO | None = None
+) -> Callable[[Any], None]:
+    """Return what is given looks, and prints a line every so often, of this machine's time.
+
+    ``line_of``: returns the line of a look, given the look of the line before it; the first look has none.
+    """
+    before, due_s = None, time.monotonic() + every_s
+
+    def show(look: Any) -> None:
+        nonlocal before, due_s
+        if before is look or (before is not None and time.monotonic() < due_s):
+            return
+        if before is not None:
+            say(line_of(before, look), stream, flush=True)
+            due_s = max(due_s, time.monotonic() - every_s) + every_s
+        before = look
+
+    return show
 
 
 def read_text(path: Path, what: str) -> str:

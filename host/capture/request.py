@@ -125,7 +125,7 @@ class CaptureSettings:
 
 
 BEFORE_NS = 10_000_000
-PCAP = ".pcap"  # Ending of files that are no pcapng.
+PCAP = ".pcap"  # A file that ends so is written as pcap; others are pcapng.
 #: Counts of a result that aren't 0 where something is missing that was on the wire, or was damaged on its way here.
 LOSSES = ("gap_frames", "never_came", "missing", "cut", "damaged", "broken", "late", "before_given_up")
 
@@ -150,9 +150,8 @@ class CaptureRequest:
         When nothing could do it.
     """
 
-    write: str | Path | None = (
-        None  # Frames as pcapng, or as pcap by its ending; of the files at least one, ``-``: stdout.
-    )
+    #: Frames as pcapng, or as pcap where it ends in ``.pcap``; of the files at least one, ``-``: stdout.
+    write: str | Path | None = None
     headers: str | Path | None = None  # Unified headers as Parquet.
     blocks: str | Path | None = None  # Blocks as they come.
     settings: CaptureSettings = CaptureSettings()  # Channels, lengths, sampling, what is recorded.

@@ -202,6 +202,7 @@ def _run(
 ) -> CaptureResult:
     """Run; close the files whatever happens. One that can't be written ends by itself, and the others go on."""
     files: list[OutputFile] = []
+    by_header: OutputFile | None = None  # Lacks something of a frame without a header.
     pcapng: PcapWriter | PcapngWriter | None = None
     header_files: list[Path] = []
     if request.write:
@@ -219,14 +220,16 @@ def _run(
 
         shown = Output(Path(request.lines))
         lines = LineWriter(shown, setup.shift_ns)
-        files.append(OutputFile(shown.name, shown.close, lambda: shown.parts, lines))
+        by_header = OutputFile(shown.name, shown.close, lambda: shown.parts, lines)
+        files.append(by_header)
         stack.callback(files[-1].close)
     if request.headers:
         with extras.named():
             from liteprobe.host.capture.write.parquet import HeaderWriter  # Loading Arrow takes a while.
         headers = HeaderWriter(Path(request.headers), {"liteprobe": setup.comment}, setup.shift_ns)
         header_files = headers.paths
-        files.append(OutputFile(str(request.headers), headers.close, lambda: headers.written, headers, of_headers=True))
+        by_header = OutputFile(str(request.headers), headers.close, lambda: headers.written, headers, of_headers=True)
+        files.append(by_header)
         stack.callback(files[-1].close)
     if request.blocks:
         blocks = Output(Path(request.blocks))
@@ -248,11 +251,8 @@ def _run(
         files[0].attempt(lambda: pcapng.close(statistics))
     for one in files:
         one.close()
-    if request.headers or request.lines:
-        shown_as = (
-            str(request.headers) if request.headers else "stdout" if str(request.lines) == "-" else str(request.lines)
-        )
-        counts["without_header"] = next(one for one in files if one.name == shown_as).without_header
+    if by_header:
+        counts["without_header"] = by_header.without_header
     counts["unwritten"] = {one.name: one.unwritten for one in files if one.error}
     return CaptureResult(counts, signal, header_files, tuple(one.words() for one in files if one.error))
 

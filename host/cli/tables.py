@@ -31,7 +31,7 @@ from rich.text import Text
 
 from liteprobe.host.analysis.columns import Column
 from liteprobe.host.analysis.rows import DELAYS, TRAINS, Row, capacity_doubt, count_of, incomplete, worst_bound_ns
-from liteprobe.host.base.text import is_ascii, say, visible
+from liteprobe.host.base.text import is_ascii, now_and_then, visible
 from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.device.registers import Register
 
@@ -46,7 +46,7 @@ BRIEF_MOST = 0.6  # Of a screen, for what is always there.
 TEXT_WIDTH = 20  # Of a column of words that wraps, at least.
 #: Between columns of a table that has space, of a tight one, and of one for many numbers; and what its edges take.
 SPACES, EDGES = (3, 2, 1), (2, 0, 0)
-TIGHT, SENTENCES = 1, 3  # Looks: places in these, and the one that is no table.
+TIGHT, SENTENCES = 1, 3  # The place of the tight look in these; the look that is not a table.
 PLAIN_WIDTH = 160  # Of output that is not a terminal: wide enough that nothing is cut.
 
 
@@ -488,7 +488,7 @@ def watched(
     """
     out = console()
     if is_wanted and line_of and not _is_screen(out):
-        yield _lines(*line_of)
+        yield now_and_then(*line_of)
         return
     if not is_wanted or not _is_screen(out):
         yield None
@@ -503,21 +503,6 @@ def watched(
                 due_s = time.monotonic() + every_s
 
         yield show
-
-
-def _lines(line_of: Callable[[Any, Any], str], every_s: float) -> Callable[[Any], None]:
-    before, due_s = None, time.monotonic() + every_s
-
-    def show(look: Any) -> None:
-        nonlocal before, due_s
-        if before is look or (before is not None and time.monotonic() < due_s):
-            return
-        if before is not None:
-            say(line_of(before, look), flush=True)
-            due_s = max(due_s, time.monotonic() - every_s) + every_s
-        before = look
-
-    return show
 
 
 @contextmanager
@@ -536,14 +521,14 @@ def frame_counter() -> Iterator[Callable[[int], None] | None]:
 
 @contextmanager
 def progress(has_lines: bool, every_s: float, unit: str = "frames") -> Iterator[Progressed]:
-    """Give what shows how far the parts of something are: bars on stderr, or lines on stdout where that is no screen.
+    """Give what shows the progress of each part: bars on stderr, or lines on stdout where that is not a screen.
 
     ``has_lines``: whether stdout takes lines; ``every_s``: of this machine, from one to the next.
     """
     errors, began_s = PipedConsole(stderr=True), time.monotonic()
     has_bars = _is_screen(errors)
     lines = (
-        _lines(partial(_done, began_s, unit), every_s)
+        now_and_then(partial(_done, began_s, unit), every_s)
         if has_lines and not (has_bars and _is_screen(console()))
         else None
     )

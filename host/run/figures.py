@@ -73,7 +73,7 @@ class StreamFigures(PartFigures):
     receive: int | None  # Port that measures it; None: none does.
     is_active: bool  # Whether it still has frames.
     sent: int  # Frames that left.
-    #: Those of them that started after their tick because of the tester: a fault. None: not told apart from those that waited.
+    #: Frames that the tester started after their tick though the line was free: a fault. None: not known (see ``delayed``).
     late: int | None
     first_late: int | None  # Number of the first late one; None: there is none, or it isn't known.
     received: int | None = None  # Frames that came, duplicates too; None: not measured.
@@ -91,9 +91,9 @@ class StreamFigures(PartFigures):
     sent_fps: Bounds | None = None  # Frames a second: since the look before while it runs, of all at the end.
     received_fps: Bounds | None = None  # Likewise.
     received_bps: Bounds | None = None  # Of the line, with overhead, likewise (b/s).
-    #: Those that waited until a frame of this port had left that was due before: as planned. None: not told apart.
+    #: Frames that waited, as planned, for a frame of this port that was due before them. None: not known.
     waited: int | None = None
-    delayed: int = 0  # All that started after their tick.
+    delayed: int = 0  # Frames that started after their tick, late or waiting: always known.
 
     @property
     def delay_figures(self) -> Mapping[str, Any]:

@@ -134,9 +134,9 @@ class PortFigures(PartFigures, ABC):
     port: int
     asked: int | None  # Frames that were to be sent; None: without an end, or not known.
     frames: int  # That were sent.
-    #: Frames that started after their tick, beside those that waited as planned; None: not told apart from these.
+    #: Frames that started after their tick though the line was free: a fault. None: only those and the waiting ones together.
     late: int | None
-    first_late: int | None  # Number of the first one; where these are none, or not told apart, of all after their tick.
+    first_late: int | None  # Number of the first frame that started after its tick, late or waiting.
     underruns: int  # Frames whose words came too late from this host.
     first_underrun: int | None
     sent: StreamState  # How the stream to the port went.

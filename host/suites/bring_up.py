@@ -63,7 +63,7 @@ class BringUpCheck:
     figures: dict[str, Any] = field(default_factory=dict)  # The same, in figures.
 
     def of_frames(self, name: str, of: Callable[[Iterable[int]], int]) -> int | None:
-        """Return a figure over the frames of all lengths; None: this is no check of frames, or it did not come so far."""
+        """Return a figure over the frames of all lengths; None: no frames were sent in this check."""
         values = [found[name] for key, found in self.figures.items() if key.startswith("length_")]
         return of(values) if values else None
 

@@ -181,14 +181,13 @@ class DueTicks:
 
 # The line that streams share ----------------------------------------------------------------------
 
-PLANNED_MOST = (
-    1 << 25
-)  # Frames of a port that are worked out: some seconds of work, and 20 s of a line full of the shortest.
+#: Frames of a port that are worked out: some seconds of work, and 20 s of a line full of the shortest.
+PLANNED_MOST = 1 << 25
 PLANNED_ONCE = 1 << 18  # Those at once.
 
 
 class SharedLine:
-    """Works out which frames of a port wait because others hold its line: all that is planned, before anything is measured.
+    """Works out which frames of a port wait because others hold its line, by the plan alone.
 
     Whichever frame is due first leaves first, of several the one of the lowest number; it starts when it is due and the line
     is free.

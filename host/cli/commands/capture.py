@@ -18,7 +18,7 @@ from liteprobe.host.base.defaults import FIGURES_OF_CAPTURES, KEEPS, TRANSPORTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import OutputError, outputs, write_text
-from liteprobe.host.base.text import say
+from liteprobe.host.base.text import now_and_then, say
 from liteprobe.host.cli.arguments import add, add_data, add_expect, add_probe, every_s, is_plain, open_probe
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, output, output_or_stdout, span_ns, whole, wholes
@@ -223,16 +223,15 @@ def run(args: argparse.Namespace) -> None:
 
 def _counted(step_s: float) -> Callable[[int], None]:
     """Return what is given how many frames have come, and says it on stderr now and then."""
-    began_s, before, due_s = time.monotonic(), 0, time.monotonic() + step_s
+    began_s = time.monotonic()
 
-    def show(count: int) -> None:
-        nonlocal before, due_s
-        if (now_s := time.monotonic()) >= due_s:
-            rate = (count - before) / (now_s - due_s + step_s)
-            say(f"{now_s - began_s:,.1f} s   {count:,} frames, {rate:,.0f}/s", stream=sys.stderr, flush=True)
-            before, due_s = count, now_s + step_s
+    def line(before: tuple[float, int], look: tuple[float, int]) -> str:
+        (then_s, old), (now_s, new) = before, look
+        return f"{now_s - began_s:,.1f} s   {new:,} frames, {(new - old) / (now_s - then_s):,.0f}/s"
 
-    return show
+    show = now_and_then(line, step_s, sys.stderr)
+    show((began_s, 0))
+    return lambda count: show((time.monotonic(), count))
 
 
 def captured(
