@@ -35,7 +35,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.document import SECTIONS, network_schema, read_network, write_network
 from liteprobe.host.traffic.network.netem import from_netem
-from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.store import RING_BITS_MIN, Limits
 from liteprobe.host.traffic.network.words import words_of
 from liteprobe.host.traffic.presets import PRESETS, preset
 from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
@@ -102,6 +102,10 @@ def rest(text: str) -> TrafficClass:
             {"background": Background("on-off", 512, None, None, 10_000, 20, 5 * MS, (), MS)},
         ),
         ("background: {kind: exponential, share: 80%}", {"background": Background("exponential", share=0.8)}),
+        (
+            "background: {kind: constant, interval: 20ms, takes: 5ms}",
+            {"background": Background("constant", interval_ns=20 * MS, takes_ns=5 * MS)},
+        ),
         (
             "background: {kind: pattern, entries: [{after: 1us, length: 60}, {after: 2us, length: 1514}]}",
             {"background": Background("pattern", entries=((1000, 60), (2000, 1514)))},
@@ -285,6 +289,7 @@ def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) ->
         ("there:\n  background: {kind: pattern}", "a pattern of 0 background frames"),
         ("there:\n  background: {kind: pattern, rate: 1Mbit}", "has its own times"),
         ("there:\n  background: {kind: exponential, rate: 1Mbit, phase: 1ms}", "leave out 'phase'"),
+        ("there:\n  background: {kind: constant, interval: 1ms, takes: 1us, length: 60}", "leave out 'length'"),
         ("there: {classes: [{match: udp}]}", "a class needs 'name'"),
         ("there:\n  classes:\n    - name: a\n      match: udq", "wan.yaml:4: "),
         ("there: {classes: [{name: a}, {name: b}]}", "classes 'a' and 'b' match nothing"),
@@ -398,6 +403,43 @@ def test_forty_frames_of_the_incast_come_within_one_service() -> None:
     assert [CLASS_FIELDS[name].value(words) for name in names] == [3, 1, 40, 1_250_000, 1514]
 
 
+@pytest.mark.parametrize(
+    ("rate", "takes", "octets"),
+    [
+        ("10Mbit", "5ms", 6250 - 24),
+        ("1Gbit", "672ns", 60),
+        ("100Mbit", "1312.56us", 16383),
+        ("1Gbit", "131.256us", 16383),
+    ],
+)
+def test_what_a_background_frame_takes_is_its_octets(rate: str, takes: str, octets: int) -> None:
+    text = f"there: {{rate: {rate}, background: {{kind: constant, interval: 50ms, takes: {takes}}}}}"
+    words = words_of(read_network(text), (LARGE, LARGE))[0].banks[0][7 * SETTING_WORDS :]
+    assert CLASS_FIELDS["background_length"].value(words) == octets
+
+
+@pytest.mark.parametrize(
+    ("rate", "takes", "says"),
+    [
+        ("1Gbit", "671ns", "give 672 ns to"),
+        ("1Gbit", "1ms", "to 131.256 us"),
+        ("none", "1ms", "link without a rate is not known"),
+    ],
+)
+def test_what_no_background_frame_can_take_is_refused_with_what_can(rate: str, takes: str, says: str) -> None:
+    text = f"there: {{rate: {rate}, background: {{kind: constant, interval: 50ms, takes: {takes}}}}}"
+    with pytest.raises(UsageError, match=says):
+        words_of(read_network(text), (LARGE, LARGE))
+
+
+def test_a_class_of_nothing_takes_no_space_for_frames() -> None:
+    away = "{name: vacations, match: nothing, queue: 1000, background: {kind: constant, interval: 20ms, takes: 5ms}}"
+    text = f"there: {{rate: 10Mbit, classes: [{away}]}}"
+    words = words_of(read_network(text), (LARGE, LARGE))[0]
+    assert words.division.rings[0].words == 1 << RING_BITS_MIN
+    assert read_network(write_network(read_network(text))) == read_network(text)
+
+
 def test_the_page_has_the_keys_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert traffic_page.current(PAGE) == PAGE
@@ -406,7 +448,7 @@ def test_the_page_has_the_keys_of_the_code() -> None:
 
 def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "cellular.trace").write_text("1\n2\n")
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     for text in EXAMPLES:
         read_network(text, "wan.yaml", tmp_path)
 

@@ -88,6 +88,8 @@ class Path:
     def octets(self, ticks: int, longest: int) -> Fraction:
         """Return the octets of the store that frames under way for ``ticks`` take."""
         one = self.one
+        if not one.has_frames:
+            return Fraction(0)
         rates = [(exact(rate), one.around) for rate in (self.direction.rate_bps, one.expected_bps) if rate is not None]
         found = [ticks * rate / LINE_RATE_BPS * _fill(overhead, longest) for rate, overhead in (*rates, LINE)]
         if one.bucket:
@@ -100,7 +102,7 @@ class Path:
 
     def queue_words(self, limits: Limits) -> int:
         """Return the words of its queue when it is full; of one whose length isn't given the least."""
-        if not self.waits:
+        if not self.waits or not self.one.has_frames:
             return 0
         queue = self.one.queue
         frames = queue.frames
