@@ -12,7 +12,7 @@ import traffic_page
 import yaml
 from jsonschema import Draft202012Validator
 
-from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, ENTRY_SPACE, SETTING_WORDS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.network import (
     Background,
@@ -35,7 +35,7 @@ from liteprobe.host.traffic.network import (
 )
 from liteprobe.host.traffic.network.document import SECTIONS, network_schema, read_network, write_network
 from liteprobe.host.traffic.network.netem import from_netem
-from liteprobe.host.traffic.network.store import RING_BITS_MIN, Limits
+from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import words_of
 from liteprobe.host.traffic.presets import PRESETS, preset
 from liteprobe.sim.drivers.emulator.random_networks import LEAST_NS, NetworkMaker
@@ -421,8 +421,8 @@ def test_what_a_background_frame_takes_is_its_octets(rate: str, takes: str, octe
 @pytest.mark.parametrize(
     ("rate", "takes", "says"),
     [
-        ("1Gbit", "671ns", "give 672 ns to"),
-        ("1Gbit", "1ms", "to 131.256 us"),
+        ("1Gbit", "660ns", "give 672ns to"),
+        ("1Gbit", "1ms", "to 131.256us;"),
         ("none", "1ms", "link without a rate is not known"),
     ],
 )
@@ -432,11 +432,15 @@ def test_what_no_background_frame_can_take_is_refused_with_what_can(rate: str, t
         words_of(read_network(text), (LARGE, LARGE))
 
 
-def test_a_class_of_nothing_takes_no_space_for_frames() -> None:
-    away = "{name: vacations, match: nothing, queue: 1000, background: {kind: constant, interval: 20ms, takes: 5ms}}"
-    text = f"there: {{rate: 10Mbit, classes: [{away}]}}"
-    words = words_of(read_network(text), (LARGE, LARGE))[0]
-    assert words.division.rings[0].words == 1 << RING_BITS_MIN
+@pytest.mark.parametrize(("queue", "entries"), [(30, 32), (100, 128)])
+def test_a_class_of_nothing_has_space_for_the_entries_of_its_queue_alone(queue: int, entries: int) -> None:
+    background = "background: {kind: constant, interval: 20ms, takes: 5ms}"
+    away = f"{{name: vacations, match: nothing, queue: {queue}, {background}}}"
+    text = f"there: {{rate: 10Mbit, queue: 200, classes: [{away}]}}"
+    store = Limits(store_words=(1 << 17) + entries * ENTRY_SPACE, entries=1 << 15, longest=1536, least_delay=6404)
+    words = words_of(read_network(text), (store, store))[0]
+    assert words.division.rings[0].words == entries * ENTRY_SPACE
+    assert words.division.rings[7].words == 1 << 17
     assert read_network(write_network(read_network(text))) == read_network(text)
 
 

@@ -102,12 +102,14 @@ class Path:
 
     def queue_words(self, limits: Limits) -> int:
         """Return the words of its queue when it is full; of one whose length isn't given the least."""
-        if not self.waits or not self.one.has_frames:
+        if not self.waits:
             return 0
         queue = self.one.queue
         frames = queue.frames
         if frames is None and queue.octets is None:
             frames = QUEUE_LEAST
+        if not self.one.has_frames:  # Its background has no octets there, but an entry each.
+            return ENTRY_SPACE * (QUEUE_LEAST if frames is None else frames)
         found = [] if frames is None else [frames * limits.frame_words]
         if queue.octets is not None:
             found.append(-(-queue.octets * ENTRY_SPACE // WORST_LENGTH))
@@ -205,6 +207,8 @@ def _states(paths: dict[int, list[Path]]) -> Iterable[list[Path]]:
 
 
 def _own_words(path: Path, limits: Limits) -> int:
+    if not path.one.has_frames:
+        return path.queue_words(limits)
     under_way = path.octets(path.delay, limits.longest) / WORD_OCTETS
     drawn = path.own_share * (path.queue_words(limits) + under_way)
     return int(drawn) + SPARE_FRAMES * limits.frame_words
