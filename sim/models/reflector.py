@@ -37,7 +37,7 @@ class Received:
 
 @dataclass
 class Session:
-    """What a reflector keeps of a session: packets that came, that it answered, and the last answer."""
+    """Holds what a reflector keeps of a session: packets that came, that it answered, and the last answer."""
 
     received: int = 0
     sent: int = 0

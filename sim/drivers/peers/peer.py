@@ -69,7 +69,7 @@ class Peer:
 
     @property
     def tcp_port(self) -> int:
-        """Where it listens."""
+        """Return where it listens."""
         return int(self._listener.getsockname()[1])
 
     def put(self, link: SimLink, port: int) -> None:
@@ -96,15 +96,15 @@ class Peer:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with connection, connection.makefile("rb") as file:
                     while len(head := file.read(HEAD.size)) == HEAD.size:
-                        connection.sendall(self._answered(*HEAD.unpack(head), file.read))
+                        end_ns, length = HEAD.unpack(head)
+                        connection.sendall(self._answered(end_ns, file.read(length)))
         except BaseException as error:  # Raised again where the peer is left.
             self.error = error
 
-    def _answered(self, end_ns: int, length: int, read: Callable[[int], bytes]) -> bytes:
+    def _answered(self, end_ns: int, frame: bytes) -> bytes:
         """Return what is sent back; ``end_ns``: when the last octet of the FCS came."""
-        frame = read(length)
         self.frames += 1
-        sent = self._answer(frame, end_ns - TICK_NS * (length + FCS))
+        sent = self._answer(frame, end_ns - TICK_NS * (len(frame) + FCS))
         # A frame that a station hands over in a tick has its first octet a tick later, its SFD in the eighth one.
         out = [HEAD.pack(max(sfd_ns - TICK_NS * PREAMBLE, end_ns), len(one)) + one for sfd_ns, one in sent]
         return COUNT.pack(len(out)) + b"".join(out)
