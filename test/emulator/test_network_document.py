@@ -12,7 +12,7 @@ import traffic_page
 import yaml
 from jsonschema import Draft202012Validator
 
-from liteprobe.cores.formats.emulate import CLASS_FIELDS, SETTING_WORDS
+from liteprobe.cores.formats.emulate import CLASS_FIELDS, ENTRY_SPACE, SETTING_WORDS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.network import (
     Background,
@@ -102,6 +102,10 @@ def rest(text: str) -> TrafficClass:
             {"background": Background("on-off", 512, None, None, 10_000, 20, 5 * MS, (), MS)},
         ),
         ("background: {kind: exponential, share: 80%}", {"background": Background("exponential", share=0.8)}),
+        (
+            "background: {kind: constant, interval: 20ms, takes: 5ms}",
+            {"background": Background("constant", interval_ns=20 * MS, takes_ns=5 * MS)},
+        ),
         (
             "background: {kind: pattern, entries: [{after: 1us, length: 60}, {after: 2us, length: 1514}]}",
             {"background": Background("pattern", entries=((1000, 60), (2000, 1514)))},
@@ -285,6 +289,7 @@ def test_what_is_written_reads_as_the_same_network(seed: int, tmp_path: Path) ->
         ("there:\n  background: {kind: pattern}", "a pattern of 0 background frames"),
         ("there:\n  background: {kind: pattern, rate: 1Mbit}", "has its own times"),
         ("there:\n  background: {kind: exponential, rate: 1Mbit, phase: 1ms}", "leave out 'phase'"),
+        ("there:\n  background: {kind: constant, interval: 1ms, takes: 1us, length: 60}", "leave out 'length'"),
         ("there: {classes: [{match: udp}]}", "a class needs 'name'"),
         ("there:\n  classes:\n    - name: a\n      match: udq", "wan.yaml:4: "),
         ("there: {classes: [{name: a}, {name: b}]}", "classes 'a' and 'b' match nothing"),
@@ -398,6 +403,47 @@ def test_forty_frames_of_the_incast_come_within_one_service() -> None:
     assert [CLASS_FIELDS[name].value(words) for name in names] == [3, 1, 40, 1_250_000, 1514]
 
 
+@pytest.mark.parametrize(
+    ("rate", "takes", "octets"),
+    [
+        ("10Mbit", "5ms", 6250 - 24),
+        ("1Gbit", "672ns", 60),
+        ("100Mbit", "1312.56us", 16383),
+        ("1Gbit", "131.256us", 16383),
+    ],
+)
+def test_what_a_background_frame_takes_is_its_octets(rate: str, takes: str, octets: int) -> None:
+    text = f"there: {{rate: {rate}, background: {{kind: constant, interval: 50ms, takes: {takes}}}}}"
+    words = words_of(read_network(text), (LARGE, LARGE))[0].banks[0][7 * SETTING_WORDS :]
+    assert CLASS_FIELDS["background_length"].value(words) == octets
+
+
+@pytest.mark.parametrize(
+    ("rate", "takes", "says"),
+    [
+        ("1Gbit", "660ns", "give 672ns to"),
+        ("1Gbit", "1ms", "to 131.256us;"),
+        ("none", "1ms", "link without a rate is not known"),
+    ],
+)
+def test_what_no_background_frame_can_take_is_refused_with_what_can(rate: str, takes: str, says: str) -> None:
+    text = f"there: {{rate: {rate}, background: {{kind: constant, interval: 50ms, takes: {takes}}}}}"
+    with pytest.raises(UsageError, match=says):
+        words_of(read_network(text), (LARGE, LARGE))
+
+
+@pytest.mark.parametrize(("queue", "entries"), [(30, 32), (100, 128)])
+def test_a_class_of_nothing_has_space_for_the_entries_of_its_queue_alone(queue: int, entries: int) -> None:
+    background = "background: {kind: constant, interval: 20ms, takes: 5ms}"
+    away = f"{{name: vacations, match: nothing, queue: {queue}, {background}}}"
+    text = f"there: {{rate: 10Mbit, queue: 200, classes: [{away}]}}"
+    store = Limits(store_words=(1 << 17) + entries * ENTRY_SPACE, entries=1 << 15, longest=1536, least_delay=6404)
+    words = words_of(read_network(text), (store, store))[0]
+    assert words.division.rings[0].words == entries * ENTRY_SPACE
+    assert words.division.rings[7].words == 1 << 17
+    assert read_network(write_network(read_network(text))) == read_network(text)
+
+
 def test_the_page_has_the_keys_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     assert traffic_page.current(PAGE) == PAGE
@@ -406,7 +452,7 @@ def test_the_page_has_the_keys_of_the_code() -> None:
 
 def test_the_examples_of_the_page_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "cellular.trace").write_text("1\n2\n")
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     for text in EXAMPLES:
         read_network(text, "wan.yaml", tmp_path)
 

@@ -481,7 +481,8 @@ def _background(one: Background) -> str:
     pace = rate_text(one.rate_bps) if one.rate_bps is not None else pace
     pace = f"each {time_text(one.interval_ns)}" if one.interval_ns is not None else pace
     bursts = f", bursts of {float(one.burst):g}, pause {time_text(one.pause_ns)}" if one.burst else ""
-    return f"{one.kind} background {pace}, {one.length} octets{bursts}"
+    size = f"{one.length} octets" if one.takes_ns is None else f"{time_text(one.takes_ns)} of the link"
+    return f"{one.kind} background {pace}, {size} each{bursts}"
 
 
 def _delay(one: TrafficClass) -> str:

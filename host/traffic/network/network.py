@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from math import ceil, floor
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -43,7 +44,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text
-from liteprobe.host.base.units import PER_CENT, RATES, TIMES, Number, exact
+from liteprobe.host.base.units import PER_CENT, RATES, TIMES, Number, exact, rate_text, time_text
 from liteprobe.host.base.validate import validated
 from liteprobe.host.packets.filter.expression import Expression, parse
 
@@ -55,6 +56,7 @@ OCTETS_MAX = 2**32 - 2  # One more is for no limit.
 OVERHEAD_MIN, OVERHEAD_MAX = -59, 255  # Of octets, so that each frame takes one at least.
 SEED_MAX = 2**64 - 1
 CHANGES_MAX = 10_000
+BACKGROUND_MAX = (1 << 14) - 1  # Octets of a background frame: of its word, `background_length`.
 LONGEST_USUAL = 1514  # Octets of the longest frame without a tag: those that a burst must let pass.
 OPPORTUNITY = 1504  # Octets of a line of a trace, as mm-link has it: an IP packet with 4 octets before it,
 TRACE_OVERHEAD = 4 - 14  # and no Ethernet header.
@@ -92,7 +94,16 @@ LENGTH, FRAMES, OCTETS = Whole(MIN_LENGTH, GIANT_LENGTH), Whole(1, FRAMES_MAX), 
 SEED = Whole(0, SEED_MAX)
 UP, DOWN = "up", "down"  # The link of the port that a direction leaves by.
 EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
-MATCH = Text("a filter expression, in tcpdump's words", r".*\S.*", parse, lambda one: one.text)
+NOTHING = "nothing"
+NO_FRAME = replace(parse("less 1"), text=NOTHING)
+
+
+def match_of(text: str) -> Expression:
+    """Return the expression of a class; `nothing` is what no frame is: shorter than 1 octet. Raises UsageError as `parse`."""
+    return NO_FRAME if text.strip() == NOTHING else parse(text)
+
+
+MATCH = Text(f"a filter expression, in tcpdump's words, or {NOTHING}", r".*\S.*", match_of, lambda one: one.text)
 
 # Delays ------------------------------------------------------------------------------------------------
 
@@ -402,6 +413,7 @@ class Background:
     )
     phase_ns: Number = key("phase", PAUSE, "From the start to the first frame; `exponential` draws it.", 0, "0s")
     is_stopped: bool = key("stopped", Flag(), "No frame comes until a change starts it; then it begins anew.", False)
+    takes_ns: Number | None = key("takes", PAUSE, "In the place of `length`: the time of each on the link.", None)
 
     def __post_init__(self) -> None:
         check_fields(self, " of a background")
@@ -411,6 +423,10 @@ class Background:
         self._check_pattern(given) if self.kind == "pattern" else self._check_pace(given)
         if self.kind == "exponential" and exact(self.phase_ns):
             raise UsageError("the first frame of an exponential background is drawn, too: leave out 'phase'")
+        if self.takes_ns is not None and (self.kind == "pattern" or self.length != LONGEST_USUAL):
+            raise UsageError(
+                "a background with 'takes' has its length from that: leave out 'length', and a pattern's 'entries'"
+            )
 
     def _check_pattern(self, given: list[str]) -> None:
         if given:
@@ -442,6 +458,26 @@ class Background:
         if not exact(self.pause_ns):
             raise UsageError("bursts of the background need a pause: give 'pause', or 'constant' for none")
 
+    def octets(self, rate_bps: Fraction | None, overhead: int) -> int:
+        """Return the octets of each frame, without FCS, on a link of ``rate_bps``.
+
+        Raises UsageError when it takes a time that no frame can.
+        """
+        if self.takes_ns is None:
+            return self.length
+        if rate_bps is None:
+            raise UsageError(
+                "how long a background frame takes on a link without a rate is not known: give the direction one"
+            )
+        length = round(exact(self.takes_ns) * rate_bps / (8 * 10**9)) - overhead
+        if not MIN_LENGTH <= length <= BACKGROUND_MAX:
+            least, most = (8e9 * (octets + overhead) / float(rate_bps) for octets in (MIN_LENGTH, BACKGROUND_MAX))
+            raise UsageError(
+                f"background frames of {time_text(self.takes_ns)} are out of range on a link of {rate_text(rate_bps)}: give "
+                f"{time_text(ceil(least))} to {time_text(floor(most))}; 'on-off' with a burst joins several"
+            )
+        return length
+
     def ticks_between(self, rate_bps: Fraction | None, overhead: int, ticks_per_ns: Fraction) -> Fraction:
         """Return the (mean) ticks from frame to frame, within a burst, of a link of ``rate_bps``.
 
@@ -458,7 +494,7 @@ class Background:
         else:
             assert self.share is not None
             rate = exact(self.share) * rate_bps
-        return 8 * (self.length + overhead) * 10**9 * ticks_per_ns / rate
+        return 8 * (self.octets(rate_bps, overhead) + overhead) * 10**9 * ticks_per_ns / rate
 
 
 BACKGROUND = part(Background, "background")
@@ -746,7 +782,7 @@ class TrafficClass:
 
     def __post_init__(self) -> None:
         if isinstance(self.match, str):
-            object.__setattr__(self, "match", parse(self.match))
+            object.__setattr__(self, "match", match_of(self.match))
         check_fields(self, " of a class")
         if not self.name.strip():
             raise UsageError("a class needs a name: give one")
@@ -766,6 +802,11 @@ class TrafficClass:
         """Expression that it matches; it was read when the class was made, also where its text was given."""
         assert not isinstance(self.match, str)
         return self.match
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether frames can be of it; else it has a background alone."""
+        return self.match_text != NOTHING
 
     @property
     def match_text(self) -> str | None:

@@ -88,6 +88,8 @@ class Path:
     def octets(self, ticks: int, longest: int) -> Fraction:
         """Return the octets of the store that frames under way for ``ticks`` take."""
         one = self.one
+        if not one.has_frames:
+            return Fraction(0)
         rates = [(exact(rate), one.around) for rate in (self.direction.rate_bps, one.expected_bps) if rate is not None]
         found = [ticks * rate / LINE_RATE_BPS * _fill(overhead, longest) for rate, overhead in (*rates, LINE)]
         if one.bucket:
@@ -106,6 +108,8 @@ class Path:
         frames = queue.frames
         if frames is None and queue.octets is None:
             frames = QUEUE_LEAST
+        if not self.one.has_frames:  # Its background has no octets there, but an entry each.
+            return ENTRY_SPACE * (QUEUE_LEAST if frames is None else frames)
         found = [] if frames is None else [frames * limits.frame_words]
         if queue.octets is not None:
             found.append(-(-queue.octets * ENTRY_SPACE // WORST_LENGTH))
@@ -203,6 +207,8 @@ def _states(paths: dict[int, list[Path]]) -> Iterable[list[Path]]:
 
 
 def _own_words(path: Path, limits: Limits) -> int:
+    if not path.one.has_frames:
+        return path.queue_words(limits)
     under_way = path.octets(path.delay, limits.longest) / WORD_OCTETS
     drawn = path.own_share * (path.queue_words(limits) + under_way)
     return int(drawn) + SPARE_FRAMES * limits.frame_words

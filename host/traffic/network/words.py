@@ -516,7 +516,6 @@ class DirectionMaker:
         kind = BACKGROUNDS[one.kind]
         values = {
             "background": int(Kind.NONE if one.is_stopped else kind),
-            "background_length": one.length,
             "background_phase": self._word(one.phase_ns, "phase"),
         }
         if kind == Kind.PATTERN:
@@ -526,6 +525,7 @@ class DirectionMaker:
             return values | {"background_start": start, "background_count": len(entries) // 2, "background_length": 0}
         rate = state.trace.rate_bps if state.trace else None
         rate = exact(state.rate_bps) if state.rate_bps is not None else rate
+        values["background_length"] = one.octets(None if state.trace else rate, overhead)
         ticks = one.ticks_between(rate, overhead, self._ticks_per_ns)
         most = MEAN_MAX if kind == Kind.EXPONENTIAL else Fraction(WORD_MAX)
         if not 1 <= ticks <= most:

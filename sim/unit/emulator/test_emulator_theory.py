@@ -10,10 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import TICK_NS
-from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag, DELAY_ENTRIES, Outcome
+from liteprobe.cores.formats.emulate import BackgroundKind, ClassFlag, DELAY_ENTRIES, UNMATCHED_CLASS, Outcome
 from liteprobe.host.analysis.confidence import mean_interval
 from liteprobe.host.traffic.network import Jitter
+from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.network.network import in_order
+from liteprobe.host.traffic.network.store import Limits
+from liteprobe.host.traffic.network.words import words_of
 from liteprobe.sim.drivers.tools.figures import Figure, Size, row
 from liteprobe.sim.models.emulator import queueing
 from liteprobe.sim.models.emulator.direction import Direction
@@ -185,6 +188,48 @@ def two_classes(count: int) -> Iterator[Claim]:
     yield claim("priority_below_ghosts", expected[1] / times[1], waits(done, 1, times[1]))
 
 
+def vacations(count: int, every_ms: int = 20, away_ms: int = 5) -> Iterator[Claim]:
+    """A server with vacations, as the page writes it: exact where they come at an interval, in the mean where at random."""
+    random = np.random.default_rng(7)
+    ms = 1250 * OCTET  # Of a link of 10 Mb/s.
+    ticks = poisson(random, SERVICE / 0.5, count // 2)
+    found = passed_by_document(vacations_document("constant", every_ms, away_ms), frames_of(ticks, UNMATCHED_CLASS))
+    free, away, dues = 0, 0, []
+    for tick in ticks.tolist():
+        while away <= max(tick, free):  # A vacation begins where the service under way ends.
+            free, away = max(free, away) + away_ms * ms, away + every_ms * ms
+        free = max(tick, free) + SERVICE
+        dues.append(free)
+    yield exact("vacations_exact", np.array([frame.due for frame in found.frames], np.int64), np.array(dues))
+    found = passed_by_document(vacations_document("exponential", every_ms, away_ms), frames_of(ticks, UNMATCHED_CLASS))
+    times = (float(away_ms * ms), float(SERVICE))
+    expected = queueing.priority_waits((1 / (every_ms * ms), 0.5 / SERVICE), times)
+    yield claim("vacations_mean", expected[1] / SERVICE, waits(found, UNMATCHED_CLASS))
+
+
+def vacations_document(kind: str, every_ms: int, away_ms: int) -> str:
+    return f"""
+there:
+  rate: 10Mbit
+  queue: 2000
+  overhead: 0
+  classes:
+  - name: vacations
+    match: nothing
+    queue: 1000
+    background: {{kind: {kind}, interval: {every_ms}ms, takes: {away_ms}ms}}
+"""
+
+
+def passed_by_document(document: str, arrivals: Sequence[tuple[int, int, int]]) -> Direction:
+    """Return a direction of a document, without the least delay of a probe, through which all arrivals went."""
+    limits = Limits(store_words=1 << 26, entries=1 << 20, longest=1536, least_delay=0)
+    (words,) = words_of(read_network(document), [limits])
+    one = Direction(Settings(words.banks[0]))
+    one.finish(arrivals, arrivals[-1][0] + 10**9)
+    return one
+
+
 QUEUE_EXPERIMENTS: tuple[Experiment, ...] = (
     random_arrivals,
     full_queues,
@@ -192,6 +237,7 @@ QUEUE_EXPERIMENTS: tuple[Experiment, ...] = (
     one_against_constant,
     random_background,
     two_classes,
+    vacations,
 )
 
 
