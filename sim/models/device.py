@@ -208,9 +208,9 @@ def burst(device: Device, length: int) -> int:
         found = bisect_left(range(ENDLESS), room, key=lambda k: k - 1 - int(k * interval / service))
     if device.load:
         refill = 1 - Fraction(device.load, PPB)
-        room = Fraction(device.load_burst - interval)
-        by_load = ENDLESS if not refill else int(room / (interval * refill)) + 1
-        found = min(found, by_load if room >= 0 else 0)
+        spare = device.load_burst - interval
+        by_load = ENDLESS if not refill else int(spare / (interval * refill)) + 1
+        found = min(found, by_load if spare >= 0 else 0)
     return 0 if throughput(replace(device, load=0), length) == 0 else found
 
 
@@ -227,7 +227,7 @@ class Frame(Departure):
 
 @dataclass
 class Outcome:
-    """What befell the frames of both directions."""
+    """Holds what befell the frames of both directions."""
 
     fates: list[list[int]]  # Of each departure, by port.
     arrivals: list[list[Arrival]] = field(

@@ -32,7 +32,7 @@ def labelled(sequence: int, length: int, labels: dict[str, int]) -> bytes:
 
 
 def left(rows: NDArray[np.void], port: int, frames: list[tuple[bytes, int]], **of_all: object) -> list[model.Frame]:
-    """What left a port, as the model wants it: the SFD tick is from the pins, the octets are what was injected."""
+    """Return what left a port, as the model wants it: the SFD tick is from the pins, the octets are what was injected."""
     out = truth.frames_out(rows, port)
     assert len(out) == len(frames)
     return [

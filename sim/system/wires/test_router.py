@@ -33,7 +33,7 @@ EVERYONE = "ff:ff:ff:ff:ff:ff"
 
 @dataclass
 class Seen:
-    """What a router did: fates of what came to each of its ports, and the packets that it sent, with their ticks."""
+    """Holds what a router did: fates of what came to each of its ports, and the packets that it sent, with their ticks."""
 
     rows: NDArray[np.void]
     fates: tuple[list[int], list[int]]
