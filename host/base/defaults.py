@@ -44,3 +44,4 @@ FIGURES_OF_CLOCKS = "bound offset rate_ppb edges rejected missing spurious glitc
 FIGURES_OF_CHECKS = "passed failed not_done sent received lost loss_ratio least most"
 FIGURES_OF_CAPTURES = "received lost octets"
 FIGURES_OF_LOOKS = "received octets lost duplicated reordered bit_errors refused"
+FIGURES_OF_RFC2544 = "rate fps p50 p99_9 pdv least most burst buffer recovery reset"
