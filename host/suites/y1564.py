@@ -5,9 +5,10 @@
 Rates are information rates: octets from the destination MAC to the FCS, as bandwidth profiles count them (MEF 10.3).
 """
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
@@ -61,6 +62,8 @@ STEPS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1))  # Of the 
 POLICED = Fraction(5, 4)
 STEP_S, PERFORMANCE_S, PAUSE_S = 60.0, 900.0, 2.0  # Y.1564, 8.1 and 8.2: 15 min, 2 h or 24 h.
 STEP_LEAST_S = 1.0
+SPENT_WITHIN = 2.5  # Times as long as its bursts take is the policing step: they are spent in the first half.
+HIDDEN_MOST = 0.01  # Of a rate: by so much more it could be too low, and a step not show it.
 SETTLED_MOST = Fraction(1001, 1000)  # Of the rates: the rate that settles where no burst is given.
 QUEUE_FILLS = ": a queue fills"  # How the reason of a trial ends whose tester was right.
 SEVERE = 0.5  # Loss ratio of a block that is severely errored: Y.1563.
@@ -96,7 +99,7 @@ class Service:
     """
 
     name: str = keys({"name": Key(NAME, "For people: in tables and reports.", "service-<id>")})
-    stream: Stream = field()  # Its frames, but for when they are sent.
+    stream: Stream = keys({})  # Its frames, but for when they are sent.
     cir_bps: Number = key("cir", RATE, "Committed information rate: octets from MAC to FCS.", 0)
     eir_bps: Number = key("eir", RATE, "Excess information rate, on top of it.", 0)
     cbs: int = key("cbs", OCTETS, "Committed burst size (octets); 0: it isn't tested.", 0)
@@ -151,7 +154,7 @@ class Service:
     def at(self, bps: Fraction, seconds: float, number: int = 1) -> Stream:
         """Return its frames at an information rate, for a time; ``number``: of the stream."""
         cycle = len(self.stream.length.cycle or (0,))
-        frames = int(bps / 8 / self.octets * exact(str(seconds)))
+        frames = int(bps / 8 / self.octets * Fraction(str(seconds)))
         count = max(frames // cycle, 1) * cycle
         return replace(self._named(number), interval=Interval(share=self.share_at(bps)), count=count)
 
@@ -164,6 +167,11 @@ class Service:
         """Rate of the step that a policer must cut: Y.1564, 8.1.2."""
         cir, eir = exact(self.cir_bps), exact(self.eir_bps)
         return cir + POLICED * eir if 5 * eir >= cir else POLICED * cir + eir
+
+    @property
+    def spent_s(self) -> float:
+        """Time of the policing step until both buckets are empty (s)."""
+        return 8 * (self.cbs + self.ebs) / float(self.policed_bps - self.total_bps)
 
     @property
     def refill_s(self) -> float:
@@ -182,15 +190,18 @@ _OF_STREAM = {
 }
 SERVICE = Section("service", {**keys_of(Service), **_OF_STREAM})
 SERVICES_DOCUMENT = Section(
-    "document",
+    "services",
     {
         "defaults": Key(
             Section("service", {name: one for name, one in SERVICE.keys.items() if name != "name"}),
             "Keys that all services have, unless they give them.",
         ),
-        "services": Key(Several(SERVICE, MEASURED), "The services; up to 15.", is_needed=True),
+        "services": Key(Several(SERVICE, MEASURED), f"The services; up to {MEASURED}.", is_needed=True),
     },
 )
+
+#: Of docs/y1564.md; a service has the keys of a stream, too.
+SECTIONS = (SERVICES_DOCUMENT, Section("service", keys_of(Service)))
 
 
 @validated
@@ -300,13 +311,20 @@ class Y1564Request:
             "pause_s": self.pause_s,
         }
 
+    def seconds_of(self, service: Service, test: str) -> float:
+        """Return how long a step is; policing is as long as it takes to see what comes after the bursts (s)."""
+        return max(self.step_s, SPENT_WITHIN * service.spent_s) if test == "policing" else self.step_s
+
     def plan(self) -> Plan:
         """Return how many trials it takes, and how long."""
         steps = []
         if "configuration" in self.tests:
             for service in self.services:
-                count = sum(test != "burst" for test, *_ in self.tests_of(service))
-                steps.append(PlanStep(f"configuration of {service.name}", count, 2 * count, self.step_s))
+                for test, bps in self.tests_of(service):
+                    if service.share_at(bps) <= 1:
+                        seconds = 0.0 if test == "burst" else self.seconds_of(service, test)
+                        most = 2 if test.startswith("cir") else 1
+                        steps.append(PlanStep(f"{service.name}/{test}", 1, most, seconds))
         if "performance" in self.tests:
             steps.append(PlanStep("performance", 1, 1, self.performance_s))
         return Plan(tuple(steps), self.settled_s)
@@ -519,7 +537,7 @@ class Y1564:
         if test == "burst":
             stream = service.burst(2 * (service.cbs + service.ebs))
         else:
-            stream = service.at(bps, self._request.step_s)
+            stream = service.at(bps, self._request.seconds_of(service, test))
         offer = Offer(f"{service.name}/{test}", (stream,), self._request.receive, is_sustained=test != "burst")
         # Above the CIR a queue may fill, for what it then loses may be lost.
         trial = self._trials.run(offer, float(service.loss_ratio) if is_committed else -1.0)
@@ -528,7 +546,8 @@ class Y1564:
             return replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
         if is_committed:
             queued = [(Verdict.FAILED, trial.reason)] * (not trial.is_valid)
-            return _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns)])
+            hidden = [] if service.is_policed else _hidden(service, bps, self._request.step_s)
+            return _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
         judge = {"eir": _excess, "policing": _policing, "burst": _burst}[test]
         return _judged(figures, judge(service, figures, trial))
 
@@ -551,7 +570,9 @@ class Y1564:
                 yield replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
                 continue
             queued = [(Verdict.FAILED, trial.reason)] * (f"'{service.name}'" in trial.reason)
-            yield _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns)])
+            is_policed = service.is_policed and "configuration" in request.tests
+            hidden = [] if is_policed else _hidden(service, exact(service.cir_bps), request.performance_s)
+            yield _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
 
 
 def available(trial: Trial, number: int) -> float | None:
@@ -625,10 +646,20 @@ def _settled(stream: TrialStream, bits: float) -> Bounds | None:
 
 
 def _passed_at_once(service: Service, stream: TrialStream) -> Bounds:
-    """Return the octets of a burst that passed, less what CIR and EIR let pass meanwhile: to a frame."""
+    """Return the octets of a burst that passed, less what CIR and EIR let pass meanwhile.
+
+    Known to the frame that each bucket lacked tokens for; and the excess bucket, which is full at first, takes nothing until the committed one is
+    empty, which a device that couples both doesn't wait for.
+    """
     octets, seconds = float(service.octets), sum(part.seconds for part in stream.parts)
-    above = stream.received * octets - float(service.total_bps) / 8 * seconds
-    return Bounds(max(above - octets, 0.0), above + octets)
+    slot_s = seconds / stream.sent if stream.sent else 0.0
+    filled_s = seconds - slot_s  # From the first frame to the last.
+    cir, eir = float(service.cir_bps) / 8, float(service.eir_bps) / 8
+    line = float(service.information(Fraction(1))) / 8
+    came = stream.received * octets - cir * filled_s
+    full_s = min(service.cbs / (line - cir) + slot_s, filled_s) if line > cir else filled_s
+    frames = 1 + bool(service.eir_bps or service.ebs)
+    return Bounds(max(came - eir * filled_s, 0.0), came - eir * (filled_s - full_s) + frames * octets)
 
 
 # Verdicts ---------------------------------------------------------------------------------------
@@ -689,10 +720,24 @@ def _agreed(service: Service, figures: StepFigures, error_ns: float) -> list[Fin
     return found
 
 
-def _least(service: Service, figures: StepFigures) -> list[Finding]:
+def _hidden(service: Service, bps: Fraction, seconds: float) -> list[Finding]:
+    """Judge whether a step was so short that a bucket of the CBS could hide that its rate is too low."""
+    share = 8 * service.cbs / (float(bps) * seconds)
+    if share <= HIDDEN_MOST:
+        return []
+    needed = 8 * service.cbs / (float(bps) * HIDDEN_MOST)
+    return [
+        (
+            Verdict.UNKNOWN,
+            f"in {lasting(seconds)} a burst of the CBS could hide a rate that is {100 * share:.3g} % too low: give steps of "
+            f"{lasting(needed)}",
+        )
+    ]
+
+
+def _least(service: Service, rate: Bounds | None) -> list[Finding]:
     """Judge that at least the CIR came, but for what may be lost of it."""
     least = float(exact(service.cir_bps) * (1 - exact(service.loss_ratio)))
-    rate = figures.rate
     if rate is None or rate.most >= least:
         return []
     return [
@@ -706,12 +751,13 @@ def _least(service: Service, figures: StepFigures) -> list[Finding]:
 def _excess(service: Service, figures: StepFigures, trial: Trial) -> list[Finding]:
     """Judge frames at CIR and EIR: those of the CIR must come, the others may (Y.1564, 8.1.2, not colour-aware)."""
     del trial
-    return _least(service, figures)
+    return _least(service, figures.rate)
 
 
 def _policing(service: Service, figures: StepFigures, trial: Trial) -> list[Finding]:
     """Judge frames above CIR and EIR: no more must pass, but for one burst of each bucket."""
-    found, total, rate = _least(service, figures), float(service.total_bps), figures.rate
+    total, rate = float(service.total_bps), figures.rate
+    found = _least(service, figures.settled or rate)
     if rate is None:
         return found
     seconds = sum(part.seconds for part in trial.streams[0].parts)
