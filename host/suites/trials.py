@@ -51,6 +51,7 @@ class Sender(Protocol):
     """A probe as trials see it: a `Probe`, or what stands for one."""
 
     url: str
+    port_count: int
 
     def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> Traffic:
         """Start streams."""
@@ -146,7 +147,7 @@ def _end_ticks(stream: Stream) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Part:
+class TrialPart:
     """Holds what came of a part of a stream."""
 
     at_s: float  # The middle of it, from the start of the trial.
@@ -180,7 +181,7 @@ class TrialStream:
     p99_9_ns: tuple[float, float] | None
     most_ns: float | None
     share: float  # Of the line, by what was asked for.
-    parts: tuple[Part, ...]
+    parts: tuple[TrialPart, ...]
 
     @property
     def loss_ratio(self) -> float:
@@ -188,7 +189,7 @@ class TrialStream:
         return self.lost / self.sent if self.sent else 0.0
 
     @property
-    def end_parts(self) -> tuple[Part, ...]:
+    def end_parts(self) -> tuple[TrialPart, ...]:
         """Its last parts, about a half of it."""
         total, found = sum(part.seconds for part in self.parts), 0.0
         for number in range(len(self.parts) - 1, -1, -1):
@@ -222,7 +223,7 @@ class TrialStream:
         return 1 - sent_s / came_s if came_s > 0 else None
 
     @property
-    def _settled(self) -> Part:
+    def _settled(self) -> TrialPart:
         return self.parts[1 if len(self.parts) > 2 else 0]
 
 
@@ -293,7 +294,7 @@ class Trial:
         streams = []
         for one in content["streams"]:
             bounds = {name: one[name] and tuple(one[name]) for name in ("p50_ns", "p99_ns", "p99_9_ns")}
-            streams.append(TrialStream(**{**one, **bounds, "parts": tuple(Part(**part) for part in one["parts"])}))
+            streams.append(TrialStream(**{**one, **bounds, "parts": tuple(TrialPart(**part) for part in one["parts"])}))
         own = {name: value for name, value in content.items() if name not in ("loss_ratio", "kind")}
         return cls(**{**own, "streams": tuple(streams), "notes": tuple(content["notes"])})
 
@@ -327,9 +328,9 @@ def _stream_of(stream: Stream, parts: Sequence[StreamFigures]) -> TrialStream:
     )
 
 
-def _part_of(row: StreamFigures) -> Part:
+def _part_of(row: StreamFigures) -> TrialPart:
     start, end = exact(row.stream.start_ns) / TICK_NS, _end_ticks(row.stream)
-    return Part(
+    return TrialPart(
         at_s=float((start + end) / 2 * TICK_NS / 10**9),
         seconds=float((end - start) * TICK_NS / 10**9),
         sent=row.sent,
@@ -629,7 +630,7 @@ def conformance(seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class PlanStep:
+class SuiteStep:
     """A part of a suite before it is run: so many trials of so many seconds, as far as that can be said."""
 
     name: str
@@ -640,15 +641,15 @@ class PlanStep:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuitePlan:
     """Says how many trials a suite takes, and how long: before anything is sent.
 
-    >>> plan = Plan((PlanStep("throughput", 70, 98, 60.0),), pause_s=7.0)
-    >>> plan.most, plan.words("sim://loopback" > "z")[:56]
-    (98, '70 to 98 trials, 1 h 18 min to 1 h 49 min of the probe')
+    >>> plan = SuitePlan((SuiteStep("throughput", 70, 98, 60.0),), pause_s=7.0)
+    >>> plan.most, plan.words()
+    (98, "70 to 98 trials, 1 h 18 min to 1 h 49 min of the probe's time")
     """
 
-    steps: tuple[PlanStep, ...]
+    steps: tuple[SuiteStep, ...]
     pause_s: float = 0.0  # After each trial.
     shorter: tuple[str, ...] = ()  # What would make it shorter, a sentence each.
 
