@@ -642,7 +642,7 @@ class Rfc2544:
         load, step, clean = 1.0, self._request.loss_step, 0
         steps: list[LossStep] = []
         while load >= step / 2 and clean < 2:
-            trial = self._run("loss", size, load, self._request.goal.seconds)
+            trial = self._run("loss", size, load, self._request.goal.seconds, loss_most=1.0)
             steps.append(LossStep(load, trial.loss_ratio, trial.lost, trial.sent, trial.is_valid, trial.reason))
             clean = clean + 1 if trial.is_valid and not trial.lost else 0
             load = round(load - step, 9)

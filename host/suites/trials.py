@@ -25,7 +25,6 @@ from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
-from liteprobe.host.run.streams import Traffic
 from liteprobe.host.traffic.document import write_document
 from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
 from liteprobe.host.traffic.load import share_of
@@ -47,13 +46,27 @@ SIMULATED_SPEED = 500  # Seconds of this machine that a second of a simulated pr
 Progress = Callable[[TrafficLook], None]
 
 
+class Sent(Protocol):
+    """Streams that run, as trials see them: a `Traffic`, or what stands for one."""
+
+    def __enter__(self) -> "Sent": ...
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    def wait(self, show: Progress | None = None) -> None:
+        """Wait until all has been sent; look now and then."""
+
+    def result(self) -> TrafficResult:
+        """Return what came of them."""
+
+
 class Sender(Protocol):
     """A probe as trials see it: a `Probe`, or what stands for one."""
 
     url: str
     port_count: int
 
-    def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> Traffic:
+    def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> Sent:
         """Start streams."""
 
     def wait(self, seconds: float) -> None:
@@ -593,7 +606,7 @@ class Trials:
         traffic = self.probe.send([one for part in parts for one in part], offer.receive)
         with traffic:
             traffic.wait(show)
-            result: TrafficResult = traffic.result()
+            result = traffic.result()
         rows = result.parts
         streams = tuple(
             _stream_of(stream, [rows[one.name] for one in of]) for stream, of in zip(offer.streams, parts, strict=True)
