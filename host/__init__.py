@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from liteprobe.host.run.trains import Route as Route
     from liteprobe.host.suites.owd import OneWay as OneWay
     from liteprobe.host.suites.owd import OneWayResult as OneWayResult
+    from liteprobe.host.suites.stamp import StampResult as StampResult
+    from liteprobe.host.suites.stamp import StampSession as StampSession
     from liteprobe.host.suites.sweep import Sweep as Sweep
     from liteprobe.host.suites.sweep import SweepRequest as SweepRequest
     from liteprobe.host.traffic.headers import Headers as Headers
@@ -98,6 +100,7 @@ _LATER = {
     "run.streams": "Traffic",
     "run.trains": "Route",
     "suites.owd": "OneWay OneWayResult",
+    "suites.stamp": "StampResult StampSession",
     "suites.sweep": "Sweep SweepRequest",
     "traffic.headers": "Headers MplsLabel",
     "traffic.intervals": "Burst Interval",
