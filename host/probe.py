@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from liteprobe.host.run.figures import TrafficLook
     from liteprobe.host.run.replay import ReplayOptions, ReplayResult
     from liteprobe.host.run.sets import SetsOptions, SetsResult
+    from liteprobe.host.run.stamp import StampResult, StampSession
     from liteprobe.host.run.streamed import StreamLook
-    from liteprobe.host.suites.stamp import StampResult, StampSession
     from liteprobe.host.traffic.network import Network
     from liteprobe.host.traffic.sets import Sets
     from liteprobe.host.traffic.trace.trace import Trace
@@ -348,7 +348,7 @@ class Probe:
         ProbeError
             When a link is down.
         """
-        from liteprobe.host.suites.stamp import StampSession, run_stamp  # Its files take a while to load.
+        from liteprobe.host.run.stamp import StampSession, run_stamp  # Its files take a while to load.
 
         return run_stamp(self, StampSession(session) if isinstance(session, str) else session, show)
 

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes the report of a session of STAMP: packets and delays of each way, the distribution of these, what the reflector said."""
+"""Writes the report of a session of STAMP: packets and delays of each way, the distribution of these, what the reflector said.
+
+Stands alone: its templates take long to load, and ``--report`` alone needs them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +18,7 @@ from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, said, said_of, table
 from liteprobe.host.report.plots import HEIGHT_IN, PLAIN, axes_of, legend_below, percent_axis, series, svg, thin
-from liteprobe.host.suites.stamp import WAY, WAY_DELAYS, StampResult, tlv_words
+from liteprobe.host.run.stamp import WAY, WAY_DELAYS, StampResult, tlv_words
 
 with extras.named():
     import matplotlib

@@ -11,7 +11,7 @@ import pytest
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.packets.stamp import ASKED, SenderPacket
-from liteprobe.host.suites.stamp import Answers, StampSession, tlvs_of, ways_of
+from liteprobe.host.run.stamp import Answers, StampSession, tlvs_of, ways_of
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.models.reflector import Received, Reflector
 from liteprobe.sim.models.traffic import streams

@@ -33,8 +33,7 @@ with lazily():
     from liteprobe.host.cli import results, tables
     from liteprobe.host.clock import timebase
     from liteprobe.host.report import files, stamp_page
-    from liteprobe.host.run import figures
-    from liteprobe.host.suites import stamp
+    from liteprobe.host.run import figures, stamp
 
 HELP = "measure delay and loss to a STAMP reflector and back, each way (RFC 8762)"
 EXAMPLES = """

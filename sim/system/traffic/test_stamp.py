@@ -15,7 +15,7 @@ from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.packets.stamp import ANSWER_DTYPE
 from liteprobe.host.probe import Probe
-from liteprobe.host.suites.stamp import StampResult, StampSession
+from liteprobe.host.run.stamp import StampResult, StampSession
 from liteprobe.sim.drivers.peers.peer import Peer, ReflectingHost
 from liteprobe.sim.models.reflector import Host, Reflector
 
