@@ -101,7 +101,7 @@ class RequestStore(LiteXModule):
             fits.eq(((place + 1)[:bits] != self.freed) & ~(is_cut & ~first)),
         ]
         for name, half in (("even", self.data[:16]), ("odd", self.data[16:])):
-            bank  = Memory(16, STORE_WORDS)
+            bank  = Memory(16, STORE_WORDS, name=f"{name}_halves")
             write = bank.get_port(write_capable=True, mode=READ_FIRST)
             read  = bank.get_port(has_re=True, mode=READ_FIRST)
             setattr(self, f"{name}_bank", bank)
@@ -204,7 +204,7 @@ class PortHost(LiteXModule):
     def add_memory(self):
         """Keep what the host and its program share."""
         self.autocsr_exclude = {"memory"}
-        self.memory  = memory = Memory(32, FRAMES_WORDS, init=[0]*FRAMES_WORDS)
+        self.memory  = memory = Memory(32, FRAMES_WORDS, init=[0]*FRAMES_WORDS, name="host_frames")
         self.bus     = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.reads   = Signal() # The word at ``address``, which ``shown`` is in the next cycle.
         self.writes  = Signal() # ``written`` to ``address``.
