@@ -547,7 +547,7 @@ class ProbeIdentity(LiteXModule):
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
         self.parts            = CSRStatus(16, reset=int(config.parts),
-            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets, 128 emulate, 256 hosts.")
+            description="1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets, 128 emulate, 256 hosts.")
         self.ports            = CSRStatus(8,  reset=config.ports)
         self.record_depth     = CSRStatus(32, reset=config.record_depth if Part.RECORD in config.parts else 0)
         if config.generates:
@@ -647,7 +647,7 @@ class ProbeSoC(SoCCore):
         SoCCore.add_csr_bridge(self, name, origin, register=True)
         # With more modules than 16: meters with a processor or with senders, or a bank for each DMA.
         config    = self.probe_config
-        has_more  = config.with_hosts or (config.monitors or config.measures) and (config.with_cpu or config.generates)
+        has_more  = config.with_hosts or ((config.monitors or config.measures) and (config.with_cpu or config.generates))
         bank_bits = BANK_BITS + (config.link == "pcie" or has_more)
         self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus

@@ -81,7 +81,7 @@ class Register:
 
 @cache
 def regions() -> dict[str, list[Any]]:
-    """Return the CSRs of each module, in the order of their addresses: of a probe of trains, hosts, and directions of an emulator."""
+    """Return the CSRs of each module, in the order of their addresses: of a probe of trains, hosts, directions of an emulator."""
     from litex.soc.interconnect.csr import CSRStatus
 
     from liteprobe.sim.system.board import Board
