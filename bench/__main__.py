@@ -22,6 +22,7 @@ BENCHES = {
     "boards": "A board at its RGMII pins, with PHYs as they are at power-up, and the margins of its buses on paper.",
     "clock": "The servo in virtual time, and the clock of the simulated probe. Truth is the model's own time.",
     "people": "What people type, and what they get: first guesses of commands, examples of each --help.",
+    "suites": "Standard tests: their results against devices and references whose truth is known, and beside programs of others.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",
 }
 PYTEST = (sys.executable, "-m", "pytest", "-s", "-q", "--no-header", "--no-summary", "-p", "no:warnings", "--bench")

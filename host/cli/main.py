@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 from liteprobe.host.base import extras
-from liteprobe.host.base.errors import ExpectationError, ProbeError
+from liteprobe.host.base.errors import ExpectationError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
 from liteprobe.host.base.text import say
@@ -93,6 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         given = meant(sys.argv[1:] if arguments is None else list(arguments))
+        if not given:
+            make_parser().print_help(sys.stderr)
+            return UsageError.exit_code
         parser = make_parser(next((word for word in given if not word.startswith("-")), ""))
         args = parser.parse_args(given, argparse.Namespace(parser=parser))
         check_outputs(args)

@@ -864,7 +864,7 @@ class Emulation(PortRun):
     Parameters
     ----------
     network : Network or None
-        None: the one that another host has started; its classes have numbers for names.
+        None: the one that another host has started, with the names that it stored in the probe.
 
     Raises
     ------

@@ -212,6 +212,10 @@ class PlannedTrace:
             self.words = TraceWords(trace, increment, trace.turn_ticks(increment))
             self.loops, self.prime = loops or 0, _count(self.words, RING_WORDS + 1)
             if self.prime <= RING_WORDS:
+                if self.summary and self.summary.free_ticks <= self.summary.last_due + trace.turn_ticks(
+                    increment
+                ):  # All turns are alike.
+                    self.expected_late = loops and loops * self.summary.expected_late
                 return
         repeats = None if loops is None or trace.repeats is None else trace.repeats * loops
         self.words = TraceWords(trace.repeated(repeats), increment)

@@ -77,7 +77,7 @@ TICK_NS = 8
 LINE_RATE = 10**9
 PREAMBLE, FCS, IFG = 8, 4, 12
 SHORTEST = 64  # Octets with FCS: a cut-through wire corrupts only among these.
-DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT = range(7)
+DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT, REFUSED, TAKEN = range(9)
 STREAMS = 16
 FRAMES, CROSS_FIRST, CROSS_LAST = range(3)
 
@@ -152,28 +152,36 @@ class Passage:
 # Spec ---------------------------------------------------------------------------------------------
 
 
-def _scaled(text: str, units: dict[str, int]) -> Decimal:
+def scaled(text: str, units: dict[str, int]) -> Decimal:
+    """Return a number in the unit that it names."""
     for unit in sorted(units, key=len, reverse=True):
         if text.endswith(unit):
             return Decimal(text[: len(text) - len(unit)]) * units[unit]
     raise ValueError(text)
 
 
-def _ticks(text: str) -> int:
-    ns = _scaled(text, {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9})
+def ticks_of(text: str) -> int:
+    """Return a time in ticks, half a tick upwards."""
+    ns = scaled(text, {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9})
     return int((ns / TICK_NS + Decimal("0.5")) // 1)
 
 
-def _part(text: str) -> int:
+def part_of(text: str) -> int:
+    """Return a part of one, or a percentage, in ppb."""
     return int(Decimal(text[:-1]) * PPB / 100 if text.endswith("%") else Decimal(text) * PPB)
+
+
+def rate_of(text: str) -> int:
+    """Return a rate (bits a second)."""
+    return int(scaled(text, {"G": 10**9, "M": 10**6, "k": 10**3, "": 1}))
 
 
 def parse(spec: str) -> Wire:
     """Return the wire of a valid spec."""
     readers: dict[str, Callable[[str], int | str]] = {
-        **dict.fromkeys(("delay", "latency", "latency2", "reorder_by"), _ticks),
-        **dict.fromkeys(("loss", "corrupt", "duplicate", "reorder", "cross", "cross2"), _part),
-        "rate": lambda text: int(_scaled(text, {"G": 10**9, "M": 10**6, "k": 10**3, "": 1})),
+        **dict.fromkeys(("delay", "latency", "latency2", "reorder_by"), ticks_of),
+        **dict.fromkeys(("loss", "corrupt", "duplicate", "reorder", "cross", "cross2"), part_of),
+        "rate": rate_of,
         "cross_model": str,
     }
     kind, _, options = spec.partition("?")

@@ -219,8 +219,13 @@ USAGE = [
     (("regs", "write", "probe_ports", "3"), "probe_ports can only be read"),
     (("regs", "write", "port0_tx_length", "4294967296"), "does not fit port0_tx_length"),
     (("dance",), "there is no command 'dance': give one of train, send, replay, sets, emulate, owd,"),
-    ((), "required: COMMAND"),
 ]
+
+
+def test_without_a_command_help_is_shown_and_the_exit_code_is_2(run: Run) -> None:
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: liteprobe") and all(f"\n    {name}" in err for name in cli.COMMANDS)
 
 
 @pytest.mark.parametrize(

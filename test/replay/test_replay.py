@@ -82,6 +82,27 @@ def test_two_files_on_two_ports_start_in_one_tick_and_every_frame_leaves_when_it
     assert frames == sorted(frames) and frames[-1] == 60
 
 
+@pytest.mark.parametrize(("seed", "gap_ns"), [(3, 9000), (4, 2000), (5, 700), (6, 20_000)])
+def test_what_waits_in_each_turn_is_told_from_what_is_late(fake: Fake, tmp_path: Path, seed: int, gap_ns: int) -> None:
+    """Unless the line is still busy when the next turn begins: then it is not known."""
+    packets, loops = random_packets(seed, 40, gap_ns=gap_ns), 4
+    trace = file(tmp_path, packets)
+    with Probe(fake[1]) as probe:
+        row = probe.replay(trace, loops=loops)[0]
+    twice = np.concatenate([due for _, due in trace.repeated(2).due()])
+    once, period = twice[: len(packets)], twice[len(packets)]  # The ring repeats whole ticks.
+    due = np.concatenate([once + turn * period for turn in range(loops)]).tolist()
+    free, wanted, waits, turns_apart = 0, [], 0, True
+    for number, (tick, one) in enumerate(zip(due, packets * loops, strict=True)):
+        turns_apart &= number % len(packets) > 0 or free <= tick
+        wanted.append(max(tick, free))
+        waits += free > tick
+        free = wanted[-1] + max(one.length, 60) + 24
+    assert starts(fake[0].frames, 0) == wanted
+    assert row.delayed == waits
+    assert (row.late, row.waited) == ((0, waits) if turns_apart or not waits else (None, None))
+
+
 def test_an_underrun_is_said_with_the_number_of_its_frame(fake: Fake) -> None:
     fake[0].underrun_at[0] = 17
     with Probe(fake[1]) as probe:

@@ -135,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
         if args.latency_range:
             delay_bins.fitting(*args.latency_range)
         said = layout.check_all(streams, seconds, args.detach, args.receive, args.probe)
-        tables.console().print(asked(streams), said)
+        tables.console().print(asked(streams, args.duration), said)
         return
     with open_probe(args) as probe:
         if args.waiting_time is not None:
@@ -292,8 +292,9 @@ def _screen(args: argparse.Namespace, look: figures.TrafficLook) -> rich.console
     return live(look, args.probe, int(time.monotonic() / tables.TURN_S))
 
 
-def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
-    """Return what streams are, and the share of the line that each takes."""
+def asked(streams: Sequence[stream.Stream], duration_ns: float | None = None) -> rich.console.RenderableType:
+    """Return what streams are, and the share of the line that each takes; those without an end are sent for ``duration_ns``."""
+    end = "no end" if duration_ns is None else f"for {columns.time_text(duration_ns)}"
     shown = tables.table("stream", "id", "port", "length", "frames", "frames/s", "Mb/s", "of the line", text=1)
     for each in streams:
         share = load.share_of(each)
@@ -304,7 +305,7 @@ def asked(streams: Sequence[stream.Stream]) -> rich.console.RenderableType:
             str(each.stream_id) if each.probe else columns.NONE,
             str(each.port),
             str(least) if least == greatest else f"{least} to {greatest}",
-            "no end" if each.count is None else f"{each.count:,}",
+            end if each.count is None else f"{each.count:,}",
             columns.shown(float(frames_per_s), 1),
             columns.shown(float(share * formats.LINE_RATE_BPS), 3, columns.MEGA),
             load.percent(share),

@@ -26,7 +26,7 @@ EXAMPLES = {
     "uart": "uart:///dev/ttyUSB0",
     "pcie": "pcie:///dev/litepcie0",
 }
-WIRES = ("loopback", "cable", "switch")
+WIRES = ("loopback", "cable", "switch", "device", "router")
 PAIR = "pair"  # Two probes, joined by a cable or a switch.
 PAIR_WIRES = ("cable", "switch")
 EMULATOR = "emulator"  # A probe that emulates, and a station at each port.

@@ -95,11 +95,12 @@ SEED = Whole(0, SEED_MAX)
 UP, DOWN = "up", "down"  # The link of the port that a direction leaves by.
 EATEN, FORWARDED = "eaten", "forwarded"  # What becomes of frames that no bridge forwards.
 NOTHING = "nothing"
+NO_FRAME = replace(parse("less 1"), text=NOTHING)
 
 
 def match_of(text: str) -> Expression:
     """Return the expression of a class; `nothing` is what no frame is: shorter than 1 octet. Raises UsageError as `parse`."""
-    return replace(parse("less 1"), text=NOTHING) if text.strip() == NOTHING else parse(text)
+    return NO_FRAME if text.strip() == NOTHING else parse(text)
 
 
 MATCH = Text(f"a filter expression, in tcpdump's words, or {NOTHING}", r".*\S.*", match_of, lambda one: one.text)

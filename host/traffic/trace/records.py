@@ -224,15 +224,19 @@ class Summary:
     )  # Packets that are not sent as they stand in the file, by kind.
 
     @property
+    def free_ticks(self) -> int:
+        """Ticks from the first start to when the line is free after the last frame."""
+        return self.last_start + self._last_slot
+
+    @property
     def duration_s(self) -> float:
         """From the first start to the end of the last frame (s)."""
-        return (self.last_start + self._last_slot) * TICK_NS / 1e9
+        return self.free_ticks * TICK_NS / 1e9
 
     @property
     def share(self) -> float:
         """Of the line, from the first start to the end of the last frame."""
-        ticks = self.last_start + self._last_slot
-        return self.line_ticks / ticks if ticks else 0.0
+        return self.line_ticks / self.free_ticks if self.free_ticks else 0.0
 
     @property
     def load(self) -> float:

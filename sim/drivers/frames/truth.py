@@ -13,7 +13,7 @@ from liteprobe.host.analysis.truth import TRUTH_DTYPE
 
 TICK_NS = 8
 OUT, IN = 0, 1
-DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT = range(7)
+DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT, REFUSED, TAKEN = range(9)
 BAD_FCS, MISSING_SFD, FOREIGN = 1, 2, 4
 NO_SEQUENCE = 0xFFFFFFFF
 
@@ -62,11 +62,13 @@ class Balance:
     in_flight: int
     arrived: int  # Rows at the other end, copies left out.
     copies: int
+    refused: int = 0  # By a policer, or a router that has no way for it.
+    taken: int = 0  # By a router: it was for itself.
 
     @property
     def holds(self) -> bool:
         """Whether each frame that left has come or has a reason."""
-        explained = self.delivered + self.lost + self.dropped + self.cut + self.in_flight
+        explained = self.delivered + self.lost + self.dropped + self.cut + self.in_flight + self.refused + self.taken
         return self.sent == explained and self.arrived == self.delivered
 
 
@@ -88,6 +90,8 @@ def balance(rows: NDArray[np.void], from_port: int, to_port: int) -> Balance:
         in_flight=int(np.sum(left == IN_FLIGHT)) + int(np.sum(came["fate"] == IN_FLIGHT)),
         arrived=len(came) - int(np.sum(unseen)) - copies,
         copies=copies,
+        refused=int(np.sum(left == REFUSED)),
+        taken=int(np.sum(left == TAKEN)),
     )
 
 

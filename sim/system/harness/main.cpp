@@ -93,7 +93,7 @@ Session::Session(const Options &options) : options_(options) {
         truth_.open_pcaps(options.pcap, pcap_names(options));
     if (!options.is_pair)
         simulator_ = std::make_unique<Single>(spec, options.clocks, truth_);
-    else if (spec.kind == WireKind::LOOPBACK)
+    else if (spec.kind != WireKind::CABLE && spec.kind != WireKind::SWITCH)
         throw UsageError("a pair is joined by a cable or a switch: write --wire cable?delay=1us");
     else
         simulator_ = std::make_unique<Pair>(

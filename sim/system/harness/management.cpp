@@ -12,6 +12,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "packets.h"
 #include "spec.h"
 
 namespace liteprobe {
@@ -19,9 +20,7 @@ namespace liteprobe {
 namespace {
 
 constexpr uint16_t ETHERBONE_PORT = 1234, REPLAY_PORT = 1236;
-constexpr uint16_t TYPE_ARP = 0x0806, TYPE_IPV4 = 0x0800;
 constexpr uint16_t ARP_REQUEST = 1, ARP_REPLY = 2;
-constexpr uint8_t PROTOCOL_UDP = 17;
 constexpr size_t LARGEST_PAYLOAD = 1472;
 constexpr uint32_t BATCH_MAGIC = 0x4c504254;  // "LPBT"
 constexpr unsigned MOST_CLIENTS = 64;
@@ -37,27 +36,10 @@ void put(std::vector<uint8_t> &out, uint64_t value, int octets) {
 
 void put(std::vector<uint8_t> &out, const Mac &mac) { out.insert(out.end(), mac.begin(), mac.end()); }
 
-uint32_t get(const uint8_t *data, int octets) {
-    uint32_t value = 0;
-    for (int i = 0; i < octets; i++)
-        value = value << 8 | data[i];
-    return value;
-}
-
-// RFC 1071.
-uint16_t checksum(const uint8_t *data, size_t size) {
-    uint32_t sum = 0;
-    for (size_t i = 0; i + 1 < size; i += 2)
-        sum += get(data + i, 2);
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return ~sum & 0xffff;
-}
-
 // Etherbone: only a record that reads, and whose counts agree with its length, is answered. Source: CERN "Etherbone 1.0".
 bool wants_reply(const std::vector<uint8_t> &payload) {
     constexpr size_t HEADERS = 12;
-    if (payload.size() < HEADERS || get(payload.data(), 4) != 0x4e6f1044)
+    if (payload.size() < HEADERS || get_number(payload.data(), 4) != 0x4e6f1044)
         return false;
     size_t writes = payload[10], reads = payload[11];
     return reads && payload.size() == HEADERS + 4 * (writes + (writes != 0) + reads + 1);
@@ -69,7 +51,7 @@ bool is_for_client(const uint8_t *content, size_t size) {
     if (size < 14)
         return false;
     if (std::equal(BROADCAST.begin(), BROADCAST.end(), content))
-        return get(content + 12, 2) == TYPE_ARP;
+        return get_number(content + 12, 2) == TYPE_ARP;
     return std::memcmp(content, CLIENT_PREFIX, sizeof(CLIENT_PREFIX)) == 0;
 }
 
@@ -153,12 +135,12 @@ bool Management::read() {
         bool wants = wants_reply(payload);
         to_probe_.pass({client, is_in_batch, wants, false, std::move(payload)}, arrived_);
     };
-    if (octets.size() < 4 || get(octets.data(), 4) != BATCH_MAGIC) {
+    if (octets.size() < 4 || get_number(octets.data(), 4) != BATCH_MAGIC) {
         pass(0, octets.size(), false);
         return true;
     }
     for (size_t at = 4, next; at + 2 <= octets.size(); at = next) {
-        next = std::min(octets.size(), at + 2 + get(octets.data() + at, 2));
+        next = std::min(octets.size(), at + 2 + get_number(octets.data() + at, 2));
         pass(at + 2, next, true);
     }
     return true;
@@ -229,7 +211,7 @@ void Management::ended(const FramePtr &frame, uint64_t) {
         return;
     }
     size -= FCS;
-    uint32_t type = size >= 14 ? get(content + 12, 2) : 0;
+    uint32_t type = size >= 14 ? get_number(content + 12, 2) : 0;
     if (type == TYPE_ARP)
         take_arp(content, size);
     else if (type == TYPE_IPV4)
@@ -237,17 +219,17 @@ void Management::ended(const FramePtr &frame, uint64_t) {
 }
 
 void Management::take_arp(const uint8_t *content, size_t size) {
-    if (size < 42 || get(content + 28, 4) != probe_ip_)
+    if (size < 42 || get_number(content + 28, 4) != probe_ip_)
         return;
     Mac sender;
     std::copy(content + 22, content + 28, sender.begin());
-    uint32_t target_ip = get(content + 38, 4);
+    uint32_t target_ip = get_number(content + 38, 4);
     for (unsigned client = 0; client < clients_.size(); client++) {
         if (ip_of(probe_ip_, client) != target_ip)
             continue;
         knows_probe_ = true;
         probe_mac_ = sender;
-        if (get(content + 20, 2) == ARP_REQUEST)
+        if (get_number(content + 20, 2) == ARP_REQUEST)
             send_arp(ARP_REPLY, client, sender, sender, probe_ip_);
     }
 }
@@ -255,17 +237,17 @@ void Management::take_arp(const uint8_t *content, size_t size) {
 void Management::take_ipv4(const uint8_t *content, size_t size) {
     if (size < 42 || content[14] != 0x45 || content[23] != PROTOCOL_UDP)
         return;
-    size_t udp_size = get(content + 38, 2);
+    size_t udp_size = get_number(content + 38, 2);
     if (checksum(content + 14, 20) != 0 || udp_size < 8 || 34 + udp_size > size) {
         std::fprintf(stderr, "liteprobe-sim: the probe sent an IPv4 header that is wrong\n");
         return;
     }
     for (unsigned client = 0; client < clients_.size(); client++) {
-        if (ip_of(probe_ip_, client) != get(content + 30, 4))
+        if (ip_of(probe_ip_, client) != get_number(content + 30, 4))
             continue;
         // An answer goes to the port that asked; what comes to another port (captured blocks), to that port of the same host.
-        uint16_t port = get(content + 36, 2);
-        int socket = get(content + 34, 2) == REPLAY_PORT ? replay_.socket : etherbone_.socket;
+        uint16_t port = get_number(content + 36, 2);
+        int socket = get_number(content + 34, 2) == REPLAY_PORT ? replay_.socket : etherbone_.socket;
         sockaddr_in to = clients_[client].address;
         if (port != ETHERBONE_PORT)
             to.sin_port = htons(port);

@@ -27,7 +27,12 @@ Node::Node(const Oscillator &clock, Truth &own, Truth &line) : oscillator(clock)
 }
 
 void Node::connect(const WireSpec &spec, unsigned port, Feeder &to) {
-    paths.push_back(make_path(spec, port, taps[port], to));
+    if (spec.is_device() && !device)
+        device = make_device(spec, [this](unsigned at, bool is_up) { set_link(at, is_up); });
+    if (device)
+        paths.push_back(std::make_unique<DevicePath>(spec, port, taps[port], to, device));
+    else
+        paths.push_back(make_path(spec, port, taps[port], to));
     stations.push_back(std::make_unique<Station>(feeders[port], *paths.back()));
     taps[port].sink = stations.back().get();
 }

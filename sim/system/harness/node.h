@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device.h"
 #include "flash.h"
 #include "model.h"
 #include "oscillator.h"
@@ -41,6 +42,7 @@ public:
     std::vector<Feeder> feeders;
     std::vector<Player> players;  // One a test port.
     std::vector<std::unique_ptr<Path>> paths;  // That lead away from it.
+    std::shared_ptr<Device> device;            // That joins its ports, where the wire is one.
     std::vector<std::unique_ptr<Station>> stations;  // One a test port.
     std::unique_ptr<Uart> uart;
     Timing timing;

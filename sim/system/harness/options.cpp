@@ -18,7 +18,8 @@ const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--tru
                      [--pps SPEC] [--receiver FILE] [--flash FILE] [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--oscillators PPM,PPM]
                      [--network SPEC] [--benchmark TICKS]
   --port UDPPORT     Etherbone on 127.0.0.1 (0, the default, picks one; of a pair the second is the next, or picked)
-  --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... (docs/simulation.md)
+  --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... |
+                     device?rate=600M&buffer=64000&... | router?ipv4_0=10.0.1.1/24&... (docs/simulation.md)
   --truth FILE       what was on the pins, rows of 32 octets     --pcap PREFIX   the same as pcap files
   --free-run         let time flow, for clients that don't know lock-step
   --pps SPEC         pulses on the PPS input: period=1ms&first=1ms&width=10us&jitter=5ns&ppm=0&seed=1

@@ -3,6 +3,8 @@
 
 #include "spec.h"
 
+#include <arpa/inet.h>
+
 #include <cctype>
 #include <functional>
 #include <map>
@@ -90,7 +92,154 @@ bool parse_model(const std::string &name, const std::string &text) {
     return text == "poisson";
 }
 
+// From nothing to the line's rate.
+uint64_t parse_bits(const std::string &name, const std::string &text) {
+    static const std::map<std::string, uint64_t> units = {{"", 1}, {"k", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}};
+    Number number = parse_number(name, text, "a rate up to 1G, such as 50M");
+    auto unit = units.find(number.unit);
+    auto rate = unit == units.end() ? ~static_cast<unsigned __int128>(0) : static_cast<unsigned __int128>(number.scaled) * unit->second / PPB;
+    if (rate > LINE_RATE)
+        refuse(name, text, "a rate up to 1G, such as 50M");
+    return static_cast<uint64_t>(rate);
+}
+
+// vlan:100,cir:50M,cbs:12000,eir:20M,ebs:12000,couple:1
+ServiceSpec parse_service(const std::string &name, const std::string &text) {
+    static const std::string wanted =
+        "words such as vlan:100,cir:50M,cbs:12000,eir:20M,ebs:12000,couple:1 (vlan, dscp, port, or all:0; rates in bits a second, bursts in octets)";
+    ServiceSpec service;
+    std::stringstream words(text);
+    bool matches = false;
+    for (std::string word; std::getline(words, word, ',');) {
+        size_t colon = word.find(':');
+        std::string key = word.substr(0, colon), value = colon == std::string::npos ? "" : word.substr(colon + 1);
+        auto match = [&](ServiceSpec::Match kind, uint64_t most) {
+            service.match = kind;
+            service.value = parse_count(name + ":" + key, value, 0, most);
+            matches = true;
+        };
+        if (key == "all")
+            match(ServiceSpec::ALL, 0);
+        else if (key == "vlan")
+            match(ServiceSpec::VLAN, 4095);
+        else if (key == "dscp")
+            match(ServiceSpec::DSCP, 63);
+        else if (key == "port")
+            match(ServiceSpec::UDP_PORT, 65535);
+        else if (key == "cir")
+            service.cir = parse_bits(name + ":cir", value);
+        else if (key == "eir")
+            service.eir = parse_bits(name + ":eir", value);
+        else if (key == "cbs")
+            service.cbs = parse_count(name + ":cbs", value, 0, 100'000'000);
+        else if (key == "ebs")
+            service.ebs = parse_count(name + ":ebs", value, 0, 100'000'000);
+        else if (key == "couple")
+            service.couples = parse_count(name + ":couple", value, 0, 1) != 0;
+        else
+            refuse(name, text, wanted);
+    }
+    if (!matches)
+        refuse(name, text, wanted);
+    return service;
+}
+
+// An address, and its prefix where `prefix` wants one.
+template <size_t N> void parse_address(const std::string &name, const std::string &text, std::array<uint8_t, N> &address, unsigned *prefix) {
+    const std::string wanted = N == 4 ? (prefix ? "an address and its prefix, such as 10.0.1.1/24" : "an address such as 10.0.1.2")
+                                      : (prefix ? "an address and its prefix, such as fd00:1::1/64" : "an address such as fd00:1::2");
+    size_t slash = text.find('/');
+    if ((slash != std::string::npos) != (prefix != nullptr) ||
+        inet_pton(N == 4 ? AF_INET : AF_INET6, text.substr(0, slash).c_str(), address.data()) != 1)
+        refuse(name, text, wanted);
+    if (prefix)
+        *prefix = static_cast<unsigned>(parse_count(name, text.substr(slash + 1), 1, 8 * N - 1));
+}
+
 using Setter = std::function<void(const std::string &, const std::string &)>;
+
+void add_router(std::map<std::string, Setter> &setters, RouterSpec &router) {
+    for (unsigned port = 0; port < 2; port++) {
+        InterfaceSpec &at = router.interfaces[port];
+        const std::string end = std::to_string(port);
+        at.ipv4 = {10, 0, static_cast<uint8_t>(port + 1), 1};
+        at.ipv6 = {0xfd, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(port + 1), 0, 0, 0, 0, 0, 0, 0, 1};
+        setters["ipv4_" + end] = [&at](auto &n, auto &t) { parse_address(n, t, at.ipv4, &at.prefix4); };
+        setters["ipv6_" + end] = [&at](auto &n, auto &t) { parse_address(n, t, at.ipv6, &at.prefix6); };
+        setters["next_hop4_" + end] = [&at](auto &n, auto &t) { parse_address(n, t, at.next_hop4, nullptr); at.has_next_hop4 = true; };
+        setters["next_hop6_" + end] = [&at](auto &n, auto &t) { parse_address(n, t, at.next_hop6, nullptr); at.has_next_hop6 = true; };
+        setters["vlan" + end] = [&at](auto &n, auto &t) { at.vlan = static_cast<unsigned>(parse_count(n, t, 0, 4094)); };
+    }
+    setters["arp_life"] = [&router](auto &n, auto &t) { router.life = parse_ticks(n, t, 0); };
+    setters["arp_retry"] = [&router](auto &n, auto &t) { router.retry = parse_ticks(n, t, 1); };
+    setters["arp_tries"] = [&router](auto &n, auto &t) { router.tries = parse_count(n, t, 1, 100); };
+    setters["arp_hold"] = [&router](auto &n, auto &t) { router.hold = parse_count(n, t, 0, 10'000); };
+}
+
+std::vector<std::pair<std::string, Window *>> windows_of(DeviceSpec &device) {
+    return {{"pause", &device.pause}, {"reboot", &device.reboot}, {"flap", &device.flap}};
+}
+
+void add_device(std::map<std::string, Setter> &setters, WireSpec &spec) {
+    DeviceSpec &device = spec.device;
+    auto ticks = [](uint64_t &field, uint64_t least) { return [&field, least](auto &n, auto &t) { field = parse_ticks(n, t, least); }; };
+    auto count = [](uint64_t &field, uint64_t least, uint64_t most) {
+        return [&field, least, most](auto &n, auto &t) { field = parse_count(n, t, least, most); };
+    };
+    spec.queue = 0;  // As many as the buffer holds, where one is given.
+    setters["latency"] = ticks(spec.latency, SHARED_DELAY_TICKS);
+    setters["rate"] = [&spec](auto &n, auto &t) { spec.rate = parse_rate(n, t); };
+    setters["queue"] = count(spec.queue, 1, 10'000'000);
+    setters["buffer"] = count(device.buffer, 64, 1'000'000'000);
+    setters["pps"] = [&device](auto &n, auto &t) { device.packets = parse_bits(n, t); };
+    setters["fault_size"] = count(device.fault_size, 64, 16'384);
+    setters["load"] = [&device](auto &n, auto &t) { device.load = parse_part(n, t, PPB); };
+    setters["load_burst"] = count(device.load_burst, 0, 100'000'000);
+    for (auto &[name, window] : windows_of(device)) {
+        uint64_t least = name == "pause" ? 1 : 12'500;  // Longer than what is on the line.
+        setters[name] = ticks(window->length, least);
+        setters[name + "_at"] = ticks(window->at, 0);
+        setters[name + "_every"] = ticks(window->every, 0);
+    }
+    setters["flap_port"] = [&device](auto &n, auto &t) { device.flap_port = static_cast<unsigned>(parse_count(n, t, 0, 1)); };
+    if (spec.kind == WireKind::ROUTER)
+        return add_router(setters, spec.router);
+    setters["mode"] = [&device](auto &n, auto &t) {
+        if (t != "store" && t != "cut")
+            refuse(n, t, "store or cut");
+        device.cuts_through = t == "cut";
+    };
+    setters["does"] = [&device](auto &n, auto &t) {
+        static const std::map<std::string, Does> does = {
+            {"forward", Does::FORWARD}, {"drop", Does::DROP}, {"return", Does::RETURN}, {"flood", Does::FLOOD}};
+        auto found = does.find(t);
+        if (found == does.end())
+            refuse(n, t, "forward, drop, return or flood");
+        device.does = found->second;
+    };
+    setters["copies"] = count(device.copies, 1, 16);
+    setters["answers"] = [&device](auto &n, auto &t) {
+        if (t != "none" && t != "all")
+            refuse(n, t, "none or all");
+        device.answers_all = t == "all";
+    };
+    device.services.reserve(SERVICES);
+    for (unsigned number = 0; number < SERVICES; number++)
+        setters["service" + std::to_string(number)] = [&device](auto &n, auto &t) {
+            device.services.push_back(parse_service(n, t));
+        };
+}
+
+void check_device(WireSpec &spec) {
+    DeviceSpec &device = spec.device;
+    if (!spec.queue)
+        spec.queue = device.buffer ? 1'000'000'000 : 64;
+    for (auto &[name, window] : windows_of(device))
+        if (window->every && window->every <= window->length)
+            throw UsageError("wire option " + name + "_every leaves no time between two: give more than " + name);
+    if (device.cuts_through && (device.buffer || device.fault_size || device.does != Does::FORWARD || device.answers_all || !device.services.empty()))
+        throw UsageError("wire option mode=cut knows no frame's length in time: leave out buffer (give queue), fault_size, service, does and answers");
+}
 
 std::map<std::string, Setter> setters_of(WireSpec &spec, bool shared) {
     auto part = [](uint64_t &field) { return [&field](auto &n, auto &t) { field = parse_part(n, t, PPB); }; };
@@ -105,6 +254,10 @@ std::map<std::string, Setter> setters_of(WireSpec &spec, bool shared) {
         {"cut_after", count(spec.cut_after, 0, 0xffffffff)},
         {"seed", count(spec.seed, 0, 0xffffffffffffffff)},
     };
+    if (spec.is_device()) {
+        add_device(setters, spec);
+        return setters;
+    }
     if (spec.kind != WireKind::SWITCH) {
         setters["delay"] = ticks(spec.delay, shared ? SHARED_DELAY_TICKS : 1);
         return setters;
@@ -141,12 +294,13 @@ uint64_t parse_count(const std::string &name, const std::string &text, uint64_t 
 
 WireSpec parse_wire(const std::string &text, bool shared) {
     static const std::map<std::string, WireKind> kinds = {
-        {"loopback", WireKind::LOOPBACK}, {"cable", WireKind::CABLE}, {"switch", WireKind::SWITCH}};
+        {"loopback", WireKind::LOOPBACK}, {"cable", WireKind::CABLE}, {"switch", WireKind::SWITCH},
+        {"device", WireKind::DEVICE},     {"router", WireKind::ROUTER}};
     size_t question = text.find('?');
     std::string name = text.substr(0, question);
     auto kind = kinds.find(name);
     if (kind == kinds.end())
-        throw UsageError("wire '" + name + "' is unknown: choose loopback, cable or switch");
+        throw UsageError("wire '" + name + "' is unknown: choose loopback, cable, switch, device or router");
     WireSpec spec;
     spec.kind = kind->second;
     if (shared)
@@ -169,6 +323,8 @@ WireSpec parse_wire(const std::string &text, bool shared) {
             throw UsageError("wire option '" + option + "' has no value: write " + option + "=...");
         setter->second(setter->first, option.substr(equals + 1));
     }
+    if (spec.is_device())
+        check_device(spec);
     return spec;
 }
 

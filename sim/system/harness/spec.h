@@ -4,9 +4,11 @@
 // The wire spec: what stands after sim:// in a probe's URL.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "network.h"
 
@@ -23,7 +25,71 @@ struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-enum class WireKind { LOOPBACK, CABLE, SWITCH };
+enum class WireKind { LOOPBACK, CABLE, SWITCH, DEVICE, ROUTER };
+
+// A part of time that comes once, or again every `every` ticks: [at, at + length).
+struct Window {
+    uint64_t at = 0, length = 0, every = 0;
+
+    bool contains(uint64_t tick) const { return length && tick >= at && since(tick) < length; }
+    // Of the window that `tick` is in: the first tick after it.
+    uint64_t end(uint64_t tick) const { return tick - since(tick) + length; }
+    // Of the first window that begins after `tick`; all ones: there is none.
+    uint64_t next(uint64_t tick) const {
+        if (!length || (tick >= at && !every))
+            return ~0ull;
+        return tick < at ? at : tick - since(tick) + every;
+    }
+    // Windows that have begun by `tick`.
+    uint64_t begun(uint64_t tick) const { return !length || tick < at ? 0 : every ? (tick - at) / every + 1 : 1; }
+
+private:
+    uint64_t since(uint64_t tick) const { return every ? (tick - at) % every : tick - at; }
+};
+
+// A bandwidth profile of one service (MEF 10.3, section 12.1): two buckets, frames with their FCS.
+struct ServiceSpec {
+    enum Match { ALL, VLAN, DSCP, UDP_PORT } match = ALL;
+    uint64_t value = 0;
+    uint64_t cir = 0, eir = 0;  // Bits a second.
+    uint64_t cbs = 0, ebs = 0;  // Octets.
+    bool couples = false;       // What overflows the committed bucket goes to the excess one.
+};
+
+constexpr size_t SERVICES = 16;
+enum class Does { FORWARD, DROP, RETURN, FLOOD };
+
+// An interface of a router.
+struct InterfaceSpec {
+    std::array<uint8_t, 4> ipv4{}, next_hop4{};
+    std::array<uint8_t, 16> ipv6{}, next_hop6{};
+    unsigned prefix4 = 24, prefix6 = 64;
+    bool has_next_hop4 = false, has_next_hop6 = false;
+    unsigned vlan = 0;  // 0: untagged.
+};
+
+struct RouterSpec {
+    std::array<InterfaceSpec, 2> interfaces;
+    uint64_t life = 0;         // Ticks that a neighbour's MAC is known; 0: for ever.
+    uint64_t retry = 125'000;  // Ticks between two questions for it.
+    uint64_t tries = 3;
+    uint64_t hold = 3;         // Packets that wait for it, for each next hop.
+};
+
+struct DeviceSpec {
+    bool cuts_through = false;
+    uint64_t packets = 0;      // A second, at most; 0: any.
+    uint64_t buffer = 0;       // Octets (MAC to FCS) that may wait; 0: any.
+    uint64_t fault_size = 0;   // Octets with FCS; frames of this size are lost. 0: none.
+    uint64_t load = 0;         // Share of the line (ppb) above which frames are lost; 0: none.
+    uint64_t load_burst = 3076;  // Octets of the line that may come at once.
+    Window pause, reboot, flap;
+    unsigned flap_port = 1;
+    Does does = Does::FORWARD;
+    uint64_t copies = 1;       // That flooding sends out of each port.
+    bool answers_all = false;  // ARP and neighbour solicitations for any address.
+    std::vector<ServiceSpec> services;
+};
 
 struct WireSpec {
     WireKind kind = WireKind::LOOPBACK;
@@ -40,7 +106,10 @@ struct WireSpec {
     bool cross_deliver = false;
     uint64_t cut_after = 0;       // Frames in each direction; 0: never.
     uint64_t seed = 1;
+    DeviceSpec device;
+    RouterSpec router;
 
+    bool is_device() const { return kind == WireKind::DEVICE || kind == WireKind::ROUTER; }
     bool two_hops() const { return rate != LINE_RATE || cross2 != 0; }
 };
 

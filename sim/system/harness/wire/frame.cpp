@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "packets.h"
+
 namespace liteprobe {
 
 namespace {
@@ -18,13 +20,6 @@ std::array<uint32_t, 256> make_crc_table() {
         table[i] = value;
     }
     return table;
-}
-
-uint32_t big_endian(const uint8_t *data, size_t octets) {
-    uint32_t value = 0;
-    for (size_t i = 0; i < octets; i++)
-        value = value << 8 | data[i];
-    return value;
 }
 
 }  // namespace
@@ -49,18 +44,18 @@ uint32_t probe_sequence(const uint8_t *content, size_t size) {
     constexpr uint32_t SIGNATURE = 0x4C50524F;
     size_t at = 12;
     for (int tags = 0; tags < 2 && at + 2 <= size; tags++) {
-        uint32_t type = big_endian(content + at, 2);
+        uint32_t type = get_number(content + at, 2);
         if (type != 0x8100 && type != 0x88A8)
             break;
         at += 4;
     }
     if (at + 2 > size)
         return NO_SEQUENCE;
-    uint32_t type = big_endian(content + at, 2);
+    uint32_t type = get_number(content + at, 2);
     size_t payload = type == 0x0800 ? at + 30 : type == 0x86DD ? at + 50 : size;
-    if (payload + 10 > size || big_endian(content + payload, 4) != SIGNATURE)
+    if (payload + 10 > size || get_number(content + payload, 4) != SIGNATURE)
         return NO_SEQUENCE;
-    return big_endian(content + payload + 6, 4);
+    return get_number(content + payload + 6, 4);
 }
 
 FramePtr make_frame(std::vector<uint8_t> content) {

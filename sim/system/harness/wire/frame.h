@@ -18,7 +18,7 @@ constexpr uint32_t PREAMBLE = 8;  // With the SFD.
 constexpr uint32_t FCS = 4;
 
 // Values of the truth file (docs/design/interfaces.md).
-enum Fate : uint8_t { DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT };
+enum Fate : uint8_t { DELIVERED, LOST, QUEUE_DROP, DUPLICATE, CORRUPTED, CUT, IN_FLIGHT, REFUSED, TAKEN };
 enum Flags : uint8_t { BAD_FCS = 1, MISSING_SFD = 2, FOREIGN = 4 };
 
 struct Frame {
@@ -27,6 +27,7 @@ struct Frame {
     uint64_t first_tick = 0;      // Tick of octets[0], where the frame left the probe.
     bool complete = false;        // No more octets will come.
     bool management = false;      // Belongs to the management client, not to the test.
+    bool settled = false;         // A device has decided its fate, maybe before it was complete.
     uint32_t number = 0;          // Of its port and direction.
     Fate fate = DELIVERED;
     uint8_t corrupt_bit = 0;

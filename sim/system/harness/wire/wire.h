@@ -19,7 +19,7 @@ namespace liteprobe {
 class Path : public Sink {
 public:
     Path(const WireSpec &spec, unsigned from, Tap &in, Feeder &out);
-    uint64_t due() const { return due_; }  // Next tick at which advance() has something to do.
+    virtual uint64_t due() const { return due_; }  // Next tick at which advance() has something to do.
     virtual void advance(uint64_t) {}
     virtual void close() {}                // Rows for what is still under way.
 

@@ -1,0 +1,174 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Stands for a probe: sends streams through a device of plain Python, and counts what comes as a probe would."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from types import SimpleNamespace, TracebackType
+
+from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.measure.percentiles import Bounds, Cells
+from liteprobe.host.run.figures import Latency, StreamFigures, TrafficLook, TrafficResult
+from liteprobe.host.traffic.stream import Stream
+from liteprobe.sim.models.forwarder import SLOT, Device
+
+TICK_NS = 8
+CLOCK = "free-running"
+BOUND_NS = 8.0
+LEAD = 125_000  # Ticks from a request until the first frame.
+
+
+@dataclass
+class Seen:
+    """Holds what a port has seen of a stream, all in ticks."""
+
+    sent: list[int] = field(default_factory=list)  # Starts.
+    came: list[int] = field(default_factory=list)
+    delays: Counter[int] = field(default_factory=Counter)
+    octets: int = 0
+    lost: int = 0
+    doubled: int = 0
+
+
+class FakeProbe:
+    """A probe of two ports with a device between them; its time passes as frames are sent.
+
+    Parameters
+    ----------
+    device : Device
+    is_late : bool
+        Whether it is a bad tester: one frame of each stream is late.
+    fails_at : int or None
+        Number of the trial in which its link goes down.
+    """
+
+    url = "fake://device"
+    port_count = 2
+
+    def __init__(self, device: Device, is_late: bool = False, fails_at: int | None = None) -> None:
+        self.device, self.is_late, self.fails_at = device, is_late, fails_at
+        self.now, self.sends = 0, 0  # Ticks; how often streams were sent.
+        self.link = SimpleNamespace(arrival_timeout_s=0.002, receive_port=lambda port, ports: (port + 1) % ports)
+
+    def info(self) -> dict[str, int | float | str | bool]:
+        """Return what it is."""
+        return {"url": self.url, "ports": self.port_count, "tick_ns": 8.0, "clock_state": CLOCK}
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += round(seconds * 10**9 / TICK_NS)
+
+    def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> "FakeTraffic":
+        """Send streams through the device."""
+        self.sends += 1
+        if self.sends == self.fails_at:
+            raise ProbeError("the link of port 0 went down while streams ran (0 frames had been sent): plug in its cable")
+        return FakeTraffic(self, streams, receive or {0: 1, 1: 0})
+
+
+class FakeTraffic:
+    """Streams that were sent: as `Traffic`, but all has happened when it is made."""
+
+    def __init__(self, probe: FakeProbe, streams: Sequence[Stream], receive: Mapping[int, int]) -> None:
+        self.probe, self.streams, self.receive = probe, streams, receive
+        self._start = probe.now + LEAD
+        self._seen = {stream.name: Seen() for stream in streams}
+        self._end = self._start
+        last = self._pass_all()
+        probe.now = max(last, self._end) + LEAD
+
+    def __enter__(self) -> "FakeTraffic":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+    def wait(self, show: Callable[[TrafficLook], None] | None = None) -> None:
+        """Look in the middle, and when all has been sent."""
+        for at, is_running in (((self._start + self._end) // 2, True), (self._end, False)):
+            if show:
+                rows = tuple(self._row(stream, at) for stream in self.streams)
+                show(TrafficLook(rows, at * TICK_NS, (at - self._start) * TICK_NS / 1e9, is_running, CLOCK, BOUND_NS))
+
+    def result(self) -> TrafficResult:
+        """Return what came of all."""
+        rows = tuple(self._row(stream) for stream in self.streams)
+        return TrafficResult(rows, (self._end - self._start) * TICK_NS / 1e9, "sent", True, CLOCK, BOUND_NS, ())
+
+    # # #
+
+    def _frames(self, stream: Stream) -> Iterator[tuple[int, int, int, str]]:
+        """Yield the frames of a stream: the tick at which it is due, port, length and name."""
+        lengths = stream.length.cycle
+        assert lengths and stream.count
+        start = self._start + int(Fraction(stream.start_ns) / TICK_NS)
+        share = Fraction(stream.interval.share or 1)
+        each = (Fraction(sum(lengths), len(lengths)) + SLOT) / share
+        filled = 0
+        for number in range(stream.count):
+            length = lengths[number % len(lengths)]
+            yield start + (filled if share == 1 else ceil(number * each)), stream.port, length, stream.name
+            filled += length + SLOT
+
+    def _pass_all(self) -> int:
+        """Give all frames to the device in the order of their starts, and return the last tick at which one came."""
+        device, last, free = self.probe.device, 0, dict[int, int]()
+        for due, port, length, name in heapq.merge(*map(self._frames, self.streams)):
+            seen = self._seen[name]
+            tick = max(due, free.get(port, 0))
+            free[port] = tick + length + SLOT
+            seen.sent.append(tick)
+            self._end = max(self._end, free[port])
+            left = device.forward(tick, port, length)
+            goes_to = port if device.comes_back() else 1 - port
+            if left is None or self.receive.get(port, 1 - port) != goes_to:
+                seen.lost += 1
+                continue
+            copies = device.copies()
+            seen.came += [left] * copies
+            seen.delays[left - tick] += copies
+            seen.octets += copies * length
+            seen.doubled += copies - 1
+            last = max(last, left)
+        return last
+
+    def _row(self, stream: Stream, until: int | None = None) -> StreamFigures:
+        seen = self._seen[stream.name]
+        sent = seen.sent if until is None else [tick for tick in seen.sent if tick < until]
+        came = seen.came if until is None else [tick for tick in seen.came if tick < until]
+        delays = [(TICK_NS * ticks, TICK_NS * ticks, count) for ticks, count in sorted(seen.delays.items())]
+        latency = None
+        if delays and until is None:
+            cells, total = Cells.of(delays), sum(count for *_, count in delays)
+            mean = sum(ns * count for ns, _, count in delays) / total
+            p50, p99, p99_9 = (cells.percentile(percent) for percent in (50, 99, 99.9))
+            latency = Latency(delays[0][0], mean, 0.0, delays[-1][0], p50, p99, p99_9, cells, 0)
+        return StreamFigures(
+            stream=stream,
+            receive=self.receive.get(stream.port, 1 - stream.port),
+            is_active=False,
+            sent=len(sent),
+            late=int(self.probe.is_late),
+            first_late=None,
+            received=len(came),
+            octets=seen.octets,
+            lost=seen.lost,
+            duplicated=seen.doubled,
+            reordered=0,
+            beyond_window=0,
+            latency=latency,
+            sent_fps=_rate(sent),
+            received_fps=_rate(came),
+        )
+
+
+def _rate(ticks: Sequence[int]) -> Bounds | None:
+    """Return frames a second from the first to the last, to a tick."""
+    if len(ticks) < 2:
+        return None
+    span = ticks[-1] - ticks[0]
+    return Bounds((len(ticks) - 1) / ((span + 1) * 8e-9), (len(ticks) - 1) / (max(span - 1, 1) * 8e-9))
