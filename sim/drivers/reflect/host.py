@@ -96,7 +96,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class HostRun:
-    """What came of a run.
+    """Holds what came of a run.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def run(
 
 @dataclass(frozen=True)
 class Compared:
-    """How a run differs from the model.
+    """Says how a run differs from the model.
 
     Attributes
     ----------

@@ -120,7 +120,7 @@ class Requests:
         is_v6 = self._number(1) == 1 if is_v6 is None else is_v6
         size = 14 + self._size(14 + 8 + 54) if size is None else size
         payload = struct.pack("!I8sHH", self._number(32), self.rng.randbytes(8), 0x8001, self._number(16))
-        payload += self.rng.choice([bytes, self.rng.randbytes])(max(0, size - 16))
+        payload += self.rng.choice([bytes(max(0, size - 16)), self.rng.randbytes(max(0, size - 16))])
         datagram = struct.pack("!HHHH", self.rng.randint(1, 0xFFFF), self.host.stamp_port, 8 + size, 0) + payload[:size]
         ttl = self._number(8)
         if is_v6:

@@ -1,3 +1,3 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the host of a test port should do, from the RFCs."""
+"""Model of the host of a test port, from the RFCs."""

@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a host on a test port makes of each frame: its answer, or why there is none.
+"""Says what a host on a test port makes of each frame: its answer, or why there is none.
 
 Every checksum is computed anew, from the pseudo header on; nothing is mended.
 
@@ -231,14 +231,14 @@ class Host:
 
 def _is_short(packet: bytes, length: int) -> bool:
     """Return whether a packet says that it is shorter than ``length``."""
-    return (
-        struct.unpack_from("!H", packet, 2)[0] if packet[0] >> 4 == 4 else 40 + struct.unpack_from("!H", packet, 4)[0]
-    ) < length
+    is_v4 = packet[0] >> 4 == 4
+    says = int.from_bytes(packet[2:4], "big") if is_v4 else 40 + int.from_bytes(packet[4:6], "big")
+    return says < length
 
 
 @dataclass
 class _Link:
-    """What the MAC addresses say."""
+    """Holds what the MAC addresses say."""
 
     is_ours: bool
     is_broadcast: bool
@@ -255,7 +255,7 @@ def truncated(now_ns: int) -> bytes:
 def checksum(octets: bytes | bytearray) -> int:
     """Return the internet checksum; 0 where one is part of the octets and right."""
     padded = bytes(octets) + bytes(len(octets) % 2)
-    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
