@@ -39,6 +39,7 @@ AREAS = {
         *("test/capture/test_capture_dma.py", "test/replay/test_replay_pcie.py"),
     ),
     "receive": ("sim/unit/receive", "sim/wire/receive"),
+    "reflect": ("sim/unit/reflect", "sim/system/traffic/test_hosts.py"),
     "replay": (
         *("test/replay", "sim/unit/transmit/test_transmit_replay.py", "sim/unit/memory/test_memory_ring_reader.py"),
         *("sim/wire/transmit/test_replay_port.py", "sim/system/traffic/test_replay.py"),
