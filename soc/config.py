@@ -69,6 +69,7 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
+HOSTS, HOST_PORT = Area(457, 1771), Area(4000, 16000)  # The clock of their seconds; of each port.
 EMULATOR = Area(2011, 9984)  # What both directions share, or the way back.
 DIRECTION = Area(10971, 41823)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SPILL = Area(2321, 7925)  # Of each direction whose lists go to the SDRAM.
@@ -105,6 +106,7 @@ def area(
         (Part.STREAMS in parts and Part.MONITOR in parts, FIELDS_PORT),
         (Part.REPLAY in parts, REPLAY_PORT),
         (Part.SETS in parts, SETS_PORT),
+        (Part.HOSTS in parts, HOST_PORT),
         (has_meters, MORE_STREAMS[slots]),
     ]
     once = [
@@ -117,6 +119,7 @@ def area(
         (Part.MEASURE in parts, MEASURE),
         (Part.REPLAY in parts, REPLAY),
         (Part.EMULATE in parts, EMULATOR),
+        (Part.HOSTS in parts, HOSTS),
         (in_sdram, SDRAM_STORE),
         *[(True, DIRECTION)] * directions,
         *[(True, TRACE)] * traces,
@@ -154,6 +157,7 @@ class PartsConfig:
     with_replay : build in what sends traces that a host streams, beside what the preset has (``replay`` has it).
     with_sets : and what makes frames of configuration sets.
     with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
+    with_hosts : ports answer ARP, ND, ping and STAMP, and send frames of a host's program.
     """
 
     preset: str = DEFAULT_PRESET
@@ -161,6 +165,7 @@ class PartsConfig:
     with_replay: bool = False
     with_sets: bool = True
     with_hash: bool = True
+    with_hosts: bool = False
 
     @property
     def parts(self) -> Part:
@@ -168,6 +173,8 @@ class PartsConfig:
         parts = PRESETS[self.preset]
         if self.with_replay:
             parts |= Part.REPLAY | Part.SETS
+        if self.with_hosts:
+            parts |= Part.HOSTS
         left_out = Part.STREAMS * (not self.with_streams) | Part.SETS * (not self.with_sets)
         return parts & ~left_out
 
@@ -308,6 +315,7 @@ MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
 # Of each port that sends, that monitors and takes stamps from fields, that sends many streams.
 GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
 REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
+HOST_PORT_RAMS = 5  # Of each port with a host: its requests, its memory, and what waits for the line.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
 BUILDS = " (builds that fit: docs/emulator.md, 'On a board')"
@@ -475,6 +483,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
             **({"no replay (--no-replay)": replace(self, with_replay=False)} if self.with_replay else {}),
             **({"no configuration sets (--no-sets)": replace(self, with_sets=False)} if Part.SETS in self.parts else {}),
+            **({"no hosts (--no-hosts)": replace(self, with_hosts=False)} if self.with_hosts else {}),
             **({"no flow hash (--no-hash)": replace(self, with_hash=False)} if self.monitors else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
@@ -508,6 +517,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def _check_preset(self, board: BoardLimits) -> None:
         if self.preset not in PRESETS:
             raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
+        if self.with_hosts and self.emulates:
+            raise ValueError("ports of an emulated network have no hosts, which would take frames out of it: leave --hosts out")
         if self.ring not in RINGS:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
         if (self.monitors or self.measures) and self.streams not in (0, *(slots - 1 for slots in STREAM_SLOT_COUNTS)):
@@ -627,12 +638,13 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
         if not (self.monitors or self.measures or self.emulates):
-            return -(-(bits + self.ports * self.records(board) * RECORD_BITS) // BLOCK_RAM_BITS)
+            hosts = HOST_PORT_RAMS * self.ports * self.with_hosts
+            return -(-(bits + self.ports * self.records(board) * RECORD_BITS) // BLOCK_RAM_BITS) + hosts
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
         if self.emulates:
             return self.network_rams + cpu
         send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
-        port = MORE_STREAMS_RAMS[self.slots(board)] + send
+        port = MORE_STREAMS_RAMS[self.slots(board)] + send + HOST_PORT_RAMS * self.with_hosts
         if self.measures:
             return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS

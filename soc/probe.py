@@ -31,6 +31,7 @@ from liteprobe.cores.formats import (
     STREAMS, TICKS_PER_SECOND, Part,
 )
 from liteprobe.cores.formats.emulate import ENTRY_SPACE, TRACE_ENTRY_WORDS
+from liteprobe.cores.formats.reflect import COUNT_WORD, FRAMES_WORDS, HostCount, count_register
 from liteprobe.cores.formats.replay import RING_WORDS, TABLE_ENTRIES
 from liteprobe.cores.management.lease import WriteLease
 from liteprobe.cores.management.mdio import Mdio
@@ -48,8 +49,10 @@ from liteprobe.cores.receive.datagrams.slots import SlotReceiver
 from liteprobe.cores.receive.datagrams.status import ERRORS_WORD, FIRST_UNDERRUN_WORD, FRAMES_WORD, SHOWN_WORDS, UNDERRUNS_WORD
 from liteprobe.cores.receive.filter.tables import FilterTables
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath, RecordPath
+from liteprobe.cores.reflect.host import PortHost
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
+from liteprobe.cores.timebase.seconds import SecondsClock
 from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.management import ManagementTransmit
@@ -422,6 +425,46 @@ def count_registers(number, first=0):
     found[f"port{number}_replay_strange"] = STRANGE # One for all rings of the memory.
     return found
 
+# Hosts --------------------------------------------------------------------------------------------
+
+def add_hosts(soc):
+    """Give each test port a host: registers ``port<n>_host``, memory ``port<n>_frames``."""
+    seconds     = SecondsClock()
+    soc.seconds = ClockDomainsRenamer({"timebase": soc.add_local_timebase("seconds")})(seconds)
+    soc.comb   += seconds.now.eq(soc.timebase.now)
+    for number in range(soc.probe_config.ports):
+        add_host(soc, number)
+
+def add_host(soc, number):
+    """Let a host take in what a port receives, and answer by the queue of the port's management."""
+    receive = getattr(soc, f"port{number}_monitor" if soc.probe_config.monitors else f"port{number}_rx")
+    sink, has_spare, stamp = transmit_queue(soc, number)
+    host = PortHost(soc.sys_clk_freq)
+    host.add_csr()
+    soc.add_module(name=f"port{number}_host", module=host)
+    soc.add_memory(f"port{number}_frames", host.bus, FRAMES_WORDS)
+    soc.words_as_registers[f"port{number}_frames"] = {f"port{number}_{count_register(one)}": COUNT_WORD + one for one in HostCount}
+    if soc.carries_management(number):
+        # The management stack goes first. It has space: the host leaves it some.
+        soc.host_arbiter = arbiter = FrameArbiter()
+        soc.comb += [
+            arbiter.has_space.eq(1),
+            arbiter.source.connect(sink),
+        ]
+        sink = arbiter.second
+    soc.comb += [
+        *host.join_port(receive.arrivals, soc.seconds),
+        *host.join_line(sink, has_spare, stamp, soc.seconds),
+    ]
+
+def transmit_queue(soc, number):
+    """Return sink, ``has_spare`` and `DepartureStamp` of the queue of a port's management."""
+    if soc.probe_config.generates:
+        path = getattr(soc, f"port{number}_tx")
+        return path.management_sink, path.management_has_spare, path.management.stamp
+    path = getattr(soc, f"port{number}_transmit")
+    return path.sink, path.has_spare, path.queue.stamp
+
 # PCIe ---------------------------------------------------------------------------------------------
 
 def add_pcie(soc, phy, channels, readers=0):
@@ -495,7 +538,7 @@ class ProbeIdentity(LiteXModule):
     Attributes
     ----------
     map_hash : CSRStatus(32), set when the SoC is finalized
-    parts : CSRStatus(8), ``formats.Part``
+    parts : CSRStatus(16), ``formats.Part``
     ports, record_depth, data_width, ticks_per_second : CSRStatus, constants of the build
     start : CSR(ports), write only; ports to start, bit n is port n
     lease : WriteLease
@@ -503,8 +546,8 @@ class ProbeIdentity(LiteXModule):
     """
     def __init__(self, config, sys_clk_freq):
         self.map_hash         = CSRStatus(32)
-        self.parts            = CSRStatus(8,  reset=int(config.parts),
-            description="Parts: 1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets, 128 emulate.")
+        self.parts            = CSRStatus(16, reset=int(config.parts),
+            description="1 generate, 2 record, 4 monitor, 8 streams, 16 measure, 32 replay, 64 sets, 128 emulate, 256 hosts.")
         self.ports            = CSRStatus(8,  reset=config.ports)
         self.record_depth     = CSRStatus(32, reset=config.record_depth if Part.RECORD in config.parts else 0)
         if config.generates:
@@ -574,6 +617,8 @@ class ProbeSoC(SoCCore):
                 add_port(number, phy)
         if config.replays:
             self.add_replays()
+        if config.with_hosts:
+            add_hosts(self)
 
         # Management link --------------------------------------------------------------------------
         {
@@ -602,7 +647,7 @@ class ProbeSoC(SoCCore):
         SoCCore.add_csr_bridge(self, name, origin, register=True)
         # With more modules than 16: meters with a processor or with senders, or a bank for each DMA.
         config    = self.probe_config
-        has_more  = (config.monitors or config.measures) and (config.with_cpu or config.generates)
+        has_more  = config.with_hosts or ((config.monitors or config.measures) and (config.with_cpu or config.generates))
         bank_bits = BANK_BITS + (config.link == "pcie" or has_more)
         self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
         self.csr.masters[name] = self.read_back.bus
@@ -707,7 +752,8 @@ class ProbeSoC(SoCCore):
         if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams.streams import StreamSource
             sources = [StreamSource([source.user for source in sources if source.name == "sets"]), *sources]
-        path = TransmitPath(self.timebase, DATA_WIDTH, self.carries_management(number), phy.tx_ticks, sources)
+        has_queue = self.carries_management(number) or config.with_hosts
+        path = TransmitPath(self.timebase, DATA_WIDTH, has_queue, phy.tx_ticks, sources, config.with_hosts)
         path.add_csr()
         self.join_transmit(number, path, self.add_local_timebase(f"tx{number}"))
         if config.sends_streams:
@@ -775,8 +821,9 @@ class ProbeSoC(SoCCore):
                 ended.length.eq(parser.frame.length),
             ]
         self.add_meter(number, path)
-        if is_shared and not config.generates:
-            self.port0_transmit = transmit = ManagementTransmit()
+        if (is_shared or config.with_hosts) and not config.generates:
+            transmit = ManagementTransmit(self.timebase if config.with_hosts else None, phy.tx_ticks)
+            self.add_module(name=f"port{number}_transmit", module=transmit)
             self.comb += transmit.source.connect(phy.sink)
         return path
 
@@ -948,6 +995,8 @@ class ProbeSoC(SoCCore):
             sink, has_space = self.port0_tx.management_sink, self.port0_tx.management_has_space
         else:
             sink, has_space = self.port0_transmit.sink, self.port0_transmit.has_space
+        if config.with_hosts:
+            sink = self.host_arbiter.first
         self.add_management(receive.management_source, sink, has_space)
 
     # Identity -------------------------------------------------------------------------------------

@@ -39,11 +39,13 @@ AREAS = {
         *("test/capture/test_capture_dma.py", "test/replay/test_replay_pcie.py"),
     ),
     "receive": ("sim/unit/receive", "sim/wire/receive"),
+    "reflect": ("sim/unit/reflect", "sim/system/traffic/test_hosts.py"),
     "replay": (
         *("test/replay", "sim/unit/transmit/test_transmit_replay.py", "sim/unit/memory/test_memory_ring_reader.py"),
         *("sim/wire/transmit/test_replay_port.py", "sim/system/traffic/test_replay.py"),
     ),
     "simulation": ("sim/system/wires", "test/device/test_link_sim.py"),
+    "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
     "traffic": (
         *("test/traffic", "sim/unit/transmit/test_transmit_streams.py", "sim/unit/transmit/test_transmit_sets.py"),
         *("sim/wire/transmit/test_traffic_port.py", "sim/system/traffic/test_traffic.py"),

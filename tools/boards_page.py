@@ -28,30 +28,41 @@ Every figure is of a bitstream after routing, with every constraint met (a build
 No board was at hand: pins are those of litex-boards, delays are [computed](design/io-timing.md) from data sheets, and
 nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNSS receiver.
 
-`./run build BOARD` builds; `./run build BOARD --load` also loads it into the FPGA, until the power goes, and `--flash`
-writes it into the flash, of which a backup is made before ([firmware](firmware.md#write-the-flash)). What to see at
-each step is in [hardware status](hardware-status.md); [a board on the desk](boards/desk.md) goes through the first
-hour. `--seed N` places anew; `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--traffic`,
-`--replay`, `--sets`, `--hash`, `--no-discipline`, `--main-ram`, `--gnss-baud`, `--uart-baud`, `--ip-address` and
-`--mac-address` change what is built in. The preset `emulator` has [options of its own](emulator.md#on-a-board).
+| command | what it does |
+|---|---|
+| `./run build BOARD` | builds |
+| `./run build BOARD --load` | also loads it into the FPGA, until the power goes |
+| `./run build BOARD --flash` | also writes it into the flash, after a backup ([firmware](firmware.md#write-the-flash)) |
 
-Without `--seed` a build takes the board's own seed, and where that isn't met two others.
+[Hardware status](hardware-status.md) says what to see at each step. [A board on the desk](boards/desk.md) goes through
+the first hour.
 
-A section says when it was built, and with which seeds. **Only the `train` of the Colorlight 5A-75B 8.0 and the `tester`
-of the i9 are of the gateware of 2026-11-26.** On that day files of the gateware were merged and signals renamed:
-registers and behaviour are the same, and the arcs of a `train` and of an `emulator` within 0.2 %, but names and order
-decide how Yosys and nextpnr go to work, so each board is another one for the router. These two were met again, and once
-more when Etherbone had learnt to answer LiteX's probe (13 LUTs less and 10 more): with the same seeds, after what was
-late was routed anew. Other work ran on the machine at the same time, so they took longer than they would alone. The
-`tester` takes another seed than before (with seed 1 `sys` reached 46.2 MHz, and did not get there when what was late
-was routed anew). The emulators of the 5A-75B and of the i9 are of the 27th; [two registers came
-between](emulator.md#on-a-board), and other work ran beside the i9's, which took longer than alone. No other section
-was met since. On the 25th were routed: the `train` of the 5A-75B 7.0 and of the Versa, and the `monitor` of the
-5A-75B. All others are older and were not met again on that day: the parser of headers had changed for replays, the
-`generator` of the i9 had some LUTs more, and the sections of the i5 and the 5A-75E are of the 24th. **The i5's seeds
-1, 2 and 3 did not settle on the 25th**; the first of them was met on the 24th. The netlist of the 5A-75B was the same
-on both days, but the clocks of the 24th did not come out again (timebase 133.9 MHz, not 131.5): [why is not
-known](design/same-names.md).
+`--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`,
+`--no-discipline`, `--main-ram`, `--gnss-baud`, `--uart-baud`, `--ip-address` and `--mac-address` change what is built
+in. The preset `emulator` has [options of its own](emulator.md#on-a-board). `--seed N` places anew. Without it a build
+takes the board's own seed, and two others if that one isn't met.
+
+Each section has its date and its seeds:
+
+| date | sections |
+|---|---|
+| 2026-11-27 | `emulator` of the 5A-75B and of the i9, `tester` of the i9 |
+| 2026-11-26 | `train` of the 5A-75B 8.0 |
+| 2026-11-25 | `train` of the 5A-75B 7.0 and of the Versa, `monitor` of the 5A-75B |
+| 2026-11-24 | all others |
+
+- On 2026-11-26 files of the gateware were merged and signals renamed. Registers and behaviour are the same, and the
+  arcs of a `train` and of an `emulator` within 0.2 %. But Yosys and nextpnr depend on names and their order, so each
+  board is another one for the router. Older sections were not routed again since.
+- The `train` of the 5A-75B 8.0 and the `tester` of the i9 were met again, and once more after Etherbone learned to
+  answer LiteX's probe (13 LUTs less and 10 more): with the same seeds, after late arcs were routed anew. The `tester`
+  takes another seed than before: with seed 1 `sys` reached only 46.2 MHz, even after late arcs were routed anew.
+- Two registers were added [between the two emulators](emulator.md#on-a-board).
+- After the 24th the parser of headers changed for replays, and the `generator` of the i9 has some LUTs more.
+- **The i5's seeds 1, 2 and 3 did not settle on the 25th**; the first of them was met on the 24th.
+- The netlist of the 5A-75B was the same on the 24th and on the 25th, but the clocks of the 24th did not come out again
+  (timebase 133.9 MHz, not 131.5): [why is not known](design/same-names.md).
+- Other work ran on the machine from the 26th on, so builds took longer than they would alone.
 """
 
 

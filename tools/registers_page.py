@@ -81,7 +81,7 @@ class Register:
 
 @cache
 def regions() -> dict[str, list[Any]]:
-    """Return the CSRs of each module, in the order of their addresses: of a probe of trains, and directions of an emulator."""
+    """Return the CSRs of each module, in the order of their addresses: of a probe of trains, hosts, directions of an emulator."""
     from litex.soc.interconnect.csr import CSRStatus
 
     from liteprobe.sim.system.board import Board
@@ -98,10 +98,15 @@ def regions() -> dict[str, list[Any]]:
         return {name: region.obj for name, region in soc.csr_regions.items() if isinstance(region.obj, list)}
 
     logging.disable(logging.INFO)  # LiteX tells every step.
-    soc, emulator = built(ProbeConfig()), built(ProbeConfig(preset="emulator"))
+    soc, emulator, hosted = (
+        built(ProbeConfig()),
+        built(ProbeConfig(preset="emulator")),
+        built(ProbeConfig(with_hosts=True)),
+    )
     logging.disable(logging.NOTSET)
     found = csrs_of(soc)
     found |= {name: csrs for name, csrs in csrs_of(emulator).items() if name.startswith("direction")}
+    found |= {name: csrs for name, csrs in csrs_of(hosted).items() if name.endswith("_host")}
     for port, layout in soc.snapshots.items():
         found[f"{port}_snapshot"] = [CSRStatus(WORD_BITS * words, name=name) for name, (_, words) in layout.items()]
     return found

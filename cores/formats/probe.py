@@ -21,6 +21,7 @@ class Part(IntFlag):
     REPLAY = 32  # Ports send traces that the host streams to them.
     SETS = 64  # Ports make frames of configuration sets that the host streams; with REPLAY.
     EMULATE = 128  # Ports are joined by an emulated network.
+    HOSTS = 256  # Ports answer ARP, ND, ping and STAMP.
 
 
 #: The parts of each preset; the first one is the default.
@@ -38,6 +39,7 @@ DEFAULT_PRESET: Final = "train"
 def preset_of(parts: int) -> str:
     """Return the preset of a probe with ``parts``, with or without what may be chosen; ValueError where there is none."""
     optional = Part.STREAMS | Part.REPLAY | Part.SETS
+    parts &= ~Part.HOSTS  # In any preset whose ports are not joined.
     for name, its_parts in PRESETS.items():
         if parts == its_parts:
             return name

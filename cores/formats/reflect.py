@@ -42,8 +42,8 @@ class HostCount(IntEnum):
     HEARD = 7  # ARP replies and neighbour advertisements for this port.
     # Refused.
     NOT_OURS = 8  # ARP and ND for another address, packets for another one by our MAC address.
-    NO_SERVICE = 9  # Packets for us that are nothing of what is enabled.
-    UNSUPPORTED = 10  # Fragments, IPv4 options, IPv6 extension headers.
+    UNSUPPORTED = 9  # Fragments, IPv4 options, IPv6 extension headers.
+    NO_SERVICE = 10  # Packets for us that are nothing of what is enabled.
     MALFORMED = 11  # Lengths that don't fit, a STAMP request without its fields, ND with a hop limit below 255.
     CHECKSUM = 12  # Of IPv4, ICMP, ICMPv6 or UDP; UDP over IPv6 without one.
     SOURCE = 13  # From a broadcast, multicast or zero address, from UDP port 0, or from our own address.
@@ -81,7 +81,7 @@ FRAMES_WORDS: Final = 512
 
 
 class AccessKind(IntEnum):
-    """Word 4 of an entry of the access list, bits 15..8: what it is of. The first unused entry is the end of the list."""
+    """Word 4 of an entry of the access list, bits 15..8: what it is of. Unused entries are skipped."""
 
     UNUSED = 0
     IPV4 = 4  # Word 0 is the address.

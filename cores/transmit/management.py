@@ -14,12 +14,15 @@ from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD
 from liteprobe.cores.octets import bytes_of_last_be
+from liteprobe.cores.transmit.departure import MARK_BITS, DepartureStamp, marked_description
 from liteprobe.cores.transmit.frames import octet_description, word_description
 from liteprobe.cores.transmit.line import LINE_TICKS, LineGrant
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 
 STORE_WORDS = 1024
 STORE_FRAMES = 16
+HOST_FRAMES  = 32 # Where a host answers at the rate of the line: of the shortest, 18 come while the longest one leaves.
+SPARE_FRAMES, SPARE_WORDS = 4, 128 # That frames which may wait leave to others.
 FRAME_WORDS = 384 # Longest management frame: 1536 octets.
 WORD_OCTETS = 4
 
@@ -32,6 +35,8 @@ class ManagementStore(LiteXModule):
     ----------
     words : int
         That it holds; a power of two, more than those of the longest frame.
+    with_marks : bool
+        Each word has ``marks``, as ``error`` of the sink says.
 
     Never stalls its sink: while a train keeps the line busy, requests must still be obeyed (``stop``!), so a
     reply that finds no space is dropped whole and counted.
@@ -48,23 +53,30 @@ class ManagementStore(LiteXModule):
         One pulse for each frame dropped: store full or frame above 1536 octets.
     has_space : Signal(), out
         A frame of 1536 octets finds space, if it begins now; two cycles late.
+    has_spare : Signal(), out
+        Likewise, and some after it: what may wait must leave others their place.
     """
-    def __init__(self, words=STORE_WORDS):
+    def __init__(self, words=STORE_WORDS, with_marks=False):
         self.sink    = stream.Endpoint(eth_phy_description(8*WORD_OCTETS))
-        self.source  = stream.Endpoint(word_description(8*WORD_OCTETS))
+        self.source  = stream.Endpoint(marked_description() if with_marks else word_description(8*WORD_OCTETS))
         self.holds   = stream.Endpoint([("hold", 11)])
         self.dropped  = Signal()
         self.has_space = Signal()
+        self.has_spare = Signal()
 
         # # #
+
+        self.with_marks = with_marks
 
         # Without this LiteX gives the memory a page of the CSR bus, wherever no path above excludes the store.
         self.autocsr_exclude = {"memory"}
 
         bits          = log2_int(words)
         self.read     = Signal(bits) # Next word to read.
-        self.memory   = Memory(8*WORD_OCTETS, words)
-        self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("hold", 11)], STORE_FRAMES)
+        self.memory   = Memory(8*WORD_OCTETS + MARK_BITS*with_marks, words)
+        frames        = HOST_FRAMES if with_marks else STORE_FRAMES
+        self.lengths  = stream.SyncFIFO([("words", 9), ("last_be", WORD_OCTETS), ("hold", 11)], frames)
+        self.spare    = frames - SPARE_FRAMES
         self.specials += self.memory
         self.add_write(bits)
         self.add_read(bits)
@@ -84,7 +96,7 @@ class ManagementStore(LiteXModule):
             sink.ready.eq(1),
             fits.eq(~is_lost & ((write + 1)[:bits] != self.read) & (words != FRAME_WORDS) & self.lengths.sink.ready),
             port.adr.eq(write),
-            port.dat_w.eq(sink.data),
+            port.dat_w.eq(Cat(sink.data, sink.error[:MARK_BITS]) if self.with_marks else sink.data),
             port.we.eq(sink.valid & fits),
             length.eq(Cat(Constant(0, 2), words) + Mux(sink.last_be == 0, WORD_OCTETS, bytes_of_last_be(sink.last_be))),
             self.lengths.sink.valid.eq(sink.valid & sink.last & fits),
@@ -95,7 +107,10 @@ class ManagementStore(LiteXModule):
         ]
         level = Signal(bits)
         self.comb += level.eq(write - self.read)
-        self.sync += self.has_space.eq((level < 2**bits - FRAME_WORDS) & self.lengths.sink.ready)
+        self.sync += [
+            self.has_space.eq((level < 2**bits - FRAME_WORDS) & self.lengths.sink.ready),
+            self.has_spare.eq((level < 2**bits - FRAME_WORDS - SPARE_WORDS) & (self.lengths.level < self.spare)),
+        ]
         self.sync += If(sink.valid,
             write.eq(write + 1),
             words.eq(words + 1),
@@ -126,7 +141,7 @@ class ManagementStore(LiteXModule):
             port.adr.eq(self.read),
             port.re.eq(advance),
             source.valid.eq(is_ahead),
-            source.data.eq(port.dat_r),
+            (Cat(source.data, source.marks) if self.with_marks else source.data).eq(port.dat_r),
             lengths.ready.eq(advance & (left == 0)),
         ]
         self.sync += [
@@ -153,6 +168,8 @@ class ManagementQueue(LiteXModule):
     Parameters
     ----------
     words : as of `ManagementStore`
+    with_stamp : bool
+        With ``stamp``: a `DepartureStamp`, whose marks are in ``error`` of the sink. Rename its domain with that of the queue.
 
     Attributes
     ----------
@@ -167,10 +184,10 @@ class ManagementQueue(LiteXModule):
         One pulse as it starts.
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no space.
-    has_space : Signal(), out, ``sys``
+    has_space, has_spare : Signal(), out, ``sys``
         As of ManagementStore.
     """
-    def __init__(self, words=STORE_WORDS):
+    def __init__(self, words=STORE_WORDS, with_stamp=False):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(octet_description())
         self.waiting = Signal()
@@ -178,31 +195,50 @@ class ManagementQueue(LiteXModule):
         self.start   = Signal()
         self.dropped  = Signal()
         self.has_space = Signal()
+        self.has_spare = Signal()
 
         # # #
 
-        self.store  = store  = ManagementStore(words)
-        self.words  = words  = StreamCrossing(word_description(32), "sys", "timebase", rests="timebase")
+        self.store  = store  = ManagementStore(words, with_stamp)
+        self.words  = words  = StreamCrossing(store.source.description, "sys", "timebase", rests="timebase")
         self.holds  = holds  = StreamCrossing([("hold", 11)], "sys", "timebase", depth=4, rests="timebase")
         self.converter = converter = WidthConverter(32)
+        if with_stamp:
+            self.stamp = DepartureStamp()
         started = Signal() # ``hold`` may go a tick late: the line is busy.
         self.sync.timebase += started.eq(self.start)
         self.comb += [
             self.sink.connect(store.sink),
             store.source.connect(words.sink),
-            words.source.connect(converter.sink),
+            *([words.source.connect(self.stamp.sink), self.stamp.source.connect(converter.sink)] if with_stamp else
+                [words.source.connect(converter.sink)]),
             converter.source.connect(self.source),
             store.holds.connect(holds.sink),
             self.waiting.eq(holds.source.valid),
             self.hold.eq(holds.source.hold),
             holds.source.ready.eq(started),
-            *copied(self, store, "dropped", "has_space"),
+            *copied(self, store, "dropped", "has_space", "has_spare"),
         ]
+
+def delayed(module, signal, ticks):
+    """Return a signal of one bit so many ticks late, by registers of a module."""
+    for _ in range(ticks):
+        later = Signal()
+        module.sync.timebase += later.eq(signal)
+        signal = later
+    return signal
 
 # Management Transmit ------------------------------------------------------------------------------
 
 class ManagementTransmit(LiteXModule):
     """Sends management frames on a port of their own, each as soon as the line is free.
+
+    Parameters
+    ----------
+    clock : TimebaseClock or None
+        With it frames can be stamped as they leave: ``queue.stamp``.
+    pad_ticks : int
+        Whole ticks from ``source`` to the PHY's pads.
 
     Attributes
     ----------
@@ -212,18 +248,19 @@ class ManagementTransmit(LiteXModule):
         To the PHY, registered.
     dropped : Signal(), out, ``sys``
         One pulse for each frame that found no space.
-    has_space : Signal(), out, ``sys``
+    has_space, has_spare : Signal(), out, ``sys``
         As of ManagementStore.
     """
-    def __init__(self):
+    def __init__(self, clock=None, pad_ticks=0):
         self.sink    = stream.Endpoint(eth_phy_description(32))
         self.source  = stream.Endpoint(eth_phy_description(8))
         self.dropped  = Signal()
         self.has_space = Signal()
+        self.has_spare = Signal()
 
         # # #
 
-        self.queue = queue = ManagementQueue()
+        self.queue = queue = ManagementQueue(with_stamp=clock is not None)
         self.line  = line  = LineGrant()
         self.mac   = mac   = TransmitMAC()
         self.comb += [
@@ -235,5 +272,12 @@ class ManagementTransmit(LiteXModule):
             line.start.eq(queue.waiting & queue.source.valid & line.is_free),
             line.management_hold.eq(queue.hold),
             queue.start.eq(line.start),
-            *copied(self, queue, "dropped", "has_space"),
+            *copied(self, queue, "dropped", "has_space", "has_spare"),
         ]
+        if clock is not None:
+            now = Signal(64, reset_less=True)
+            self.sync.timebase += now.eq(clock.now)
+            self.comb += [
+                queue.stamp.now.eq(now),
+                queue.stamp.sfd.eq(delayed(self, mac.sfd, pad_ticks)),
+            ]

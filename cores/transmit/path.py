@@ -141,6 +141,8 @@ class ProgramPath(RegisterBank):
         Of the ``sys`` side, 32 or 64.
     with_management : bool
         Let management frames into the gaps.
+    with_stamp : bool
+        As of `ManagementQueue`.
 
     Attributes
     ----------
@@ -158,14 +160,14 @@ class ProgramPath(RegisterBank):
         To the PHY, registered; ``ready`` is not looked at.
     management_sink : Endpoint(eth_phy_description(32)), in, ``sys``
         With management: frames without preamble, padding and FCS. Never stalls.
-    management_has_space : Signal(), out, ``sys``
+    management_has_space, management_has_spare : Signal(), out, ``sys``
         With management: as of ManagementStore.
     phy_link_up : Signal(), in, asynchronous
     link_up : Signal(), out, ``sys``
     asked, taken, begins, is_busy, is_stopped : Signal(), out, ``sys``
         For sources: somebody asks for a program; one is taken; its source may begin; from there to its end; it is to end.
     """
-    def __init__(self, announce, pace, elapsed_bits, data_width=32, with_management=False):
+    def __init__(self, announce, pace, elapsed_bits, data_width=32, with_management=False, with_stamp=False):
         self.stop         = Signal()
         self.lease_ended  = Signal()
         self.state        = Signal(3)
@@ -194,7 +196,7 @@ class ProgramPath(RegisterBank):
         self.add_state()
         self.add_counters()
         if with_management:
-            self.add_management()
+            self.add_management(with_stamp)
 
     def add_state(self):
         """Begin and stop the program, and say how far it is."""
@@ -266,11 +268,12 @@ class ProgramPath(RegisterBank):
             *[getattr(self, name).eq(getattr(counters, name)) for name in COUNTERS],
         ]
 
-    def add_management(self):
+    def add_management(self, with_stamp):
         """Bring management frames to the line, where the pacer arbitrates."""
-        self.management      = management = ManagementQueue()
+        self.management      = management = ManagementQueue(with_stamp=with_stamp)
         self.management_sink = management.sink
         self.management_has_space = management.has_space
+        self.management_has_spare = management.has_spare
         self.comb += [
             management.source.connect(self.pace.management),
             self.pace.management_waiting.eq(management.waiting),
@@ -290,7 +293,7 @@ class TransmitPath(ProgramPath):
     ----------
     clock : TimebaseClock
         Shared by all ports.
-    data_width, with_management : as of `ProgramPath`
+    data_width, with_management, with_stamp : as of `ProgramPath`
         ``data_width`` is 32 with other sources.
     pad_ticks : int
         Whole ticks from ``source`` to the PHY's pads: stamps, and the first SFD of a timed program, are those at the pads.
@@ -312,7 +315,7 @@ class TransmitPath(ProgramPath):
         One pulse each. ``arm`` is ignored unless idle, and for a count, a repeats or a length (below 60) that
         no program has; it clears what is counted for a program.
     """
-    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, sources=()):
+    def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, sources=(), with_stamp=False):
         self.program       = Record(program_layout)
         self.program_write = Signal()
         self.header_write  = Signal()
@@ -334,7 +337,7 @@ class TransmitPath(ProgramPath):
         self.build       = FrameBuild(data_width, bool(headers))
         self.stamp       = StampInserter()
         self.descriptors = stream.Endpoint(descriptor_description(bool(fetches)))
-        ProgramPath.__init__(self, announce, TrainPacer(pad_ticks), 64, data_width, with_management)
+        ProgramPath.__init__(self, announce, TrainPacer(pad_ticks), 64, data_width, with_management, with_stamp)
         self.add_stream()
         self.add_program(sources)
         self.add_time(clock, pad_ticks)
@@ -429,6 +432,8 @@ class TransmitPath(ProgramPath):
             self.stamp.now.eq(now),
             self.stamp.sfd.eq(sfd),
         ]
+        if hasattr(self, "management") and hasattr(self.management, "stamp"):
+            self.comb += copied(self.management.stamp, self.stamp, "now", "sfd")
 
     def add_writes(self, sources):
         """Count writes to what the program stands on."""

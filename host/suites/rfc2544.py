@@ -25,9 +25,9 @@ from liteprobe.host.suites.trials import (
     MEASURED,
     Journal,
     Offer,
-    Plan,
-    PlanStep,
     Sender,
+    SuitePlan,
+    SuiteStep,
     Trial,
     Trials,
     TrialSettings,
@@ -176,26 +176,26 @@ class Rfc2544Request:
 
     # The plan -----------------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
+    def plan(self) -> SuitePlan:
         """Return how many trials it takes, and how long."""
-        goal, steps, sizes = self.goal, [PlanStep("check", 1, 1, 0.01)], len(self.sizes)
+        goal, steps, sizes = self.goal, [SuiteStep("check", 1, 1, 0.01)], len(self.sizes)
         if self.needs_throughput:
-            steps.append(PlanStep("throughput", sizes * goal.sums, sizes * SEARCH_MOST * goal.sums, goal.seconds))
+            steps.append(SuiteStep("throughput", sizes * goal.sums, sizes * SEARCH_MOST * goal.sums, goal.seconds))
         if "latency" in self.tests:
             steps.append(
-                PlanStep("latency", sizes * self.latency_repeats, sizes * self.latency_repeats, self.latency_s)
+                SuiteStep("latency", sizes * self.latency_repeats, sizes * self.latency_repeats, self.latency_s)
             )
         if "loss" in self.tests:
-            steps.append(PlanStep("loss", 2 * sizes, (math.ceil(1 / self.loss_step) + 1) * sizes, goal.seconds))
+            steps.append(SuiteStep("loss", 2 * sizes, (math.ceil(1 / self.loss_step) + 1) * sizes, goal.seconds))
         if "back-to-back" in self.tests:
             longest = max(math.ceil(math.log2(self.burst_s * 1.5e6)), 1)
             most = longest + 1 + 2 * (self.burst_repeats - 1)
-            steps.append(PlanStep("back-to-back", sizes, sizes * most, self.burst_s))
+            steps.append(SuiteStep("back-to-back", sizes, sizes * most, self.burst_s))
         if "recovery" in self.tests:
-            steps.append(PlanStep("recovery", sizes, sizes, 2 * goal.seconds))
+            steps.append(SuiteStep("recovery", sizes, sizes, 2 * goal.seconds))
         if "reset" in self.tests:
-            steps.append(PlanStep("reset", 1, 1, goal.seconds))
-        return Plan(tuple(steps), self.pause_s, tuple(self._shorter(steps)))
+            steps.append(SuiteStep("reset", 1, 1, goal.seconds))
+        return SuitePlan(tuple(steps), self.pause_s, tuple(self._shorter(steps)))
 
     @property
     def needs_throughput(self) -> bool:
@@ -203,9 +203,9 @@ class Rfc2544Request:
         needs = {"throughput", "back-to-back", "recovery"} | ({"latency", "reset"} if self.load is None else set())
         return bool(needs & set(self.tests))
 
-    def _shorter(self, steps: Sequence[PlanStep]) -> Iterator[str]:
+    def _shorter(self, steps: Sequence[SuiteStep]) -> Iterator[str]:
         """Yield what would make a long plan shorter, each with what is left."""
-        whole = Plan(tuple(steps), self.pause_s)
+        whole = SuitePlan(tuple(steps), self.pause_s)
         if whole.seconds[1] < LONG_S:
             return
         for name, most in (("latency", 3), ("back-to-back", 5)):
@@ -214,16 +214,16 @@ class Rfc2544Request:
             if step and repeats > most:
                 option = "--latency-repeats" if name == "latency" else "--burst-repeats"
                 less = replace(step, least=step.least * most // repeats or 1, most=step.most * most // repeats or 1)
-                left = Plan(tuple(less if one is step else one for one in steps), self.pause_s)
+                left = SuitePlan(tuple(less if one is step else one for one in steps), self.pause_s)
                 yield f"{option} {most}: up to {lasting(left.seconds[1])}"
         if self.goal.seconds > 10:
             short = [replace(one, seconds=min(one.seconds, 10.0)) for one in steps]
-            yield f"--duration 10s, which is not conformant: up to {lasting(Plan(tuple(short), self.pause_s).seconds[1])}"
+            yield f"--duration 10s, which is not conformant: up to {lasting(SuitePlan(tuple(short), self.pause_s).seconds[1])}"
         if len(self.sizes) > 3:
             share = Fraction(3, len(self.sizes))
             few = [replace(one, least=int(one.least * share), most=int(one.most * share)) for one in steps]
             chosen = ",".join((self.sizes[0], self.sizes[3], self.sizes[-1]))
-            yield f"--frame-size {chosen}: up to {lasting(Plan(tuple(few), self.pause_s).seconds[1])}"
+            yield f"--frame-size {chosen}: up to {lasting(SuitePlan(tuple(few), self.pause_s).seconds[1])}"
 
 
 # Figures ----------------------------------------------------------------------------------------
@@ -333,6 +333,10 @@ class Rfc2544Result(Result):
     is_complete: bool
     notes: tuple[str, ...]
     uncertainty_ns: float = 0.0  # Bound of the error of one delay.
+
+    def __getitem__(self, size: str) -> SizeFigures:
+        """Return the figures of a frame size; KeyError where there is none."""
+        return self.parts[size]
 
     @property
     def parts(self) -> dict[str, SizeFigures]:
@@ -455,7 +459,7 @@ class Rfc2544:
     Raises
     ------
     UsageError
-        When a port can't send what is asked for.
+        When there is no such port.
     """
 
     tests: ClassVar[tuple[str, ...]] = TESTS
@@ -469,6 +473,9 @@ class Rfc2544:
         reset: Callable[[], None] | None = None,
     ) -> None:
         self._probe, self._request = probe, request or Rfc2544Request()
+        for port in sorted({port for way in self._request.ways for port in way}):
+            if not 0 <= port < probe.port_count:
+                raise UsageError(f"there is no port {port}: give 0 to {probe.port_count - 1}")
         self._show, self._reset = show or (lambda look: None), reset
         self._plan = self._request.plan()
         settings = TrialSettings(self._request.pause_s)
@@ -635,7 +642,7 @@ class Rfc2544:
         load, step, clean = 1.0, self._request.loss_step, 0
         steps: list[LossStep] = []
         while load >= step / 2 and clean < 2:
-            trial = self._run("loss", size, load, self._request.goal.seconds)
+            trial = self._run("loss", size, load, self._request.goal.seconds, loss_most=1.0)
             steps.append(LossStep(load, trial.loss_ratio, trial.lost, trial.sent, trial.is_valid, trial.reason))
             clean = clean + 1 if trial.is_valid and not trial.lost else 0
             load = round(load - step, 9)

@@ -43,9 +43,9 @@ from liteprobe.host.suites.trials import (
     MEASURED,
     Journal,
     Offer,
-    Plan,
-    PlanStep,
     Sender,
+    SuitePlan,
+    SuiteStep,
     Trial,
     Trials,
     TrialSettings,
@@ -214,9 +214,7 @@ def read_services(text: str, name: str = "services.yaml") -> list[Service]:
     document = SERVICES_DOCUMENT.read(source.compose(text, "services, as docs/y1564.md shows"), "document", source)
     common = document.get("defaults", Entries({}, {}, document.line, source))
     own, found = keys_of(Service), list[Service]()
-    fields = {
-        next(iter(one.metadata["keys"])): one.name for one in Service.__dataclass_fields__.values() if one.metadata
-    }
+    fields = {name: one.name for one in dataclasses.fields(Service) for name in one.metadata["keys"]}
     for number, entries in enumerate(document.get("services"), 1):
         given = entries.over(common, STREAM_GROUPS)
         stream = stream_of(given.only(_OF_STREAM), number)
@@ -315,7 +313,7 @@ class Y1564Request:
         """Return how long a step is; policing is as long as it takes to see what comes after the bursts (s)."""
         return max(self.step_s, SPENT_WITHIN * service.spent_s) if test == "policing" else self.step_s
 
-    def plan(self) -> Plan:
+    def plan(self) -> SuitePlan:
         """Return how many trials it takes, and how long."""
         steps = []
         if "configuration" in self.tests:
@@ -324,10 +322,10 @@ class Y1564Request:
                     if service.share_at(bps) <= 1:
                         seconds = 0.0 if test == "burst" else self.seconds_of(service, test)
                         most = 2 if test.startswith("cir") else 1
-                        steps.append(PlanStep(f"{service.name}/{test}", 1, most, seconds))
+                        steps.append(SuiteStep(f"{service.name}/{test}", 1, most, seconds))
         if "performance" in self.tests:
-            steps.append(PlanStep("performance", 1, 1, self.performance_s))
-        return Plan(tuple(steps), self.settled_s)
+            steps.append(SuiteStep("performance", 1, 1, self.performance_s))
+        return SuitePlan(tuple(steps), self.settled_s)
 
     def tests_of(self, service: Service) -> Iterator[tuple[str, Fraction]]:
         """Yield the steps of a service: the name of each, and its information rate (b/s)."""
@@ -648,8 +646,8 @@ def _settled(stream: TrialStream, bits: float) -> Bounds | None:
 def _passed_at_once(service: Service, stream: TrialStream) -> Bounds:
     """Return the octets of a burst that passed, less what CIR and EIR let pass meanwhile.
 
-    Known to the frame that each bucket lacked tokens for; and the excess bucket, which is full at first, takes nothing until the committed one is
-    empty, which a device that couples both doesn't wait for.
+    Known to the frame that each bucket lacked tokens for; and the excess bucket, which is full at first, takes nothing
+    until the committed one is empty, which a device that couples both doesn't wait for.
     """
     octets, seconds = float(service.octets), sum(part.seconds for part in stream.parts)
     slot_s = seconds / stream.sent if stream.sent else 0.0

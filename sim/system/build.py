@@ -64,6 +64,7 @@ WRITTEN_S, VERILATED_OF_WRITTEN, COMPILED_OF_WRITTEN = 4.0, 1.2, 2.2  # Writing 
 DESIGN = "design.json"  # Says what the Verilog of a build consists of, once all of it is written.
 FREE_BYTES = 1 << 20  # A disk with less is full.
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
+HOSTED = ("generator", "tester")  # Presets whose ports have hosts.
 #: Small pieces stay with the thread that frees them, tens of thousands of each size: a third of Verilator's time less.
 ALLOCATION = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
 COMBINATORIAL = re.compile(r"^always_comb begin\n\s+(\w+) = ", re.MULTILINE)
@@ -424,7 +425,7 @@ def build_probe(
 
     Parameters
     ----------
-    link, with_cpu, options : as of ProbeConfig, options by their names.
+    link, with_cpu, options : as of ProbeConfig, options by their names. Presets of `HOSTED` have hosts unless told otherwise.
     memory_mhz : of a SDRAM that has a clock of its own, where ``sys`` has 50 MHz: 80 is what the boards have.
     at_pace : ``sys`` has 50 MHz by the line's clock, too; else 62.5, and a SDRAM as much more.
     extension : a file that adds parts of one's own, as of `extend_with`; the build is another one when its text is. What it
@@ -435,6 +436,7 @@ def build_probe(
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"
+    options = {"with_hosts": options.get("preset") in HOSTED, **options}
     options = {**bauds, "main_ram_bytes": MAIN_RAM_BYTES if of_blocks else 0, **options}
     asked = {"link": link, "with_cpu": with_cpu, "memory": memory_mhz, "at_pace": at_pace, **options}
     parameters = json.dumps(asked, sort_keys=True)

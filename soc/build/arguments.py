@@ -16,7 +16,7 @@ from liteprobe.soc.extension import SCOPE
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
-    "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
+    "with_replay", "with_hosts", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
     "with_spill", "with_aqm", "with_eye")
 
 
@@ -111,6 +111,10 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument(
         "--hash", dest="with_hash", action=argparse.BooleanOptionalAction,
         help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
+    )
+    parser.add_argument(
+        "--hosts", dest="with_hosts", action=argparse.BooleanOptionalAction, default=default.with_hosts,
+        help="ports answer ARP, neighbour discovery, ping and STAMP as hosts of their own (default: not)",
     )
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")

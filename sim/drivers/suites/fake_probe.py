@@ -55,6 +55,12 @@ class FakeProbe:
         self.now, self.sends = 0, 0  # Ticks; how often streams were sent.
         self.link = SimpleNamespace(arrival_timeout_s=0.002, receive_port=lambda port, ports: (port + 1) % ports)
 
+    def __enter__(self) -> "FakeProbe":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def info(self) -> dict[str, int | float | str | bool]:
         """Return what it is."""
         return {"url": self.url, "ports": self.port_count, "tick_ns": 8.0, "clock_state": CLOCK}

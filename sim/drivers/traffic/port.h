@@ -12,6 +12,11 @@
 
 static void step(); // A cycle of sys, with what is around the port.
 
+// A tick: a bench whose PHY receives, too, has another clock in it.
+#ifndef PULSE_TICK
+#define PULSE_TICK() pulse(top.timebase_clk)
+#endif
+
 static uint64_t sys_ps, next_sys_ps = 1000, next_tick_ps, ticks, start_tick;
 static FILE *frames;
 
@@ -52,7 +57,7 @@ static void look()
 static void cycle()
 {
     for (; next_sys_ps > next_tick_ps; look()) {
-        pulse(top.timebase_clk);
+        PULSE_TICK();
         next_tick_ps += 8000;
         ticks++;
     }
