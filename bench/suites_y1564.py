@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import islice
 
 from liteprobe.host.probe import Probe
-from liteprobe.host.suites.y1564 import Y1564, Service, StepFigures, Verdict, Y1564Request, Y1564Result
+from liteprobe.host.suites.y1564 import Y1564, EthernetService, StepFigures, StepVerdict, Y1564Request, Y1564Result
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.network.document import read_network
@@ -32,7 +32,7 @@ FRAMES = 6_000  # Of a step.
 LONG = 100_000_000  # Ticks in which all that waits has left.
 
 
-def service_of(chance: random.Random, name: str = "service") -> Service:
+def service_of(chance: random.Random, name: str = "service") -> EthernetService:
     """Return a service of a drawn length and profile, whose rates the line holds, even a third above."""
     length = chance.randrange(60, 1515)
     line = 10**9 * (length + 4) / (length + 24)
@@ -40,15 +40,15 @@ def service_of(chance: random.Random, name: str = "service") -> Service:
     eir = chance.choice([0, round(chance.uniform(0.02, 0.25) * line)])
     cbs, ebs = (chance.randrange(4 * (length + 4), 60_000) for _ in range(2))
     stream = Stream(name, 1, Fixed(length))
-    return Service(name, stream, cir_bps=cir, eir_bps=eir, cbs=cbs, ebs=ebs if eir else 0)
+    return EthernetService(name, stream, cir_bps=cir, eir_bps=eir, cbs=cbs, ebs=ebs if eir else 0)
 
 
-def seconds_for(service: Service, frames: int = FRAMES) -> float:
+def seconds_for(service: EthernetService, frames: int = FRAMES) -> float:
     """Return for how long a service sends so many frames at its rates."""
     return frames * 8 * float(service.octets) / float(service.total_bps)
 
 
-def run(probe: FakeProbe, service: Service) -> Y1564Result:
+def run(probe: FakeProbe, service: EthernetService) -> Y1564Result:
     """Run the configuration test, and the performance test with the one service."""
     seconds = seconds_for(service)
     return Y1564(probe, Y1564Request((service,), step_s=seconds, performance_s=seconds, pause_s=0.0)).run()
@@ -66,7 +66,7 @@ def settled_off(result: Y1564Result, rate: float, test: str = "policing") -> flo
 class Policer(Device):
     """MEF 10.3's two buckets, in fractions: what `sim/models/device.py` has at the pins, for a probe of plain Python."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: EthernetService) -> None:
         super().__init__()
         self.service = service
         self._tokens = [Fraction(service.cbs), Fraction(service.ebs)]
@@ -110,8 +110,8 @@ def test_y1564_policers(is_full: bool) -> Iterator[Figure]:
             if given.cbs < 2 * service.octets:
                 continue  # A bucket that lets not even two frames pass is another test.
             result = run(FakeProbe(Policer(given)), service)
-            failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
-            unknown = {one.test for one in result.steps if one.verdict == Verdict.UNKNOWN}
+            failed = {one.test for one in result.steps if one.verdict == StepVerdict.FAILED}
+            unknown = {one.test for one in result.steps if one.verdict == StepVerdict.UNKNOWN}
             count += 1
             if not (failing <= failed) or unknown or (not failing and failed):
                 wrong += 1
@@ -199,7 +199,7 @@ def test_y1564_emulator(is_full: bool) -> Iterator[Figure]:
                 probe = EmulatedProbe(NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
                 result = run(probe, service)
                 count += 1
-                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
+                failed = {one.test for one in result.steps if one.verdict == StepVerdict.FAILED}
                 is_right = "cir-100" in failed if has_too_little else not failed - {"burst", "policing"}
                 if not is_right:
                     wrong += 1
@@ -227,7 +227,7 @@ def test_y1564_pins(is_full: bool) -> Iterator[Figure]:
         length, latency_ns = chance.randrange(68, 200), 8 * chance.randrange(24, 1_000)
         cir, eir = (chance.randrange(150, 300) * 10**6, chance.randrange(50, 100) * 10**6)
         good, short = (
-            Service(
+            EthernetService(
                 name,
                 Stream(name, number, Fixed(length), headers=Headers(vlan_tags=(vlan,))),
                 cir_bps=cir,
@@ -246,7 +246,7 @@ def test_y1564_pins(is_full: bool) -> Iterator[Figure]:
         off = max(off, settled_off(result, cir + eir))
         truth_ns = 8 * (length + 12) + latency_ns
         delays_off = max(delays_off, *(abs((one.mean_ns or 0) - truth_ns) for one in found.values()))
-        failed = {one.name for one in result.steps if one.verdict == Verdict.FAILED}
+        failed = {one.name for one in result.steps if one.verdict == StepVerdict.FAILED}
         expected = {f"short/{test}" for test in ("cir-100", "eir", "policing", "performance")}
         if not expected <= failed or any(name.startswith("good") for name in failed):
             wrong += 1

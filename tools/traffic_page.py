@@ -17,7 +17,12 @@ from liteprobe.host.traffic.network import document as networks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 ALL = {section.title: section for section in (*streams.SECTIONS, *networks.SECTIONS, *services.SECTIONS)}
-SCHEMAS = {"streams": streams.schema, "sets": streams.sets_schema, "network": networks.network_schema, "services": services.schema}
+SCHEMAS = {
+    "streams": streams.schema,
+    "sets": streams.sets_schema,
+    "network": networks.network_schema,
+    "services": services.schema,
+}
 TABLE = re.compile(r"^<!-- keys: ([^\n]*) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(rf"the keys of an? ({'|'.join(sorted(ALL, key=len, reverse=True))})\b")
 

@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes the report of services: the verdict on each, a table of its steps, the rates that were asked for and came."""
+"""Writes the report of services: the verdict on each, a table of its steps, the rates that were asked for and came.
+
+Stands alone: matplotlib and templates take long to load, and only a report needs them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from liteprobe.host.base.output import write_text
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg
-from liteprobe.host.suites.y1564 import STEPS_COLUMNS, Service, Verdict, Y1564Result
+from liteprobe.host.suites.y1564 import STEPS_COLUMNS, EthernetService, StepVerdict, Y1564Result
 
 with extras.named():
     import matplotlib
@@ -69,13 +72,13 @@ def write(path: Path, result: Y1564Result, content: Mapping[str, Any]) -> None:
 def _tiles(result: Y1564Result) -> list[tuple[str, str]]:
     found = list(result.verdicts.values())
     return [
-        (f"{sum(one is Verdict.PASSED for one in found)} of {len(found)}", "services passed"),
-        (str(sum(one.verdict == Verdict.FAILED for one in result.steps)), "steps failed"),
+        (f"{sum(one is StepVerdict.PASSED for one in found)} of {len(found)}", "services passed"),
+        (str(sum(one.verdict == StepVerdict.FAILED for one in result.steps)), "steps failed"),
         (str(len(result.trials)), "trials"),
     ]
 
 
-def _agreed(one: Service) -> list[str]:
+def _agreed(one: EthernetService) -> list[str]:
     rates = [f"{float(rate) / 1e6:,.3f}" for rate in (one.cir_bps, one.eir_bps)]
     return [
         one.name,
@@ -94,7 +97,7 @@ def _figures(result: Y1564Result) -> list[Block]:
     with matplotlib.rc_context(STYLE):
         figure, (axes,) = axes_of()
         for place, one in enumerate(shown):
-            colour = SERIES[1] if one.verdict == Verdict.FAILED else SERIES[0]
+            colour = SERIES[1] if one.verdict == StepVerdict.FAILED else SERIES[0]
             axes.bar(place, one.rate.middle / 1e6 if one.rate else 0.0, 0.6, color=colour)
             axes.plot([place - 0.4, place + 0.4], [one.offered_bps / 1e6] * 2, "-", color=INK, lw=1.5)
         axes.set_xticks(range(len(shown)), [one.name for one in shown], rotation=60, ha="right")

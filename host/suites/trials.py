@@ -175,7 +175,7 @@ class TrialPart:
 
 
 @dataclass(frozen=True)
-class Block:
+class TrialBlock:
     """Holds what was sent and came within a while of a trial."""
 
     seconds: float
@@ -268,7 +268,7 @@ class Trial:
     verdict: str  # ``valid`` or ``lies``.
     reason: str  # Why it lies.
     notes: tuple[str, ...]  # What the reader must know.
-    blocks: tuple[Block, ...] = ()  # Where they were asked for.
+    blocks: tuple[TrialBlock, ...] = ()  # Where they were asked for.
 
     @property
     def name(self) -> str:
@@ -326,7 +326,7 @@ class Trial:
             streams.append(TrialStream(**{**one, **bounds, "parts": tuple(TrialPart(**part) for part in one["parts"])}))
         own = {name: value for name, value in content.items() if name not in ("loss_ratio", "kind")}
         names = ("sent", "received", "lost", "bit_errors")
-        blocks = [Block(one["seconds"], *(tuple(one[name]) for name in names)) for one in content["blocks"]]
+        blocks = [TrialBlock(one["seconds"], *(tuple(one[name]) for name in names)) for one in content["blocks"]]
         own |= {"streams": tuple(streams), "notes": tuple(content["notes"]), "blocks": tuple(blocks)}
         return cls(**own)
 
@@ -659,14 +659,14 @@ class _Blocks:
         self._block_s, self._seconds = offer.block_s, offer.seconds
         self._ends = list(accumulate(parts))
         self._last_s, self._counts = 0.0, [[0] * 4 for _ in parts]
-        self._blocks: list[Block] = []
+        self._blocks: list[TrialBlock] = []
 
     def take(self, look: TrafficLook) -> None:
         if self._block_s and look.is_running and look.elapsed_s - self._last_s >= self._block_s:
             rows = [look.rows[first:end] for first, end in pairwise([0, *self._ends])]
             self._add(look.elapsed_s, [[sum(one) for one in zip(*map(_counts, of), strict=True)] for of in rows])
 
-    def found(self, streams: Sequence[TrialStream]) -> tuple[Block, ...]:
+    def found(self, streams: Sequence[TrialStream]) -> tuple[TrialBlock, ...]:
         """Return all blocks: what is left when all has come is the last one."""
         if self._block_s:
             counts = [[one.sent, one.received, one.lost, one.bit_errors] for one in streams]
@@ -675,7 +675,7 @@ class _Blocks:
 
     def _add(self, at_s: float, counts: list[list[int]]) -> None:
         since = [[a - b for a, b in zip(*both, strict=True)] for both in zip(counts, self._counts, strict=True)]
-        self._blocks.append(Block(at_s - self._last_s, *(tuple(of) for of in zip(*since, strict=True))))
+        self._blocks.append(TrialBlock(at_s - self._last_s, *(tuple(of) for of in zip(*since, strict=True))))
         self._last_s, self._counts = at_s, counts
 
 

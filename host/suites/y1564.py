@@ -75,8 +75,8 @@ RATIO = Quantity("a share", "per cent like 0.1%, up to 100%", PER_CENT, Fraction
 OCTETS = Whole(0, 100_000_000)
 
 
-class Verdict(StrEnum):
-    """Verdict on a step."""
+class StepVerdict(StrEnum):
+    """Verdict on a step of a service."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -89,7 +89,7 @@ class Verdict(StrEnum):
 
 @validated
 @dataclass(frozen=True)
-class Service:
+class EthernetService:
     """A service: what its frames are, its bandwidth profile, and what was agreed on; limits that are None aren't judged.
 
     Raises
@@ -188,7 +188,7 @@ _OF_STREAM = {
     for name, one in STREAM.keys.items()
     if name not in ("name", "id", "interval", "rate", "pps", "share", "exponential", "burst", "count", "start")
 }
-SERVICE = Section("service", {**keys_of(Service), **_OF_STREAM})
+SERVICE = Section("service", {**keys_of(EthernetService), **_OF_STREAM})
 SERVICES_DOCUMENT = Section(
     "services",
     {
@@ -201,11 +201,11 @@ SERVICES_DOCUMENT = Section(
 )
 
 #: Of docs/y1564.md; a service has the keys of a stream, too.
-SECTIONS = (SERVICES_DOCUMENT, Section("service", keys_of(Service)))
+SECTIONS = (SERVICES_DOCUMENT, Section("service", keys_of(EthernetService)))
 
 
 @validated
-def read_services(text: str, name: str = "services.yaml") -> list[Service]:
+def read_services(text: str, name: str = "services.yaml") -> list[EthernetService]:
     """Return the services of a YAML document.
 
     ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/y1564.md says.
@@ -213,14 +213,14 @@ def read_services(text: str, name: str = "services.yaml") -> list[Service]:
     source = DocumentName(name)
     document = SERVICES_DOCUMENT.read(source.compose(text, "services, as docs/y1564.md shows"), "document", source)
     common = document.get("defaults", Entries({}, {}, document.line, source))
-    own, found = keys_of(Service), list[Service]()
-    fields = {name: one.name for one in dataclasses.fields(Service) for name in one.metadata["keys"]}
+    own, found = keys_of(EthernetService), list[EthernetService]()
+    fields = {name: one.name for one in dataclasses.fields(EthernetService) for name in one.metadata["keys"]}
     for number, entries in enumerate(document.get("services"), 1):
         given = entries.over(common, STREAM_GROUPS)
         stream = stream_of(given.only(_OF_STREAM), number)
         values = {fields[name]: value for name, value in given.values.items() if name in own}
         with source.line(given.line_of(*own)):
-            found.append(Service(**{"name": f"service-{number}", **values}, stream=stream))
+            found.append(EthernetService(**{"name": f"service-{number}", **values}, stream=stream))
     with source.line(document.line_of("services")):
         check_services(found)
     return found
@@ -231,7 +231,7 @@ def schema() -> Schema:
     return SERVICES_DOCUMENT.document_schema("services.json", "LiteProbe services")
 
 
-def check_services(services: Sequence[Service]) -> None:
+def check_services(services: Sequence[EthernetService]) -> None:
     """Raise UsageError where services can't be sent together."""
     if not services:
         raise UsageError("there is no service: give one at least")
@@ -252,9 +252,9 @@ def check_services(services: Sequence[Service]) -> None:
 @validated
 @dataclass(frozen=True)
 class Y1564Request:
-    """What is asked for."""
+    """Says what is asked for."""
 
-    services: tuple[Service, ...]
+    services: tuple[EthernetService, ...]
     tests: tuple[str, ...] = TESTS
     steps: tuple[Number, ...] = STEPS  # Of the CIR.
     step_s: float = STEP_S
@@ -309,7 +309,7 @@ class Y1564Request:
             "pause_s": self.pause_s,
         }
 
-    def seconds_of(self, service: Service, test: str) -> float:
+    def seconds_of(self, service: EthernetService, test: str) -> float:
         """Return how long a step is; policing is as long as it takes to see what comes after the bursts (s)."""
         return max(self.step_s, SPENT_WITHIN * service.spent_s) if test == "policing" else self.step_s
 
@@ -327,7 +327,7 @@ class Y1564Request:
             steps.append(SuiteStep("performance", 1, 1, self.performance_s))
         return SuitePlan(tuple(steps), self.settled_s)
 
-    def tests_of(self, service: Service) -> Iterator[tuple[str, Fraction]]:
+    def tests_of(self, service: EthernetService) -> Iterator[tuple[str, Fraction]]:
         """Yield the steps of a service: the name of each, and its information rate (b/s)."""
         if service.cir_bps:
             for step in self.steps:
@@ -379,7 +379,7 @@ class StepFigures(PartFigures):
         """Figures of its delays (ns)."""
         return {"least": self.least_ns, "mean": self.mean_ns, "most": self.most_ns}
 
-    def counts(self, verdict: Verdict) -> int:
+    def counts(self, verdict: StepVerdict) -> int:
         """Return 1 where this is its verdict, else 0."""
         return int(self.verdict == verdict)
 
@@ -421,16 +421,16 @@ class Y1564Result(Result):
         """Steps by service and test."""
         return {one.name: one for one in self.steps}
 
-    def verdict_of(self, service: str) -> Verdict:
+    def verdict_of(self, service: str) -> StepVerdict:
         """Return the verdict on a service: failed where a step is, passed where all are that were done."""
-        found = {one.verdict for one in self.steps if one.service == service} - {Verdict.SKIPPED}
-        for verdict in (Verdict.FAILED, Verdict.UNKNOWN):
+        found = {one.verdict for one in self.steps if one.service == service} - {StepVerdict.SKIPPED}
+        for verdict in (StepVerdict.FAILED, StepVerdict.UNKNOWN):
             if verdict in found:
                 return verdict
-        return Verdict.PASSED if found and self.is_complete else Verdict.UNKNOWN
+        return StepVerdict.PASSED if found and self.is_complete else StepVerdict.UNKNOWN
 
     @property
-    def verdicts(self) -> dict[str, Verdict]:
+    def verdicts(self) -> dict[str, StepVerdict]:
         """Verdict on each service."""
         return {one.name: self.verdict_of(one.name) for one in self.request.services}
 
@@ -452,16 +452,16 @@ class Y1564Result(Result):
         }
 
 
-def _count_of(verdict: Verdict) -> Callable[[StepFigures], int]:
+def _count_of(verdict: StepVerdict) -> Callable[[StepFigures], int]:
     return lambda row: row.counts(verdict)
 
 
 Y1564Result.COLUMNS = Columns(
     *STEPS_COLUMNS.of("rate sent received lost loss_ratio least mean most available_ratio"),
     replace(STEPS_COLUMNS["variation"], key="pdv", of=lambda row: row.variation),
-    Column("passed", of=_count_of(Verdict.PASSED)),
-    Column("failed", of=_count_of(Verdict.FAILED)),
-    Column("not_done", of=lambda row: row.counts(Verdict.SKIPPED) + row.counts(Verdict.UNKNOWN)),
+    Column("passed", of=_count_of(StepVerdict.PASSED)),
+    Column("failed", of=_count_of(StepVerdict.FAILED)),
+    Column("not_done", of=lambda row: row.counts(StepVerdict.SKIPPED) + row.counts(StepVerdict.UNKNOWN)),
 )
 
 
@@ -527,10 +527,10 @@ class Y1564:
     def _look(self, offer: Offer, look: TrafficLook) -> None:
         self._show(Y1564Look(offer.name, len(self._trials.done), self._most, look.elapsed_s, tuple(self._steps)))
 
-    def _step(self, service: Service, test: str, bps: Fraction) -> StepFigures:
+    def _step(self, service: EthernetService, test: str, bps: Fraction) -> StepFigures:
         """Run a step of the configuration test."""
         if service.share_at(bps) > 1:
-            return StepFigures(service.name, test, float(bps), Verdict.SKIPPED, "the line is too slow for it")
+            return StepFigures(service.name, test, float(bps), StepVerdict.SKIPPED, "the line is too slow for it")
         is_committed = test.startswith("cir")
         if test == "burst":
             stream = service.burst(2 * (service.cbs + service.ebs))
@@ -541,9 +541,9 @@ class Y1564:
         trial = self._trials.run(offer, float(service.loss_ratio) if is_committed else -1.0)
         figures = _figures(service, test, bps, trial, 0)
         if trial.reason and not trial.reason.endswith(QUEUE_FILLS):
-            return replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
+            return replace(figures, verdict=StepVerdict.UNKNOWN, reason=trial.reason)
         if is_committed:
-            queued = [(Verdict.FAILED, trial.reason)] * (not trial.is_valid)
+            queued = [(StepVerdict.FAILED, trial.reason)] * (not trial.is_valid)
             hidden = [] if service.is_policed else _hidden(service, bps, self._request.step_s)
             return _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
         judge = {"eir": _excess, "policing": _policing, "burst": _burst}[test]
@@ -565,9 +565,9 @@ class Y1564:
             figures = _figures(service, "performance", exact(service.cir_bps), trial, number)
             figures = replace(figures, available_ratio=available(trial, number))
             if trial.reason and not trial.reason.endswith(QUEUE_FILLS):
-                yield replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
+                yield replace(figures, verdict=StepVerdict.UNKNOWN, reason=trial.reason)
                 continue
-            queued = [(Verdict.FAILED, trial.reason)] * (f"'{service.name}'" in trial.reason)
+            queued = [(StepVerdict.FAILED, trial.reason)] * (f"'{service.name}'" in trial.reason)
             is_policed = service.is_policed and "configuration" in request.tests
             hidden = [] if is_policed else _hidden(service, exact(service.cir_bps), request.performance_s)
             yield _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
@@ -595,7 +595,7 @@ def available(trial: Trial, number: int) -> float | None:
     return 1 - down_s / total
 
 
-def _figures(service: Service, test: str, bps: Fraction, trial: Trial, number: int) -> StepFigures:
+def _figures(service: EthernetService, test: str, bps: Fraction, trial: Trial, number: int) -> StepFigures:
     stream = trial.streams[number]
     bits = 8 * float(service.octets)
     variation = None
@@ -605,7 +605,7 @@ def _figures(service: Service, test: str, bps: Fraction, trial: Trial, number: i
         service=service.name,
         test=test,
         offered_bps=float(bps),
-        verdict=Verdict.PASSED,
+        verdict=StepVerdict.PASSED,
         reason="",
         sent=stream.sent,
         received=stream.received,
@@ -643,7 +643,7 @@ def _settled(stream: TrialStream, bits: float) -> Bounds | None:
     return _rate(received, bits, took_s)
 
 
-def _passed_at_once(service: Service, stream: TrialStream) -> Bounds:
+def _passed_at_once(service: EthernetService, stream: TrialStream) -> Bounds:
     """Return the octets of a burst that passed, less what CIR and EIR let pass meanwhile.
 
     Known to the frame that each bucket lacked tokens for; and the excess bucket, which is full at first, takes nothing
@@ -662,12 +662,12 @@ def _passed_at_once(service: Service, stream: TrialStream) -> Bounds:
 
 # Verdicts ---------------------------------------------------------------------------------------
 
-Finding = tuple[Verdict, str]
+Finding = tuple[StepVerdict, str]
 
 
 def _judged(figures: StepFigures, findings: Sequence[Finding]) -> StepFigures:
     """Return figures with the worst of what was found, and all that is as bad."""
-    for verdict in (Verdict.FAILED, Verdict.UNKNOWN):
+    for verdict in (StepVerdict.FAILED, StepVerdict.UNKNOWN):
         said = [reason for found, reason in findings if found is verdict]
         if said:
             return replace(figures, verdict=verdict, reason="; ".join(said))
@@ -679,22 +679,22 @@ def _limit(what: str, bounds: Bounds, limit: Number, scale: float, unit: str, co
     most = float(limit)
     if (bounds.least if counts else bounds.most) <= most:
         return []
-    verdict = Verdict.FAILED if bounds.least > most else Verdict.UNKNOWN
-    value = bounds.least if verdict is Verdict.FAILED else bounds.most
+    verdict = StepVerdict.FAILED if bounds.least > most else StepVerdict.UNKNOWN
+    value = bounds.least if verdict is StepVerdict.FAILED else bounds.most
     return [
         (
             verdict,
-            f"{what} {'is' if verdict is Verdict.FAILED else 'may be'} {value / scale:,.6g} {unit}, above {most / scale:,.6g}",
+            f"{what} {'is' if verdict is StepVerdict.FAILED else 'may be'} {value / scale:,.6g} {unit}, above {most / scale:,.6g}",
         )
     ]
 
 
-def _agreed(service: Service, figures: StepFigures, error_ns: float) -> list[Finding]:
+def _agreed(service: EthernetService, figures: StepFigures, error_ns: float) -> list[Finding]:
     """Judge a step by what was agreed on."""
     ratio = figures.loss_ratio or 0.0
     found = _limit("loss", Bounds(ratio, ratio), service.loss_ratio, 0.01, "%")
     if not figures.received:
-        return [*found, (Verdict.FAILED, "nothing came")]
+        return [*found, (StepVerdict.FAILED, "nothing came")]
     for what, value, limit in (
         ("mean delay", figures.mean_ns, service.delay_ns),
         ("greatest delay", figures.most_ns, service.delay_most_ns),
@@ -707,18 +707,18 @@ def _agreed(service: Service, figures: StepFigures, error_ns: float) -> list[Fin
     if service.availability is not None and figures.test == "performance":
         share = figures.available_ratio
         if share is None:
-            found.append((Verdict.UNKNOWN, "its availability is not known"))
+            found.append((StepVerdict.UNKNOWN, "its availability is not known"))
         elif share < service.availability:
             found.append(
                 (
-                    Verdict.FAILED,
+                    StepVerdict.FAILED,
                     f"it was available for {100 * share:.4g} %, below {100 * float(service.availability):g}",
                 )
             )
     return found
 
 
-def _hidden(service: Service, bps: Fraction, seconds: float) -> list[Finding]:
+def _hidden(service: EthernetService, bps: Fraction, seconds: float) -> list[Finding]:
     """Judge whether a step was so short that a bucket of the CBS could hide that its rate is too low."""
     share = 8 * service.cbs / (float(bps) * seconds)
     if share <= HIDDEN_MOST:
@@ -726,33 +726,33 @@ def _hidden(service: Service, bps: Fraction, seconds: float) -> list[Finding]:
     needed = 8 * service.cbs / (float(bps) * HIDDEN_MOST)
     return [
         (
-            Verdict.UNKNOWN,
+            StepVerdict.UNKNOWN,
             f"in {lasting(seconds)} a burst of the CBS could hide a rate that is {100 * share:.3g} % too low: give steps of "
             f"{lasting(needed)}",
         )
     ]
 
 
-def _least(service: Service, rate: Bounds | None) -> list[Finding]:
+def _least(service: EthernetService, rate: Bounds | None) -> list[Finding]:
     """Judge that at least the CIR came, but for what may be lost of it."""
     least = float(exact(service.cir_bps) * (1 - exact(service.loss_ratio)))
     if rate is None or rate.most >= least:
         return []
     return [
         (
-            Verdict.FAILED,
+            StepVerdict.FAILED,
             f"only {rate.most / MEGA:,.6g} Mb/s came, less than the CIR of {float(service.cir_bps) / MEGA:,.6g}",
         )
     ]
 
 
-def _excess(service: Service, figures: StepFigures, trial: Trial) -> list[Finding]:
+def _excess(service: EthernetService, figures: StepFigures, trial: Trial) -> list[Finding]:
     """Judge frames at CIR and EIR: those of the CIR must come, the others may (Y.1564, 8.1.2, not colour-aware)."""
     del trial
     return _least(service, figures.rate)
 
 
-def _policing(service: Service, figures: StepFigures, trial: Trial) -> list[Finding]:
+def _policing(service: EthernetService, figures: StepFigures, trial: Trial) -> list[Finding]:
     """Judge frames above CIR and EIR: no more must pass, but for one burst of each bucket."""
     total, rate = float(service.total_bps), figures.rate
     found = _least(service, figures.settled or rate)
@@ -767,7 +767,7 @@ def _policing(service: Service, figures: StepFigures, trial: Trial) -> list[Find
     return found
 
 
-def _burst(service: Service, figures: StepFigures, trial: Trial) -> list[Finding]:
+def _burst(service: EthernetService, figures: StepFigures, trial: Trial) -> list[Finding]:
     """Judge a burst of twice CBS and EBS: CBS must pass, no more than both may."""
     del trial
     burst = figures.burst
@@ -776,7 +776,10 @@ def _burst(service: Service, figures: StepFigures, trial: Trial) -> list[Finding
     found = []
     if burst.most < service.cbs:
         found.append(
-            (Verdict.FAILED, f"only {burst.most:,.0f} octets of a burst passed, less than the CBS of {service.cbs:,}")
+            (
+                StepVerdict.FAILED,
+                f"only {burst.most:,.0f} octets of a burst passed, less than the CBS of {service.cbs:,}",
+            )
         )
     if service.is_policed:
         found += _limit("a burst", burst, service.cbs + service.ebs, 1.0, "octets", counts=True)

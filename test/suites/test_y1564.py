@@ -13,8 +13,16 @@ import traffic_page
 
 from liteprobe.host import ProbeError, UsageError
 from liteprobe.host.cli.main import main
-from liteprobe.host.suites.trials import Block, Journal, Trial
-from liteprobe.host.suites.y1564 import Y1564, Service, Verdict, Y1564Request, Y1564Result, available, read_services
+from liteprobe.host.suites.trials import Journal, Trial, TrialBlock
+from liteprobe.host.suites.y1564 import (
+    Y1564,
+    EthernetService,
+    StepVerdict,
+    Y1564Request,
+    Y1564Result,
+    available,
+    read_services,
+)
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.suites.fake_probe import FakeProbe
@@ -22,7 +30,7 @@ from liteprobe.sim.models.forwarder import Device, Hostile, Lossy, Switch
 
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = 252  # 256 octets from MAC to FCS.
-VOICE = Service("voice", Stream("voice", 1, Fixed(LENGTH)), cir_bps=200_000_000)
+VOICE = EthernetService("voice", Stream("voice", 1, Fixed(LENGTH)), cir_bps=200_000_000)
 FULL = replace(VOICE, eir_bps=80_000_000, cbs=8_000, ebs=6_000)
 STEPS = ["cir-25", "cir-50", "cir-75", "cir-100"]
 
@@ -50,7 +58,7 @@ class Profile(Device):
         return None
 
 
-def run(device: Device, *services: Service, seconds: float = 0.02, **others: object) -> Y1564Result:
+def run(device: Device, *services: EthernetService, seconds: float = 0.02, **others: object) -> Y1564Result:
     """Run the suite against a device of plain Python."""
     request = Y1564Request(services, step_s=seconds, performance_s=seconds, pause_s=0.001, **others)
     return Y1564(FakeProbe(device), request).run()
@@ -63,7 +71,7 @@ def verdicts(result: Y1564Result) -> dict[str, str]:
 def test_a_service_that_is_as_agreed_passes_and_its_profile_is_measured() -> None:
     result = run(Profile(eir=80_000_000, ebs=6_000), FULL, seconds=0.05)
     assert verdicts(result) == dict.fromkeys([*STEPS, "eir", "policing", "burst", "performance"], "passed")
-    assert result.verdicts == {"voice": Verdict.PASSED}
+    assert result.verdicts == {"voice": StepVerdict.PASSED}
     policed, burst = result.parts["voice/policing"], result.parts["voice/burst"]
     assert policed.offered_bps == 300e6  # CIR and 125 % of EIR.
     assert policed.settled is not None and policed.settled.least <= 280e6 <= policed.settled.most
@@ -98,26 +106,26 @@ def test_a_service_that_is_as_agreed_passes_and_its_profile_is_measured() -> Non
     ],
 )
 def test_each_service_that_is_not_as_agreed_fails_where_it_is_not(
-    device: Device, service: Service, failed: set[str]
+    device: Device, service: EthernetService, failed: set[str]
 ) -> None:
     result = run(device, service)
     assert {test for test, verdict in verdicts(result).items() if verdict != "passed"} == failed
-    assert {one.verdict for one in result.steps if one.test in failed} <= {Verdict.FAILED}
-    assert all(one.reason for one in result.steps if one.verdict != Verdict.PASSED)
-    assert result.verdicts["voice"] == (Verdict.FAILED if failed else Verdict.PASSED)
+    assert {one.verdict for one in result.steps if one.test in failed} <= {StepVerdict.FAILED}
+    assert all(one.reason for one in result.steps if one.verdict != StepVerdict.PASSED)
+    assert result.verdicts["voice"] == (StepVerdict.FAILED if failed else StepVerdict.PASSED)
 
 
 def test_a_limit_within_the_error_of_a_delay_is_not_known() -> None:
     result = run(Profile(), replace(VOICE, delay_ns=5_110))
     assert set(verdicts(result).values()) == {"not known", "passed"}  # 5,112 ± 8 ns; policing has no limit.
-    assert result.verdicts["voice"] is Verdict.UNKNOWN
+    assert result.verdicts["voice"] is StepVerdict.UNKNOWN
 
 
 def test_a_bucket_that_swallows_short_steps_is_found_by_policing_or_it_is_not_known() -> None:
     device, service = Profile(cir=180_000_000, cbs=60_000), replace(VOICE, cbs=60_000)
     found = run(device, service)
     assert {test for test, verdict in verdicts(found).items() if verdict == "FAILED"} == {"policing", "burst"}
-    assert found.verdicts["voice"] is Verdict.FAILED
+    assert found.verdicts["voice"] is StepVerdict.FAILED
     found = run(Profile(cir=180_000_000, cbs=60_000), replace(service, is_policed=False))
     assert verdicts(found) == {**dict.fromkeys([*STEPS, "performance"], "not known"), "burst": "FAILED"}
     assert "give steps of" in found.steps[0].reason
@@ -130,16 +138,16 @@ def test_a_bad_tester_is_no_fault_of_the_service() -> None:
 
 
 def test_a_step_above_the_line_is_not_done() -> None:
-    service = Service("fast", Stream("fast", 1, Fixed(1514)), cir_bps=900_000_000)
+    service = EthernetService("fast", Stream("fast", 1, Fixed(1514)), cir_bps=900_000_000)
     result = run(Device(), service, tests=("configuration",))
     assert verdicts(result) == {**dict.fromkeys(STEPS, "passed"), "policing": "not done"}
-    assert result.verdicts["fast"] is Verdict.PASSED
+    assert result.verdicts["fast"] is StepVerdict.PASSED
 
 
 def test_all_services_are_sent_at_once_and_judged_apart() -> None:
     shared = Switch(rate=Fraction(1, 2), queue=20)
     others = [
-        Service(name, Stream(name, number, Fixed(LENGTH)), cir_bps=bps, loss_ratio=loss, is_policed=False)
+        EthernetService(name, Stream(name, number, Fixed(LENGTH)), cir_bps=bps, loss_ratio=loss, is_policed=False)
         for number, (name, bps, loss) in enumerate([("a", 200 * 10**6, 0), ("b", 300 * 10**6, Fraction(9, 10))], 1)
     ]
     result = run(shared, *others, tests=("performance",))
@@ -147,8 +155,8 @@ def test_all_services_are_sent_at_once_and_judged_apart() -> None:
     assert [one.sent for one in result.steps] == [1953, 2929]
 
 
-def block(sent: int, received: int) -> Block:
-    return Block(1.0, (sent,), (received,), (0,), (0,))
+def block(sent: int, received: int) -> TrialBlock:
+    return TrialBlock(1.0, (sent,), (received,), (0,), (0,))
 
 
 def test_availability_counts_ten_bad_blocks_in_a_row_and_more() -> None:
