@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from liteprobe.host.run.sets import PortSets as PortSets
     from liteprobe.host.run.sets import SetsOptions as SetsOptions
     from liteprobe.host.run.sets import SetsResult as SetsResult
+    from liteprobe.host.run.stamp import StampResult as StampResult
+    from liteprobe.host.run.stamp import StampSession as StampSession
     from liteprobe.host.run.streams import Traffic as Traffic
     from liteprobe.host.run.trains import Route as Route
     from liteprobe.host.suites.owd import OneWay as OneWay
@@ -95,6 +97,7 @@ _LATER = {
     "run.figures": "StreamFigures TrafficLook TrafficResult",
     "run.replay": "PortReplay ReplayOptions ReplayResult",
     "run.sets": "PortSets SetsOptions SetsResult",
+    "run.stamp": "StampResult StampSession",
     "run.streams": "Traffic",
     "run.trains": "Route",
     "suites.owd": "OneWay OneWayResult",

