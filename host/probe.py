@@ -31,8 +31,10 @@ from liteprobe.host.traffic.train import TrainProgram
 
 if TYPE_CHECKING:
     from liteprobe.host.run.emulate import Emulation
+    from liteprobe.host.run.figures import TrafficLook
     from liteprobe.host.run.replay import ReplayOptions, ReplayResult
     from liteprobe.host.run.sets import SetsOptions, SetsResult
+    from liteprobe.host.run.stamp import StampResult, StampSession
     from liteprobe.host.run.streamed import StreamLook
     from liteprobe.host.traffic.network import Network
     from liteprobe.host.traffic.sets import Sets
@@ -331,6 +333,24 @@ class Probe:
         from liteprobe.host.run.sets import SetsOptions, send_sets
 
         return send_sets(self, sets, replace(options or SetsOptions(), capture=CaptureRequest.of(capture)), show)
+
+    def stamp(
+        self, session: "StampSession | str", show: "Callable[[TrafficLook], None] | None" = None
+    ) -> "StampResult":
+        """Measure the path to a reflector of STAMP and back; a session of 100 packets where an address alone is given.
+
+        ``show`` is given looks at what is sent, now and then.
+
+        Raises
+        ------
+        UsageError
+            When the probe can't send, or not measure.
+        ProbeError
+            When a link is down.
+        """
+        from liteprobe.host.run.stamp import StampSession, run_stamp  # Its files take a while to load.
+
+        return run_stamp(self, StampSession(session) if isinstance(session, str) else session, show)
 
     def emulate(self, network: "Network | None" = None) -> "Emulation":
         """Start a network between ports 0 and 1, or take over the one that runs; as of `Emulation`, which see."""

@@ -45,6 +45,7 @@ AREAS = {
         *("sim/wire/transmit/test_replay_port.py", "sim/system/traffic/test_replay.py"),
     ),
     "simulation": ("sim/system/wires", "test/device/test_link_sim.py"),
+    "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
     "traffic": (
         *("test/traffic", "sim/unit/transmit/test_transmit_streams.py", "sim/unit/transmit/test_transmit_sets.py"),
         *("sim/wire/transmit/test_traffic_port.py", "sim/system/traffic/test_traffic.py"),

@@ -42,7 +42,7 @@ the first hour.
 in. The preset `emulator` has [options of its own](emulator.md#on-a-board). `--seed N` places anew. Without it a build
 takes the board's own seed, and two others if that one isn't met.
 
-Each section has its date and its seeds, and is of the gateware of that date:
+Each section has its date and its seeds:
 
 | date | sections |
 |---|---|

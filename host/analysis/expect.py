@@ -68,8 +68,8 @@ RATE = Kind(RATES, "900Mbit", _with({f"{prefix}b/s": size for prefix, size in PR
 FRAMES = Kind(PACKET_RATES, "20kpps", _with({f"{prefix}pps": size for prefix, size in PREFIXES.items()}))
 COUNT = Kind(PREFIXES, "0", lambda value: f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}")
 KINDS = {
-    **dict.fromkeys((*DELAYS, "jitter", "bound", "offset"), TIME),
-    **dict.fromkeys(("rate_ppb",), COUNT),
+    **dict.fromkeys((*DELAYS, "jitter", "bound", "offset", "pdv", "buffer", "recovery", "reset"), TIME),
+    **dict.fromkeys(("rate_ppb", "burst"), COUNT),
     "rate": RATE,
     "capacity": RATE,
     "fps": FRAMES,

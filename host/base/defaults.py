@@ -42,5 +42,7 @@ FIGURES_OF_CLASSES = (
 )
 FIGURES_OF_CLOCKS = "bound offset rate_ppb edges rejected missing spurious glitches faults unlocked"
 FIGURES_OF_CHECKS = "passed failed not_done sent received lost loss_ratio least most"
+FIGURES_OF_SESSIONS = "sent received lost duplicated reordered loss_ratio least mean std p50 p99 p99_9 most"
 FIGURES_OF_CAPTURES = "received lost octets"
 FIGURES_OF_LOOKS = "received octets lost duplicated reordered bit_errors refused"
+FIGURES_OF_RFC2544 = "rate fps p50 p99_9 pdv least most burst buffer recovery reset"

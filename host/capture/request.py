@@ -172,6 +172,7 @@ class CaptureRequest:
     tai_utc_s: int | Literal["probe"] | None = None
     transport: Transport = Transport()
     lines: str | Path | None = None  # A line of text for each frame.
+    is_for_sinks: bool = False  # A companion of the capture takes the records, so that no file need be written.
 
     def __post_init__(self) -> None:
         if self.trigger is None and not (self.before_ns is None and self.after_ns is None and not self.host_trigger):
@@ -202,7 +203,7 @@ class CaptureRequest:
                 f"{self.write} says by its ending neither pcapng nor pcap: give FILE.pcapng, FILE.pcap (frames and nanoseconds "
                 "alone), or - for stdout, to be packed as in -w - | gzip > FILE.pcapng.gz"
             )
-        if not (self.write or self.headers or self.blocks or self.lines):
+        if not (self.write or self.headers or self.blocks or self.lines or self.is_for_sinks):
             raise UsageError("nothing would be written: give -w FILE.pcapng, --headers FILE.parquet or --blocks FILE")
 
     @cached_property

@@ -159,6 +159,14 @@ def lengths(text: str) -> list[int]:
     return wholes(text)
 
 
+def words(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    found = [word.strip() for word in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of words: write it like one,two")
+    return found
+
+
 def frame_sizes(text: str) -> list[int]:
     """Return lengths of frames without FCS from a list of sizes with it."""
     return [size - formats.FCS for size in lengths(text)]

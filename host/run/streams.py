@@ -350,6 +350,7 @@ class SendOptions:
     is_detached: bool = False  # They go on when this host lets go of the probe, or is gone.
     #: Between what delays the histograms are; None: they follow the delays that come.
     latency_range_ns: tuple[int, int] | None = None
+    comes_back: Callable[[Stream], Stream] | None = None  # Returns what a stream comes back as; None: as it is.
 
 
 @dataclass(frozen=True)
@@ -439,6 +440,7 @@ class Plan:
         meters = {}
         for number in sorted(set(receivers.values())):
             coming = [stream for sender in senders if sender.receive == number for stream in sender.streams]
+            coming = [options.comes_back(stream) for stream in coming] if options.comes_back else coming
             meters[number] = StreamMeters(probe.registers, number, coming, options.latency_range_ns)
         is_quiet = _is_quiet(probe, senders)
         found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment, INCREMENT_ONE))

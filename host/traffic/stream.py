@@ -209,8 +209,10 @@ class Stream:
     @property
     def length_min(self) -> int:
         """Length of the shortest frame that has all that it must."""
-        end = self.headers.payload_offset + PAYLOAD_MIN if self.probe else self.template_octets
-        return max(MIN_LENGTH, end + (CHECKSUM_OCTETS if self.used_checksum == "complement" else 0))
+        end = self.headers.payload_offset + (PAYLOAD_MIN if self.probe else len(self.payload))
+        if self.used_checksum != "complement":
+            return max(MIN_LENGTH, end)
+        return max(MIN_LENGTH, (end if self.probe else self.template_octets) + CHECKSUM_OCTETS)
 
     def template(self, length: int) -> bytes:
         """Return the octets of the header memory for a frame of ``length`` octets (without FCS)."""
@@ -228,8 +230,9 @@ class Stream:
 
     def _sum_of_all(self, length: int) -> int:
         """Return the checksum of UDP or TCP, worked out over the whole frame."""
-        start = self.template_octets - self.headers.payload_offset
-        payload = self.payload.ljust(start, b"\0") + fill_octets(self.fill, length - self.template_octets)
+        start = min(self.template_octets, length) - self.headers.payload_offset
+        fill = fill_octets(self.fill, max(length - self.template_octets, 0))
+        payload = self.payload.ljust(start, b"\0") + fill
         total = self.headers.transport_sum(length, 0) + ones_complement_sum(payload)
         checksum = 0xFFFF - ((total & 0xFFFF) + (total >> 16))
         return checksum or CHECKSUM_CONSTANT[self.headers.transport]

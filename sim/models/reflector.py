@@ -114,8 +114,8 @@ class Reflector:
     def _value(self, kind: int, value: bytes, one: Received, session: Session) -> bytes:
         if kind == LOCATION:
             return one.port.to_bytes(2, "big") + one.source_port.to_bytes(2, "big") + value[4:]
-        if kind == TIMESTAMPS:  # Synchronised by nothing; hardware assisted, both ways.
-            return bytes([6, 1, 6, 1]) + value[4:]
+        if kind == TIMESTAMPS:  # By a clock of its own; hardware assisted, both ways.
+            return bytes([5, 1, 5, 1]) + value[4:]
         if kind == CLASS:
             first, second = value[0] >> 2, one.traffic_class >> 2
             word = first << 26 | second << 20 | (one.traffic_class & 3) << 18

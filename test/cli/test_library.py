@@ -129,6 +129,11 @@ PURE: dict[str, dict[str, Any]] = {
     "run.replay.ReplayOptions.__init__": {"loops": 2, "with_summary": True, "prime_words": 64, "patience_s": 1.0},
     "run.sets.SetsOptions.__init__": {"count": 2, "prime_words": 64, "patience_s": 1.0},
     "run.streamed.StreamOptions.__init__": {"prime_words": 64, "patience_s": 1.0},
+    "packets.stamp.requested": {"name": "location", "dscp": 3},
+    "run.stamp.StampSession.__init__": {
+        **{"address": "198.18.0.2", "count": 5, "interval_ns": 1e6, "padding": 3, "dscp": 9, "tlvs": ("location",)},
+        **{"identifier": 7, "is_stateful": True, "source": "198.18.0.9", "vlan_tags": (7,), "any_clock": False},
+    },
     "run.streams.SendOptions.__init__": {"receive": {0: 1}, "seconds": 0.5, "latency_range_ns": (0, 1000)},
     "suites.sweep.SweepRequest.__init__": {
         **{"name": "a", "url": "sim://loopback", "programs": [TrainProgram(60, 2)], "transmit": 0, "receive": 1},
@@ -322,7 +327,7 @@ EXCLUDED = {
         "traffic.network.network.Background.ticks_between", "report.agent_files.document",
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
         "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
-        "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin",
+        "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin", "run.stamp.StampSession.answered",
     ),
     "opens what is named: a probe, a device, a file; `bench truth documents` has its texts": (
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
@@ -334,7 +339,7 @@ EXCLUDED = {
         "run.emulate.Emulation.set", "run.emulate.Emulation.set_words", "run.emulate.Emulation.background",
     ),
     "waits, or calls back, while something runs": (
-        "agent.client.AgentClient.pushed",
+        "agent.client.AgentClient.pushed", "probe.Probe.stamp",
         "run.streams.Traffic.wait", "run.streams.Traffic.follow", "run.emulate.Emulation.wait",
         "clock.clock.ProbeClock.edges",
     ),

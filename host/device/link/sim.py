@@ -18,7 +18,14 @@ from liteprobe.cores.formats import DEFAULT_PRESET
 from liteprobe.host.base import extras, folders, programs
 from liteprobe.host.base.errors import NoProbeError, ProbeError, UsageError
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
-from liteprobe.host.device.link.sim_stations import Seen, Station, Stations, StationsAsked
+from liteprobe.host.device.link.sim_stations import (
+    ReflectorAsked,
+    ReflectorProcess,
+    Seen,
+    Station,
+    Stations,
+    StationsAsked,
+)
 from liteprobe.host.packets.files import as_pcap
 
 USAGE_EXIT_CODE = 2
@@ -166,6 +173,7 @@ class SimOptions:
     oscillators: tuple[float, ...] = ()
     probe: str = "a"  # Of a pair: which of the two this is, ``a`` or ``b``.
     stations: StationsAsked | None = None  # Of an emulator: who sits at its ports.
+    reflector: ReflectorAsked | None = None  # Sits at both ports.
     #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
     scope: bool = False  # Whether LiteScope is built in (docs/litex-clients.md).
@@ -282,6 +290,9 @@ class SimLink(EtherboneLink):
             self.play(test_port, capture, repeats=0)
         if options.stations:
             self.stations = Stations(self, options.stations)
+        self._reflector = ReflectorProcess(options.reflector) if options.reflector else None
+        if self._reflector:
+            self._reflector.put(self)
 
     def idle(self) -> None:
         self.wait(self.look_ns / 1e9)
@@ -387,6 +398,8 @@ class SimLink(EtherboneLink):
             self._shared.leave(self.options.probe)
         else:
             self._process.close()
+        if self._reflector:
+            self._reflector.close()
 
     # # #
 

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Describes stations at the ends of a simulated probe's lines, and reads what they have seen."""
 
+import json
+import subprocess
+import weakref
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -16,6 +19,8 @@ CLIENT_PORT = 1  # The way to it is 'there', which presets have as the way down.
 WEIGHTS = (1, 2, 4)
 AHEAD_NS = 100_000  # From now to their start. The network starts first, within microseconds.
 BUILD = "liteprobe.sim.drivers.emulator.stations.build"
+REFLECTOR = "liteprobe.sim.drivers.peers.peer"
+REFLECTOR_PORTS = 2
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,50 @@ class StationsAsked:
         weights = [WEIGHTS[number % len(WEIGHTS)] for number in range(self.files)]
         ends = [end * self.octets // sum(weights) for end in accumulate(weights, initial=0)]
         return tuple(after - before for before, after in pairwise(ends))
+
+
+@dataclass(frozen=True)
+class ReflectorAsked:
+    """Holds what a ``sim://reflector`` asks for: a reflector of STAMP at the end of each port's line."""
+
+    is_stateful: bool = False
+    is_ptp: bool = False  # Its times are in PTPv2's format.
+    hold_ns: int = 1000  # From the last octet of a packet to the SFD of its answer.
+    loss: float = 0.0  # Share of the packets, and of the answers, that are lost.
+    seed: int = 1  # Of what is lost.
+
+
+class ReflectorProcess:
+    """Runs a simulated reflector, a process of its own; ProbeError when it can't be, with what to do."""
+
+    def __init__(self, asked: ReflectorAsked) -> None:
+        command = [*programs.module(REFLECTOR), json.dumps(asdict(asked))]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the host.
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().split()
+        if len(line) != 1 + REFLECTOR_PORTS:
+            why = (self._process.communicate()[1].strip().splitlines() or ["?"])[-1]
+            raise ProbeError(f"there is no simulated reflector here ({why}): it is compiled once, and needs gcc")
+        self.library = Path(line[0])
+        self.ports = [int(number) for number in line[1:]]
+        self.close = weakref.finalize(self, _end, self._process)
+
+    def put(self, link: "StationsLink") -> None:
+        """Sit down at all ports."""
+        for port, tcp_port in enumerate(self.ports):
+            link.put_station(port, Station(self.library, 1, (1,), False, tcp_port), 0)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End the process; it ends when nobody writes to it any more."""
+    process.communicate()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 """Reads probe URLs: which probe, over which link."""
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
 from liteprobe.host.device.link.pcie import DeviceFile, PcieLink
 from liteprobe.host.device.link.sim import PROBES, SimLink, SimOptions
-from liteprobe.host.device.link.sim_stations import StationsAsked
+from liteprobe.host.device.link.sim_stations import ReflectorAsked, StationsAsked
 from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
 
 EXAMPLES = {
@@ -41,6 +42,9 @@ STATION_NUMBERS = {
     "repeats": (0, 10**9, False),
 }
 EMULATOR_OPTIONS = ("stations", *STATION_NUMBERS)
+REFLECTOR = "reflector"  # A probe that sends streams, and a reflector of STAMP at each port.
+REFLECTOR_OPTIONS = ("stateful", "format", "hold", "loss", "seed")
+FORMATS = ("ntp", "ptp")
 PAIR_OPTIONS = ("probe", "oscillators", "wire")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
@@ -120,9 +124,10 @@ def sim_options(url: str) -> SimOptions:
     """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
     parsed = parse(url)
     wire = parsed.target.strip("/")
-    if wire not in (*WIRES, PAIR, EMULATOR):
-        raise _bad(url, f"there is no wire '{wire}', only {', '.join((*WIRES, PAIR, EMULATOR))}")
-    names = {PAIR: (*SIM_OPTIONS, *PAIR_OPTIONS), EMULATOR: (*SIM_OPTIONS, *EMULATOR_OPTIONS)}.get(wire, SIM_OPTIONS)
+    if wire not in (known := (*WIRES, PAIR, EMULATOR, REFLECTOR)):
+        raise _bad(url, f"there is no wire '{wire}', only {', '.join(known)}")
+    more = {PAIR: PAIR_OPTIONS, EMULATOR: EMULATOR_OPTIONS, REFLECTOR: REFLECTOR_OPTIONS}
+    names = (*SIM_OPTIONS, *more.get(wire, ()))
     own = {name: value for name, value in parsed.options.items() if name in names}
     of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
     is_pair = wire == PAIR
@@ -130,6 +135,10 @@ def sim_options(url: str) -> SimOptions:
         if of_wire:
             raise _bad(url, f"an emulator has no option '{of_wire[0]}'")
         return _emulator(url, own)
+    if wire == REFLECTOR:
+        if of_wire:
+            raise _bad(url, f"a reflector has no option '{of_wire[0]}'")
+        return _reflector(url, own)
     wire = _one_of(url, own, "wire", PAIR_WIRES, "cable", "a pair is joined by") if is_pair else wire
     link = _one_of(url, own, "link", SIM_LINKS, "own")
     preset = _one_of(url, own, "preset", tuple(PRESETS), DEFAULT_PRESET)
@@ -175,6 +184,26 @@ def _emulator(url: str, own: dict[str, str]) -> SimOptions:
     is_kept = bool(found.pop("keep", 1))
     play = _files(url, of_stations["play"], SIM_PORTS, ("captures", "ports")) if "play" in of_stations else ()
     return replace(options, stations=StationsAsked(is_web=is_web, is_kept=is_kept, play=play, **found))
+
+
+def _reflector(url: str, own: dict[str, str]) -> SimOptions:
+    """Return what ``sim://reflector`` asks for: a cable that joins nothing, and a reflector at each port."""
+    given = {name: own.pop(name) for name in REFLECTOR_OPTIONS if name in own}
+    query = "&".join(f"{name}={value}" for name, value in ({"preset": "tester", "cpu": "0"} | own).items())
+    options = sim_options(f"sim://{EMULATOR_WIRE}&{query}")
+    seed, loss = given.get("seed", "1"), given.get("loss", "0%")
+    if not re.fullmatch(r"[0-9]{1,9}", seed):
+        raise _bad(url, f"seed '{seed}' is not a whole number")
+    if not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,6})?%", loss):
+        raise _bad(url, f"loss '{loss}' is not a percentage below 100%, like 2%")
+    asked = ReflectorAsked(
+        is_stateful=_one_of(url, given, "stateful", ("0", "1"), "0") == "1",
+        is_ptp=_one_of(url, given, "format", FORMATS, "ntp") == "ptp",
+        hold_ns=_time_ns(url, "hold", given.get("hold", "1us")),
+        loss=float(loss[:-1]) / 100,
+        seed=int(seed),
+    )
+    return replace(options, reflector=asked)
 
 
 def other_of_pair(url: str) -> str | None:

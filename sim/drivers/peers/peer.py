@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A station at the end of a simulated probe's line that is a function in Python: it is given frames, and says what it sends.
 
-Simulated time stands still meanwhile. ``python -m liteprobe.sim.drivers.peers.peer`` is a reflector of STAMP for others to use.
+Simulated time stands still meanwhile. ``python -m liteprobe.sim.drivers.peers.peer`` is the reflector of ``sim://reflector``.
 """
 
 import hashlib
+import json
+import random
 import shutil
 import socket
 import struct
@@ -13,15 +15,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
 from liteprobe.cores.formats import FCS, TICK_NS
+from liteprobe.host.base.defaults import DESTINATION_IP, DESTINATION_IPV6, DESTINATION_MAC
 from liteprobe.host.base.folders import build_folder
-from liteprobe.host.device.link.sim import SimLink
-from liteprobe.host.device.link.sim_stations import Station
-from liteprobe.sim.models.reflector import Host
+from liteprobe.host.device.link.sim_stations import REFLECTOR_PORTS, ReflectorAsked, Station, StationsLink
+from liteprobe.host.traffic.headers import mac_octets
+from liteprobe.sim.models.reflector import Host, Reflector
 
 SOURCE = Path(__file__).resolve().parent / "peer.c"
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-Wl,-Bsymbolic", "-Wall", "-Wextra", "-Werror")
@@ -72,7 +75,7 @@ class Peer:
         """Return where it listens."""
         return int(self._listener.getsockname()[1])
 
-    def put(self, link: SimLink, port: int) -> None:
+    def put(self, link: StationsLink, port: int) -> None:
         """Sit down at the end of a port's line; one peer sits at one."""
         link.put_station(port, Station(library(), 1, (1,), False, self.tcp_port), 0)
 
@@ -113,16 +116,26 @@ class Peer:
 class ReflectingHost:
     """A host with a reflector whose answers leave ``hold_ns`` after the last octet came, or when its line is free.
 
-    ``offset_ns``: of its clock, ahead of the simulation's time.
+    Parameters
+    ----------
+    offset_ns : of its clock, ahead of the simulation's time.
+    loss, seed : share of the frames of UDP that are lost on their way to it, and on the way back; drawn one by one.
     """
 
-    def __init__(self, host: Host, hold_ns: int = 1000, offset_ns: int = 0) -> None:
-        self.host, self._hold_ns, self._offset_ns = host, hold_ns, offset_ns
+    def __init__(self, host: Host, hold_ns: int = 1000, offset_ns: int = 0, loss: float = 0.0, seed: int = 1) -> None:
+        self.host, self._hold_ns, self._offset_ns, self._loss = host, hold_ns, offset_ns, loss
+        self._chance = random.Random(seed)
         self._free_ns = 0
-        self.sent: list[tuple[int, bytes]] = []  # What it sent, with the time of the SFD (ns of the simulation).
+        #: ``sent``, ``delivered``: what it sent, with the time of the SFD (ns of the simulation); what of it was not lost.
+        self.sent: list[tuple[int, bytes]] = []
+        self.delivered: list[tuple[int, bytes]] = []
+        self.lost_there = self.lost_back = 0
 
     def __call__(self, frame: bytes, sfd_ns: int) -> list[tuple[int, bytes]]:
         """Answer a frame."""
+        if self._loss and self._chance.random() < self._loss:
+            self.lost_there += 1
+            return []
         end_ns = sfd_ns + TICK_NS * (len(frame) + FCS)
         ready_ns = -(-(end_ns + max(self._hold_ns, TICK_NS * PREAMBLE)) // TICK_NS) * TICK_NS
         out_ns = max(ready_ns, self._free_ns)
@@ -133,19 +146,31 @@ class ReflectingHost:
             self._free_ns = out_ns + TICK_NS * (len(one) + FCS + IFG + PREAMBLE)
             out_ns = self._free_ns
         self.sent += sent
+        if sent and self._loss and self._chance.random() < self._loss:
+            self.lost_back += len(sent)
+            return []
+        self.delivered += sent
         return sent
 
 
+def simulated(asked: ReflectorAsked) -> ReflectingHost:
+    """Return the reflector of ``sim://reflector``, with the addresses that streams have as their usual destination."""
+    reflector = Reflector(is_stateful=asked.is_stateful, is_ptp=asked.is_ptp)
+    host = Host((DESTINATION_IP, DESTINATION_IPV6), mac_octets(DESTINATION_MAC), reflector=reflector)
+    return ReflectingHost(host, asked.hold_ns, loss=asked.loss, seed=asked.seed)
+
+
 def main() -> int:
-    """Serve one station: print the library and the port, and answer until standard input ends."""
+    """Serve the reflector that the argument describes at each port: print the library and where it listens; ends with its input."""
+    asked = ReflectorAsked(**json.loads(sys.argv[1]))
     try:
         path = library()
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
-    host = Host(tuple(sys.argv[1].split(",")))
-    with Peer(ReflectingHost(host)) as peer:
-        print(path, peer.tcp_port, flush=True)
+    with ExitStack() as stack:
+        peers = [stack.enter_context(Peer(simulated(asked))) for _ in range(REFLECTOR_PORTS)]
+        print(path, *(peer.tcp_port for peer in peers), flush=True)
         sys.stdin.read()
     return 0
 

@@ -192,10 +192,11 @@ class FrameOctets:
         if self.stream.probe:
             frame += self.sequence.to_bytes(4) + bytes(8)
         self.sequence = (self.sequence + 1) % 2**32
-        frame += self.fill[: length - len(frame)]
+        frame += self.fill[: max(length - len(frame), 0)]
         for octet, count, mask, values in self.changes:
             word = int.from_bytes(frame[octet : octet + count])
             frame[octet : octet + count] = (word & ~mask | next(values)).to_bytes(count)
+        del frame[length:]  # Headers may end within their last word.
         if shape.version == 4:
             frame[shape.ip + 2 : shape.ip + 4] = (length - shape.ip).to_bytes(2)
         elif shape.version == 6:
