@@ -80,6 +80,15 @@ def test_a_train_beside_a_host_keeps_every_tick_and_each_request_is_answered_or_
     assert answered > 0
 
 
+@pytest.mark.parametrize(("information", "seed", "most"), [(0x04010401, 23, 200), (0, 24, 400), (0x05020502, 25, 1514)])
+def test_tlvs_are_flagged_and_those_that_are_known_are_filled(information, seed, most):
+    host = host_of(enable=HostEnable.TLV, information=information)
+    requests = Requests(host, random.Random(seed), most)
+    frames = at_line_rate(host, [requests.stamp() for _ in range(500)])
+    found = check(host, frames)
+    assert len(found.answers) == 500
+
+
 def test_sessions_are_counted_each_by_itself():
     host = host_of(enable=HostEnable.STATEFUL)
     rng = random.Random(17)
