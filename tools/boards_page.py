@@ -121,7 +121,9 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
     """Return the section of a board with a preset."""
     target = board(name)
     if not reports:
-        return "\n\n".join([f"## {title_of(name, preset)}", _board_words(target), f"Not built yet: `./run build {name}`."])
+        return "\n\n".join(
+            [f"## {title_of(name, preset)}", _board_words(target), f"Not built yet: `./run build {name}`."]
+        )
     usual = next((report for report in reports if report["seed"] == target.seeds.get(preset, 1)), reports[0])
     seconds, tools = usual["seconds"], usual["tools"]
     config = usual["config"]
