@@ -26,6 +26,7 @@ from liteprobe.cores.reflect.request import (
 from liteprobe.cores.reflect.tlv import TlvWalk
 from liteprobe.cores.timebase.seconds import NS_BITS, SECONDS_BITS, SecondOf
 from liteprobe.cores.transmit.departure import Departure
+from liteprobe.cores.transmit.management import FRAME_WORDS
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -550,7 +551,7 @@ class PortHost(LiteXModule):
             If(is_limited,
                 NextValue(outcome, int(HostCount.RATE)),
                 NextState("COUNT"),
-            ).Elif(~self.has_space,
+            ).Elif(~self.has_space | (job.last_word >= FRAME_WORDS),
                 NextValue(outcome, int(HostCount.FULL)),
                 NextState("COUNT"),
             ).Else(
