@@ -53,7 +53,7 @@ def test_soak(is_full: bool) -> Iterator[Figure]:
 
 @row("suites")
 def test_bert(is_full: bool) -> Iterator[Figure]:
-    """A cable without faults, and one that flips bits: bits that are checked by arithmetic, frames that are damaged by the truth."""
+    """A cable without faults, and one that flips bits: checked bits by arithmetic, damaged frames by the truth."""
     del is_full
     chance = random.Random()
     seed = chance.randrange(2**32)

@@ -88,7 +88,7 @@ class SoakRequest:
 
     @property
     def plan(self) -> SuitePlan:
-        """How long it takes."""
+        """Plan: how many segments, and how long."""
         return SuitePlan(tuple(SuiteStep(f"segment {n}", 1, 1, each) for n, each in enumerate(self.segments, 1)))
 
     def offer(self, number: int) -> Offer:
