@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from liteprobe.host.run.trains import Route as Route
     from liteprobe.host.suites.owd import OneWay as OneWay
     from liteprobe.host.suites.owd import OneWayResult as OneWayResult
+    from liteprobe.host.suites.rfc2544 import Rfc2544 as Rfc2544
+    from liteprobe.host.suites.rfc2544 import Rfc2544Request as Rfc2544Request
+    from liteprobe.host.suites.rfc2544 import Rfc2544Result as Rfc2544Result
     from liteprobe.host.suites.sweep import Sweep as Sweep
     from liteprobe.host.suites.sweep import SweepRequest as SweepRequest
     from liteprobe.host.traffic.headers import Headers as Headers
@@ -103,6 +106,7 @@ _LATER = {
     "run.streams": "Traffic",
     "run.trains": "Route",
     "suites.owd": "OneWay OneWayResult",
+    "suites.rfc2544": "Rfc2544 Rfc2544Request Rfc2544Result",
     "suites.sweep": "Sweep SweepRequest",
     "traffic.headers": "Headers MplsLabel",
     "traffic.intervals": "Burst Interval",

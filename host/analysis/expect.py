@@ -35,7 +35,7 @@ DELAYS = (
 COUNTS = (
     "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets",
     "underruns", "edges", "rejected", "missing", "spurious", "glitches", "faults", "unlocked", "passed", "failed",
-    "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
+    "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked", "events",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -68,8 +68,8 @@ RATE = Kind(RATES, "900Mbit", _with({f"{prefix}b/s": size for prefix, size in PR
 FRAMES = Kind(PACKET_RATES, "20kpps", _with({f"{prefix}pps": size for prefix, size in PREFIXES.items()}))
 COUNT = Kind(PREFIXES, "0", lambda value: f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}")
 KINDS = {
-    **dict.fromkeys((*DELAYS, "jitter", "bound", "offset"), TIME),
-    **dict.fromkeys(("rate_ppb",), COUNT),
+    **dict.fromkeys((*DELAYS, "jitter", "bound", "offset", "pdv", "buffer", "recovery", "reset"), TIME),
+    **dict.fromkeys(("rate_ppb", "burst"), COUNT),
     "rate": RATE,
     "capacity": RATE,
     "fps": FRAMES,

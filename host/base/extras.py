@@ -39,6 +39,7 @@ NEEDED = {
     "yaml": "PyYAML",
     "zmq": "pyzmq",
     "platformdirs": "platformdirs",
+    "MLRsearch": "MLRsearch",
 }
 SETUPS = {"build": "build"}  # Of ./run in a clone; all else is in its base.
 

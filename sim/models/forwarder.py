@@ -161,6 +161,7 @@ class Hostile(Device):
     times: int = 1
     away: tuple[int, int] | None = None  # From tick to tick.
     on_frame: Callable[[int], None] | None = None  # Called with the tick of each.
+    seen: int = 0  # For it to keep a tick in.
 
     def forward(self, tick: int, port: int, length: int) -> int | None:
         """Return when a frame leaves, or None where it is lost."""

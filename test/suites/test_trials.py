@@ -16,8 +16,8 @@ from liteprobe.host.suites.trials import (
     VALID,
     Journal,
     Offer,
-    Plan,
-    PlanStep,
+    SuitePlan,
+    SuiteStep,
     Trial,
     Trials,
     TrialSettings,
@@ -270,7 +270,7 @@ def test_two_suites_do_not_write_to_one_file(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_forty_hours_is_said() -> None:
-    plan = Plan((PlanStep("loss", 2000, 2000, 60.0), PlanStep("search", 100, 200, 60.0)), pause_s=7.0)
+    plan = SuitePlan((SuiteStep("loss", 2000, 2000, 60.0), SuiteStep("search", 100, 200, 60.0)), pause_s=7.0)
     assert plan.seconds == (2100 * 67.0, 2200 * 67.0)
     assert plan.words() == "2100 to 2200 trials, 39 h 5 min to 40 h 56 min of the probe's time"
     assert lasting(86_400) == "24 h 0 min"

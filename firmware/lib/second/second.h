@@ -14,10 +14,9 @@
  * since the last pulse. Its first octet comes 10 to 800 ms after the pulse: others may be late, or
  * early, or the pulse is taken at its falling edge, and name nothing.
  *
- * TAI less UTC changes where UBX-NAV-TIMELS or a host announces it, or where sentences went over
- * the end of June or December with a leap second, seen from both sides. It is known until the next
- * such end. From there on it is sure where sentences and pulses went over that end together, or
- * where TIM-TP counts in GPS time, which has no leap seconds, or NAV-TIMELS says so.
+ * TAI less UTC changes only where UBX-NAV-TIMELS or a host announces it. It is known until the next
+ * end of June or December. From there on it is sure where TIM-TP counts in GPS time, which has no
+ * leap seconds, and agrees, or where NAV-TIMELS or a host says so.
  */
 
 #ifndef LITEPROBE_SECOND_H

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from math import ceil
 from types import SimpleNamespace, TracebackType
 
@@ -54,6 +55,12 @@ class FakeProbe:
         self.now, self.sends = 0, 0  # Ticks; how often streams were sent.
         self.link = SimpleNamespace(arrival_timeout_s=0.002, receive_port=lambda port, ports: (port + 1) % ports)
 
+    def __enter__(self) -> "FakeProbe":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def info(self) -> dict[str, int | float | str | bool]:
         """Return what it is."""
         return {"url": self.url, "ports": self.port_count, "tick_ns": 8.0, "clock_state": CLOCK}
@@ -78,8 +85,9 @@ class FakeTraffic:
         self._start = probe.now + LEAD
         self._seen = {stream.name: Seen() for stream in streams}
         self._end = self._start
-        last = self._pass_all()
-        probe.now = max(last, self._end) + LEAD
+        self._frames_left = heapq.merge(*map(self._frames, streams))
+        self._free: dict[int, int] = {}
+        self._last = 0
 
     def __enter__(self) -> "FakeTraffic":
         return self
@@ -89,15 +97,21 @@ class FakeTraffic:
 
     def wait(self, show: Callable[[TrafficLook], None] | None = None) -> None:
         """Look in the middle, and when all has been sent."""
-        for at, is_running in (((self._start + self._end) // 2, True), (self._end, False)):
-            if show:
-                rows = tuple(self._row(stream, at) for stream in self.streams)
-                show(TrafficLook(rows, at * TICK_NS, (at - self._start) * TICK_NS / 1e9, is_running, CLOCK, BOUND_NS))
+        self._pass(sum(stream.count or 0 for stream in self.streams) // 2)
+        self._show(show, self._end, True)
+        self._pass(None)
+        self._show(show, self._end, False)
+        self.probe.now = max(self._last, self._end) + LEAD
 
     def result(self) -> TrafficResult:
         """Return what came of all."""
         rows = tuple(self._row(stream) for stream in self.streams)
         return TrafficResult(rows, (self._end - self._start) * TICK_NS / 1e9, "sent", True, CLOCK, BOUND_NS, ())
+
+    def _show(self, show: Callable[[TrafficLook], None] | None, at: int, is_running: bool) -> None:
+        if show:
+            rows = tuple(self._row(stream, at) for stream in self.streams)
+            show(TrafficLook(rows, at * TICK_NS, (at - self._start) * TICK_NS / 1e9, is_running, CLOCK, BOUND_NS))
 
     # # #
 
@@ -114,10 +128,10 @@ class FakeTraffic:
             yield start + (filled if share == 1 else ceil(number * each)), stream.port, length, stream.name
             filled += length + SLOT
 
-    def _pass_all(self) -> int:
-        """Give all frames to the device in the order of their starts, and return the last tick at which one came."""
-        device, last, free = self.probe.device, 0, dict[int, int]()
-        for due, port, length, name in heapq.merge(*map(self._frames, self.streams)):
+    def _pass(self, count: int | None) -> None:
+        """Give frames to the device in the order of their starts: so many, or all."""
+        device, free = self.probe.device, self._free
+        for due, port, length, name in islice(self._frames_left, count):
             seen = self._seen[name]
             tick = max(due, free.get(port, 0))
             free[port] = tick + length + SLOT
@@ -133,8 +147,7 @@ class FakeTraffic:
             seen.delays[left - tick] += copies
             seen.octets += copies * length
             seen.doubled += copies - 1
-            last = max(last, left)
-        return last
+            self._last = max(self._last, left)
 
     def _row(self, stream: Stream, until: int | None = None) -> StreamFigures:
         seen = self._seen[stream.name]

@@ -1,0 +1,333 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Benchmarks a device between two ports as RFC 2544 asks: throughput, latency, loss, back-to-back frames, recovery, reset."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.base import folders
+from liteprobe.host.base.defaults import FIGURES_OF_RFC2544
+from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
+from liteprobe.host.base.text import say
+from liteprobe.host.cli.arguments import (
+    add,
+    add_expect,
+    add_ports,
+    add_probe,
+    add_results,
+    add_waiting_time,
+    every_s,
+    is_plain,
+    of_options,
+    open_probe,
+)
+from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
+from liteprobe.host.cli.lazy import lazily
+from liteprobe.host.cli.values import duration_ns, output, share, span_ns, whole
+
+with lazily():
+    import rich.console
+    import rich.text
+
+    from liteprobe.host import probe as probes
+    from liteprobe.host.analysis import columns
+    from liteprobe.host.cli import results, tables
+    from liteprobe.host.report import files, rfc2544_page
+    from liteprobe.host.suites import rfc2544 as suite
+    from liteprobe.host.suites import search, trials
+    from liteprobe.host.traffic import headers
+
+HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-back"
+EXAMPLES = """
+liteprobe rfc2544 --probe 'sim://switch?rate=600M&preset=tester' --frame-size 64,1518 --tests throughput,latency
+liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.html --json rfc2544.json
+liteprobe rfc2544 --probe etherbone://192.168.1.50 --check
+liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --resume rfc2544.jsonl
+"""
+DEFAULT_PROBE = "sim://switch?preset=tester"
+#: What is asked for where no option says it: by the RFCs, and of a simulated probe, whose 60 s would take hours.
+OF_RFCS = {
+    "duration": 60.0,
+    "latency_duration": 120.0,
+    "latency_repeats": 20,
+    "burst_duration": 2.0,
+    "burst_repeats": 50,
+    "pause": 7.0,
+}
+SIMULATED = {
+    "duration": 0.02, "latency_duration": 0.02, "latency_repeats": 2, "burst_duration": 0.02, "burst_repeats": 2, "pause": 0.001,
+}  # fmt: skip
+REFRESH_S = 0.25
+GOALS, SEARCHES = ("rfc2544", "tst009", "ndr", "pdr"), ("mlrsearch", "bisection")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    add_probe(parser, DEFAULT_PROBE)
+    add_ports(parser)
+    add(parser, "--both-ways", bool, "send both ways at once")
+    group = parser.add_argument_group("tests")
+    add(
+        group,
+        "--tests NAME[,NAME...]",
+        words,
+        "throughput, latency, loss, back-to-back, recovery, reset (default: the first four)",
+        ["throughput", "latency", "loss", "back-to-back"],
+    )
+    what = "with FCS, 64 to 9004; imix; or letters of RFC 6985, like aaaadg (default: 64,128,256,512,1024,1280,1518)"
+    add(group, "--frame-size N[,N...]", words, what, dest="sizes")
+    add(group, "--addresses N", whole, "destination addresses, one after the other (default: 1)", 1)
+    group = parser.add_argument_group("trials (defaults: those of the RFCs; short ones where the probe is simulated)")
+    add(group, "--duration TIME", duration_ns, "of a trial (default: 60s, simulated 20ms)")
+    add(group, "--pause TIME", span_ns, "after each trial (default: 7s, simulated 1ms)")
+    add(group, "--latency-duration TIME", duration_ns, "of a trial of latency (default: 120s, simulated 20ms)")
+    add(group, "--latency-repeats N", whole, "trials of latency (default: 20, simulated 2)")
+    add(group, "--load PERCENT", share, "of the line, for latency and reset (default: the throughput)")
+    add(group, "--loss-step PERCENT", share, "from load to load, 0.1%% to 10%% (default: 10%%)", 0.1)
+    add(group, "--burst-duration TIME", duration_ns, "the longest burst (default: 2s, simulated 20ms)")
+    add(group, "--burst-repeats N", whole, "how often it is searched (default: 50, simulated 2)")
+    add(group, "--reset-command COMMAND", str, "resets the device, for the test of that name (default: by hand)")
+    group = parser.add_argument_group("search")
+    add(group, "--search NAME", str, "mlrsearch or bisection (default: mlrsearch)", "mlrsearch", choices=list(SEARCHES))
+    add(group, "--goal NAME", str, "rfc2544, tst009, ndr or pdr (default: rfc2544)", "rfc2544", choices=list(GOALS))
+    add(group, "--precision PERCENT", share, "of the load (default: 0.5%%)")
+    add(group, "--loss-ratio PERCENT", share, "that passes (default: the goal's)")
+    add_headers(parser)
+    group = parser.add_argument_group("run")
+    add(group, "--check", bool, "only say how many trials there are, and how long they take")
+    add(group, "--trials FILE.jsonl", output, "keep each trial there as it ends (default: in the build folder)")
+    add(group, "--resume FILE.jsonl", Path, "go on from the trials that are there, with the same options")
+    add_waiting_time(group, "frame")
+    add_results(parser, "write a report with tables and graphs, as section 26 asks", "frame size")
+    add_expect(parser, FIGURES_OF_RFC2544)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a list with commas."""
+    found = text.split(",")
+    if "" in found:
+        raise argparse.ArgumentTypeError(f"'{text}' has an item too few: lists have commas, and no spaces")
+    return found
+
+
+def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> suite.Rfc2544Request:
+    """Return what was asked for, checked; raises UsageError where it can't be."""
+    usual: dict[str, Any] = SIMULATED if args.probe.startswith("sim://") else OF_RFCS
+
+    def seconds(name: str) -> float:
+        given = getattr(args, name)
+        return float(usual[name]) if given is None else given / 1e9
+
+    def count(name: str) -> int:
+        given: int | None = getattr(args, name)
+        return int(usual[name]) if given is None else given
+
+    others = {"width": args.precision, "loss_ratio": args.loss_ratio}
+    chosen = {name: float(value) for name, value in others.items() if value is not None}
+    with of_options():
+        goal = search.goal_of(args.goal, seconds=seconds("duration"), **chosen)
+        fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
+        return suite.Rfc2544Request(
+            tests=tuple(args.tests),
+            sizes=tuple(args.sizes or suite.SIZES),
+            ways=tuple(ways),
+            goal=goal,
+            search=args.search,
+            latency_s=seconds("latency_duration"),
+            latency_repeats=count("latency_repeats"),
+            load=None if args.load is None else float(args.load),
+            loss_step=float(args.loss_step),
+            burst_s=seconds("burst_duration"),
+            burst_repeats=count("burst_repeats"),
+            pause_s=seconds("pause"),
+            addresses=args.addresses,
+            headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+        )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Say the plan, run, show, print and write."""
+    if args.trials and args.resume:
+        raise UsageError("--resume goes on with its own file: leave out --trials")
+    request = request_of(args, [(args.transmit, -1)])  # What can't be is refused before a probe is opened.
+    for size in request.sizes:
+        request.counted(size, 1.0, 1)
+    is_simulated = args.probe.startswith("sim://")
+    plan = request.plan()
+    out = sys.stderr if is_plain(args) else sys.stdout
+    for line in (f"{plan.words(is_simulated)}.", *[f"Shorter: {one}." for one in plan.shorter], *_marked(request)):
+        say(line, stream=out)
+    if args.check:
+        return
+    with open_probe(args) as probe:
+        if args.waiting_time is not None:
+            probe.link.arrival_timeout_s = args.waiting_time / 1e9
+        receive = args.receive
+        if receive is None:
+            receive = probe.link.receive_port(args.transmit, probe.port_count)
+        if args.both_ways and receive == args.transmit:
+            raise UsageError(f"port {receive} measures what it sends: there is no other way for --both-ways")
+        ways = [(args.transmit, receive), *([(receive, args.transmit)] if args.both_ways else [])]
+        _run(args, probe, replace(request, ways=tuple(ways)))
+
+
+def _run(args: argparse.Namespace, probe: probes.Probe, request: suite.Rfc2544Request) -> None:
+    facts = probe.info()
+    path = args.resume or args.trials or usual_file("rfc2544")
+    head = {"suite": "rfc2544", "url": args.probe, "request": request.to_dict()}
+    looks = results.looks_of(args)
+    with (
+        trials.Journal(path, head, resume=args.resume is not None) as journal,
+        tables.watched(not is_plain(args), partial(_screen, args), REFRESH_S, line_of=(line, every_s(args))) as show,
+    ):
+        say(f"trials: {path}" + f", {journal.kept} of them are there" * bool(journal.kept), stream=sys.stderr)
+        document = partial(_look, looks)
+        one = suite.Rfc2544(probe, request, journal, looks.beside(show, document), reset_by(args.reset_command))
+        try:
+            found = one.run()
+        except LeaseLostError:
+            raise
+        except (ProbeError, KeyboardInterrupt) as end:
+            if journal.trials:
+                end.args = (
+                    f"{end}; {len(journal.trials)} trials are kept: go on with --resume {shlex.quote(str(path))}",
+                )
+                with suppress(ProbeError):
+                    _finish(args, one.result(), facts, end)
+            raise
+    _finish(args, found, facts)
+
+
+def _look(looks: results.Looks, look: suite.SuiteLook) -> dict[str, Any]:
+    del looks
+    return {"doing": look.doing, "trials": look.done, "most": look.most, "elapsed_s": look.elapsed_s}
+
+
+def usual_file(suite: str) -> Path:
+    """Return where the trials of a suite are kept that nobody gave a file for."""
+    folder = folders.build_folder() / "trials"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / time.strftime(f"{suite}-%Y%m%d-%H%M%S.jsonl")
+
+
+def reset_by(command: str | None) -> Callable[[], None]:
+    """Return what resets the device by a command, or asks for it."""
+
+    def by_hand() -> None:
+        say("reset the device now", stream=sys.stderr, flush=True)
+
+    def by_command() -> None:
+        import subprocess  # Takes long to load.
+
+        done = subprocess.run(["sh", "-c", command or ""], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise ProbeError(
+                f"--reset-command ended with {done.returncode}: {done.stderr.strip() or 'it said nothing'}"
+            )
+
+    return by_command if command else by_hand
+
+
+def _finish(
+    args: argparse.Namespace,
+    found: suite.Rfc2544Result,
+    facts: dict[str, int | float | str | bool],
+    cause: BaseException | None = None,
+) -> None:
+    content = {**files.of_run(files.RFC2544_FORMAT, args.probe, facts, results.typed()), **found.to_dict()}
+
+    def write_page(path: Path, plain: dict[str, Any]) -> None:
+        rfc2544_page.write(path, found, plain)
+
+    results.publish(args, final(found), content, write_page, cause, found)
+
+
+# What is shown ----------------------------------------------------------------------------------
+
+
+def _marked(request: suite.Rfc2544Request) -> list[str]:
+    return [f"Not as the RFCs ask: {'; '.join(request.shortfalls)}."] if request.shortfalls else []
+
+
+def _screen(args: argparse.Namespace, look: suite.SuiteLook) -> rich.console.RenderableType:
+    def head(page: str) -> rich.console.RenderableType:
+        said = f"trial {look.done + 1} of up to {look.most}: {look.doing}, {columns.time_text(1e9 * look.elapsed_s)}"
+        return rich.text.Text.assemble(
+            ("liteprobe rfc2544 ", "bold"), args.probe, f"\n{said}", f"   {page}" * bool(page)
+        )
+
+    note = rich.text.Text("Ctrl-C stops; --resume goes on.")
+    shown = table_of(look.sizes)
+    return tables.Paged(
+        head, rich.console.Group(shown, note), note, [(None, [shown])], int(time.monotonic() / tables.TURN_S)
+    )
+
+
+def line(before: suite.SuiteLook, look: suite.SuiteLook) -> str:
+    """Return how far a suite is, in a line."""
+    del before
+    return f"trial {look.done + 1} of up to {look.most}: {look.doing}, {columns.time_text(1e9 * look.elapsed_s)}"
+
+
+def table_of(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable:
+    """Return frame sizes as a table: the columns of what was measured."""
+    shown = [
+        column
+        for key, column in suite.COLUMNS.items()
+        if key in ("size", "share", "fps") or any(column.value(one) is not None for one in sizes)
+    ]
+    return tables.figures(shown, sizes)
+
+
+def loss_table(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable | None:
+    """Return the loss of each frame size at each load; None: it was not measured."""
+    loads = sorted({step.load for one in sizes for step in one.loss}, reverse=True)
+    if not loads:
+        return None
+    made = tables.table(
+        "size", *(f"{100 * load:g} %" for load in loads), title="Loss, % of what was sent, by load", text=1
+    )
+    for one in sizes:
+        by_load = {step.load: step for step in one.loss}
+        cells = [
+            columns.NONE
+            if load not in by_load
+            else f"{100 * by_load[load].loss_ratio:.3f}" + "?" * (not by_load[load].is_shown)
+            for load in loads
+        ]
+        made.add_row(rich.text.Text(one.size), *cells)
+    return made
+
+
+def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
+    """Return what came of the suite."""
+    marked = [rich.text.Text(one, "bold yellow") for one in _marked(found.request)]
+    loss = loss_table(found.sizes)
+    ways = "both ways at once, each" if len(found.request.ways) > 1 else "one way"
+    said = (
+        f"{len(found.trials)} trials, {found.lied} of which lied. Size with FCS; throughput {ways}: {found.request.goal.words}, "
+        f"by {found.request.search}."
+    )
+    doubt = [rich.text.Text("? the trial lies: it would lose more, or lose at all, if it were longer.")] * any(
+        not step.is_shown for one in found.sizes for step in one.loss
+    )
+    why = [
+        rich.text.Text(f"{one.size}: {one.throughput.why}")
+        for one in found.sizes
+        if one.throughput and one.throughput.upper is not None
+    ]
+    notes = [rich.text.Text(f"{one.size}: {note}") for one in found.sizes for note in one.notes]
+    return rich.console.Group(
+        *marked, table_of(found.sizes), *([loss] if loss else []), *doubt, rich.text.Text(said), *why, *notes,
+        *map(rich.text.Text, found.notes),
+    )  # fmt: skip

@@ -1,0 +1,799 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Benchmarks a device as RFC 2544 asks: throughput, latency, loss, back-to-back frames, recovery, reset, for each frame size.
+
+Latency is that of RFC 8219, of every frame; back-to-back that of RFC 9004; the search is MLRsearch or bisection.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from statistics import fmean, median, pstdev
+from typing import Any, ClassVar
+
+from liteprobe.cores.formats import FCS, LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.host.analysis.columns import MEGA, Column, Columns
+from liteprobe.host.analysis.result import PartFigures, Result
+from liteprobe.host.base.errors import ProbeError, UsageError, nearest
+from liteprobe.host.base.validate import validated
+from liteprobe.host.measure.percentiles import Bounds, Measured
+from liteprobe.host.run.figures import TrafficLook
+from liteprobe.host.suites.search import METHODS, Found, Goal
+from liteprobe.host.suites.trials import (
+    MEASURED,
+    Journal,
+    Offer,
+    Sender,
+    SuitePlan,
+    SuiteStep,
+    Trial,
+    Trials,
+    TrialSettings,
+    TrialStream,
+    conformance,
+    lasting,
+)
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, Lengths
+from liteprobe.host.traffic.modifiers import Increment
+from liteprobe.host.traffic.stream import Stream
+
+TESTS = ("throughput", "latency", "loss", "back-to-back", "recovery", "reset")
+USUAL_TESTS = ("throughput", "latency", "loss", "back-to-back")
+SIZES = ("64", "128", "256", "512", "1024", "1280", "1518")  # RFC 2544, section 9.1 (octets with FCS).
+#: Letters of an IMIX genome, and sizes with FCS (RFC 6985, section 3).
+GENOME = {"a": 64, "b": 128, "c": 256, "d": 512, "e": 1024, "f": 1280, "g": 1518, "h": 2112, "i": 9000}
+ADDRESSES_MOST = 65_536
+OVERLOAD = 1.1  # Of the throughput, in the test of recovery (RFC 2544, section 26.5).
+RECOVERED_AT = 0.5  # Of that.
+CHECK_FRAMES, CHECK_LOAD = 40, 0.01  # What is sent each way before all else.
+SEARCH_MOST = 14  # Trials of a search, about, at most.
+LONG_S = 8 * 3600.0  # A plan of more says what shortens it.
+
+
+def length_of(size: str) -> Length:
+    """Return the lengths of frames of a size with FCS: octets, ``imix``, or a genome of RFC 6985 like ``aaaadg``."""
+    if size.isdecimal() and 64 <= int(size) <= 9004:
+        return Fixed(int(size) - FCS)
+    if size == "imix":
+        return IMIX
+    if size and all(letter in GENOME for letter in size):
+        return Lengths(tuple(GENOME[letter] - FCS for letter in size))
+    raise UsageError(
+        f"'{size}' is not a frame size: give 64 to 9004 (with FCS), imix, or letters of RFC 6985 like aaaadg "
+        f"({', '.join(f'{letter} {octets}' for letter, octets in GENOME.items())})"
+    )
+
+
+@validated
+@dataclass(frozen=True)
+class Rfc2544Request:
+    """Says what is asked for. The defaults are those of the RFCs, where a trial takes 60 s."""
+
+    tests: tuple[str, ...] = USUAL_TESTS
+    sizes: tuple[str, ...] = SIZES  # With FCS; ``imix``, or a genome of RFC 6985.
+    ways: tuple[tuple[int, int], ...] = ((0, 1),)  # Ports that send and measure, all at once.
+    goal: Goal = field(default_factory=Goal)  # Its ``seconds`` are those of all trials but latency.
+    search: str = "mlrsearch"  # Or ``bisection``.
+    latency_s: float = 120.0
+    latency_repeats: int = 20
+    load: float | None = None  # Share of the line, for latency; None: the throughput.
+    loss_step: float = 0.1
+    burst_s: float = 2.0  # The longest burst.
+    burst_repeats: int = 50
+    pause_s: float = 7.0  # After each trial: 2 s for what is still on the way, 5 s to settle (RFC 2544, section 23).
+    addresses: int = 1  # Destinations, one after the other, from that of the headers on.
+    headers: Headers = field(default_factory=Headers)
+
+    def __post_init__(self) -> None:
+        for test in self.tests:
+            if test not in TESTS:
+                raise UsageError(f"there is no test '{test}': {nearest(test, TESTS)}")
+        for size in self.sizes:
+            length_of(size)
+        if not self.tests or not self.sizes or not self.ways:
+            raise UsageError("nothing is asked for: give a test, a size and a way")
+        for what, given in (("test", self.tests), ("size", self.sizes), ("port that sends", [a for a, _ in self.ways])):
+            if len(set(given)) < len(given):
+                raise UsageError(f"a {what} is given twice: give each once")
+        if self.search not in METHODS:
+            raise UsageError(f"there is no search '{self.search}': {nearest(self.search, list(METHODS))}")
+        for name, least, most in (
+            ("latency_repeats", 1, 10_000),
+            ("burst_repeats", 1, 10_000),
+            ("addresses", 1, ADDRESSES_MOST),
+            ("loss_step", 0.001, 0.1),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise UsageError(f"{name} {getattr(self, name):g} is out of range: give {least:g} to {most:g}")
+        for name in ("latency_s", "burst_s"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} {getattr(self, name):g} is out of range: give more than 0 s")
+        if self.load is not None and not 0 < self.load <= 1:
+            raise UsageError(f"load {self.load:g} is out of range: give more than 0, up to 1 (the whole line)")
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """Sentences that say where it asks for less than the RFCs do; empty: nowhere."""
+        short = conformance(self.goal.seconds)
+        said = [short] if short else []
+        if "latency" in self.tests and (self.latency_repeats < 20 or self.latency_s < 120):
+            said.append(
+                f"latency of {self.latency_repeats} runs of {lasting(self.latency_s)}: RFC 2544 asks for 20 of 120 s"
+            )
+        if "back-to-back" in self.tests and (self.burst_repeats < 50 or self.burst_s < 2):
+            said.append(
+                f"back-to-back of {self.burst_repeats} runs, bursts up to {lasting(self.burst_s)}: RFC 9004 asks for 50 of 2 s"
+            )
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data: a suite goes on only with the same."""
+        return asdict(self)
+
+    def streams(self, size: str, share: float, seconds: float) -> tuple[Stream, ...]:
+        """Return the streams of all ways at a load, for a time."""
+        length = length_of(size)
+        cycle = len(length.cycle or (0,))
+        frames = int(Fraction(str(seconds)) * 10**9 / TICK_NS * Fraction(str(share)) / (length.mean + OVERHEAD))
+        return self.counted(size, share, max(frames // cycle, 1) * cycle)
+
+    def counted(self, size: str, share: float, frames: int) -> tuple[Stream, ...]:
+        """Return the streams of all ways at a load, of so many frames each."""
+        return tuple(
+            Stream(
+                name=f"{sends} to {measures}",
+                stream_id=1 + number,
+                length=length_of(size),
+                interval=Interval(share=Fraction(str(share))),
+                count=frames,
+                port=sends,
+                headers=headers,
+                modifiers=self._modifiers(headers),
+            )
+            for number, ((sends, measures), headers) in enumerate(zip(self.ways, self._headers(), strict=True))
+        )
+
+    @property
+    def receive(self) -> dict[int, int]:
+        """Port that measures what each port sends."""
+        return dict(self.ways)
+
+    def _headers(self) -> Iterator[Headers]:
+        """Yield the headers of each way: those of the second one have the addresses the other way round."""
+        ends = [("source_mac", "destination_mac"), ("source_ip", "destination_ip"), ("source_port", "destination_port")]
+        for number, _ in enumerate(self.ways):
+            turned = {a: getattr(self.headers, b) for pair in ends for a, b in (pair, pair[::-1])} if number % 2 else {}
+            yield replace(self.headers, **turned)
+
+    def _modifiers(self, headers: Headers) -> tuple[Increment, ...]:
+        if self.addresses < 2:
+            return ()
+        return (Increment(f"ipv{6 if headers.is_ipv6 else 4}.destination", count=self.addresses),)
+
+    # The plan -----------------------------------------------------------------------------------
+
+    def plan(self) -> SuitePlan:
+        """Return how many trials it takes, and how long."""
+        goal, steps, sizes = self.goal, [SuiteStep("check", 1, 1, 0.01)], len(self.sizes)
+        if self.needs_throughput:
+            steps.append(SuiteStep("throughput", sizes * goal.sums, sizes * SEARCH_MOST * goal.sums, goal.seconds))
+        if "latency" in self.tests:
+            steps.append(
+                SuiteStep("latency", sizes * self.latency_repeats, sizes * self.latency_repeats, self.latency_s)
+            )
+        if "loss" in self.tests:
+            steps.append(SuiteStep("loss", 2 * sizes, (math.ceil(1 / self.loss_step) + 1) * sizes, goal.seconds))
+        if "back-to-back" in self.tests:
+            longest = max(math.ceil(math.log2(self.burst_s * 1.5e6)), 1)
+            most = longest + 1 + 2 * (self.burst_repeats - 1)
+            steps.append(SuiteStep("back-to-back", sizes, sizes * most, self.burst_s))
+        if "recovery" in self.tests:
+            steps.append(SuiteStep("recovery", sizes, sizes, 2 * goal.seconds))
+        if "reset" in self.tests:
+            steps.append(SuiteStep("reset", 1, 1, goal.seconds))
+        return SuitePlan(tuple(steps), self.pause_s, tuple(self._shorter(steps)))
+
+    @property
+    def needs_throughput(self) -> bool:
+        """Whether the throughput is searched: other tests need it, too."""
+        needs = {"throughput", "back-to-back", "recovery"} | ({"latency", "reset"} if self.load is None else set())
+        return bool(needs & set(self.tests))
+
+    def _shorter(self, steps: Sequence[SuiteStep]) -> Iterator[str]:
+        """Yield what would make a long plan shorter, each with what is left."""
+        whole = SuitePlan(tuple(steps), self.pause_s)
+        if whole.seconds[1] < LONG_S:
+            return
+        for name, most in (("latency", 3), ("back-to-back", 5)):
+            step = next((one for one in steps if one.name == name), None)
+            repeats = self.latency_repeats if name == "latency" else self.burst_repeats
+            if step and repeats > most:
+                option = "--latency-repeats" if name == "latency" else "--burst-repeats"
+                less = replace(step, least=step.least * most // repeats or 1, most=step.most * most // repeats or 1)
+                left = SuitePlan(tuple(less if one is step else one for one in steps), self.pause_s)
+                yield f"{option} {most}: up to {lasting(left.seconds[1])}"
+        if self.goal.seconds > 10:
+            short = [replace(one, seconds=min(one.seconds, 10.0)) for one in steps]
+            yield f"--duration 10s, which is not conformant: up to {lasting(SuitePlan(tuple(short), self.pause_s).seconds[1])}"
+        if len(self.sizes) > 3:
+            share = Fraction(3, len(self.sizes))
+            few = [replace(one, least=int(one.least * share), most=int(one.most * share)) for one in steps]
+            chosen = ",".join((self.sizes[0], self.sizes[3], self.sizes[-1]))
+            yield f"--frame-size {chosen}: up to {lasting(SuitePlan(tuple(few), self.pause_s).seconds[1])}"
+
+
+# Figures ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Holds the greatest load without loss: between two ends, shares of the line each way."""
+
+    method: str
+    lower: float | None  # Greatest load that passed; None: none did, so it is not shown.
+    upper: float | None  # Least load above it that did not; None: the line is full.
+    trials: int
+    lied: int  # Of these.
+    seconds: float  # Of all trials, of the probe's time.
+    why: str  # Why it is no more.
+
+
+@dataclass(frozen=True)
+class LatencyWay:
+    """Holds the delays of a way at a load (ns): figures of each run, and of these the median; bounds are (least, most)."""
+
+    name: str
+    load: float
+    runs: int
+    #: ``typical``, ``worst``, ``pdv``: TL (median), WCL (P99.9) and PDV (P99.9 less least) of RFC 8219.
+    typical: tuple[float, float]
+    worst: tuple[float, float]
+    pdv: tuple[float, float]
+    typical_of_runs: tuple[float, float]  # P1 and P99 of the runs' medians.
+    worst_of_runs: tuple[float, float]
+    least: float
+    most: float
+    frames: int
+
+
+@dataclass(frozen=True)
+class LossStep:
+    """Holds what was lost at a load."""
+
+    load: float
+    loss_ratio: float  # Of the way that lost the most.
+    lost: int
+    sent: int
+    is_shown: bool  # Whether it can be believed.
+    reason: str
+
+
+@dataclass(frozen=True)
+class BackToBack:
+    """Holds the longest bursts at line rate without loss, and what buffer time follows."""
+
+    bursts: tuple[int, ...]  # Frames, of each run.
+    is_limit: bool  # Whether a longer one loses frames; else the longest that was sent passed.
+    implied_ns: float  # RFC 9004: burst over the greatest frame rate.
+    corrected_ns: float | None  # The same less what leaves meanwhile; None: the throughput is not shown.
+
+    @property
+    def average(self) -> float:
+        """Mean burst of all runs (frames)."""
+        return fmean(self.bursts)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the bursts of all runs (frames)."""
+        return pstdev(self.bursts)
+
+
+@dataclass(frozen=True)
+class SizeFigures(PartFigures):
+    """Holds all figures of a frame size."""
+
+    size: str
+    frame_rate_max: float  # Of the line (frames a second).
+    throughput: Throughput | None = None
+    latency: tuple[LatencyWay, ...] = ()
+    loss: tuple[LossStep, ...] = ()
+    back_to_back: BackToBack | None = None
+    recovery_ns: tuple[float, float] | None = None  # Between what it lies.
+    reset_ns: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> Measured | None:
+        """Throughput as a share of the line, each way: what was shown, up to what was shown not to pass; None: not shown."""
+        found = self.throughput
+        if found is None or found.lower is None:
+            return None
+        return Measured(found.lower, Bounds(found.lower, found.lower if found.upper is None else found.upper))
+
+    @property
+    def delay_figures(self) -> Mapping[str, Any]:
+        """Delays of the slowest way, by their names: TL is the median, WCL the P99.9."""
+        if not self.latency:
+            return {}
+        worst = max(self.latency, key=lambda one: one.worst)
+        return {"p50": Bounds(*worst.typical), "p99_9": Bounds(*worst.worst), "least": worst.least, "most": worst.most}
+
+
+@dataclass(frozen=True, repr=False)
+class Rfc2544Result(Result):
+    """Holds what came of the suite: all of `Result`; its parts are the frame sizes, like ``64``."""
+
+    request: Rfc2544Request
+    sizes: tuple[SizeFigures, ...]
+    trials: tuple[Trial, ...]
+    is_complete: bool
+    notes: tuple[str, ...]
+    uncertainty_ns: float = 0.0  # Bound of the error of one delay.
+
+    def __getitem__(self, size: str) -> SizeFigures:
+        """Return the figures of a frame size; KeyError where there is none."""
+        return self.parts[size]
+
+    @property
+    def parts(self) -> dict[str, SizeFigures]:
+        """Figures by frame size."""
+        return {one.size: one for one in self.sizes}
+
+    @property
+    def lied(self) -> int:
+        """Trials that could not be believed."""
+        return sum(not trial.is_valid for trial in self.trials)
+
+    @property
+    def conformance(self) -> str:
+        """Words that must stand beside every figure; empty: it is as the RFCs ask."""
+        return "; ".join(self.request.shortfalls)
+
+    def table(self) -> dict[str, Any]:
+        """Return a table by its columns, as of `Result`: a row for each frame size; the last column says what is not conformant."""
+        made = super().table()
+        return made | {"conformance": [self.conformance or "conformant"] * len(self.sizes)}
+
+    def __repr__(self) -> str:
+        found = [
+            f"{one.size} " + (f"{100 * one.share:.4g} %" if one.share else "not shown")
+            for one in self.sizes
+            if one.throughput
+        ]
+        said = [f"throughput {', '.join(found)}"] * bool(found) + [
+            f"{len(self.trials)} trials",
+            *self.request.shortfalls[:1],
+        ]
+        return f"<Rfc2544Result: {'; '.join([*said, *['incomplete'] * (not self.is_complete)])}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "is_complete": self.is_complete,
+            "is_conformant": not self.request.shortfalls,
+            "shortfalls": self.request.shortfalls,
+            "notes": list(self.notes),
+            "request": self.request.to_dict(),
+            "trial_count": len(self.trials),
+            "lied": self.lied,
+            "sizes": [{**asdict(one), **COLUMNS.document(one)} for one in self.sizes],
+            "trials": [trial.to_dict() for trial in self.trials],
+        }
+
+
+def _times(of: Callable[[SizeFigures], float]) -> Callable[[SizeFigures], Measured | None]:
+    """Return what returns the throughput times a factor."""
+
+    def found(one: SizeFigures) -> Measured | None:
+        share, factor = one.share, of(one)
+        if share is None:
+            return None
+        return Measured(share * factor, Bounds(share.bounds.least * factor, share.bounds.most * factor))
+
+    return found
+
+
+def _pdv(one: SizeFigures) -> Bounds | None:
+    found = [Bounds(*way.pdv) for way in one.latency]
+    return max(found, key=lambda bounds: bounds.most, default=None)
+
+
+def _pair(name: str) -> Callable[[SizeFigures], Bounds | None]:
+    def found(one: SizeFigures) -> Bounds | None:
+        ends = getattr(one, name)
+        return None if ends is None else Bounds(*ends)
+
+    return found
+
+
+COLUMNS = Columns(
+    Column("size", "size", "Size", of=lambda one: one.size),
+    Column("share", "of line %", "Throughput,\n% of the line", 3, 0.01),
+    Column("rate", "Mb/s", "Mb/s", 2, MEGA, of=_times(lambda one: LINE_RATE_BPS)),
+    Column("fps", "frames/s", "Frames/s", of=_times(lambda one: one.frame_rate_max)),
+    Column("p50", "TL ns", "TL,\nns", of=lambda one: one.delay_figures.get("p50")),
+    Column("p99_9", "WCL ns", "WCL,\nns", of=lambda one: one.delay_figures.get("p99_9")),
+    Column("pdv", "PDV ns", "PDV,\nns", of=_pdv),
+    Column("least", "least ns", "Least,\nns", of=lambda one: one.delay_figures.get("least")),
+    Column("most", "most ns", "Greatest,\nns", of=lambda one: one.delay_figures.get("most")),
+    Column("burst", "burst", "Burst,\nframes", 1, of=lambda one: one.back_to_back and one.back_to_back.average),
+    Column("buffer", "buffer µs", "Buffer time,\nµs", 2, 1e3, of=lambda one: one.back_to_back and one.back_to_back.corrected_ns),
+    Column("recovery", "recovery µs", "Recovery,\nµs", 2, 1e3, of=_pair("recovery_ns")),
+    Column("reset", "reset ms", "Reset,\nms", 3, 1e6, of=_pair("reset_ns")),
+)  # fmt: skip
+Rfc2544Result.COLUMNS = Columns(*(column for key, column in COLUMNS.items() if key not in ("size", "share")))
+
+
+# The suite --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SuiteLook:
+    """Says how far a suite is."""
+
+    doing: str  # What is sent now.
+    done: int  # Trials that have ended.
+    most: int  # Trials in all, about, at most.
+    elapsed_s: float  # Of the trial, of the probe's time.
+    sizes: tuple[SizeFigures, ...]  # Figures so far.
+
+
+class Rfc2544:
+    """Runs the suite on a probe whose ports the device connects.
+
+    Parameters
+    ----------
+    probe : Sender
+    request : Rfc2544Request or None
+    journal : Journal or None
+        Where each trial is kept as it ends, and from which it goes on.
+    show : callable or None
+        Given a look, now and then.
+    reset : callable or None
+        Resets the device, for the test of that name; None: somebody does it by hand, while the trial is sent.
+
+    Raises
+    ------
+    UsageError
+        When there is no such port.
+    """
+
+    tests: ClassVar[tuple[str, ...]] = TESTS
+
+    def __init__(
+        self,
+        probe: Sender,
+        request: Rfc2544Request | None = None,
+        journal: Journal | None = None,
+        show: Callable[[SuiteLook], None] | None = None,
+        reset: Callable[[], None] | None = None,
+    ) -> None:
+        self._probe, self._request = probe, request or Rfc2544Request()
+        for port in sorted({port for way in self._request.ways for port in way}):
+            if not 0 <= port < probe.port_count:
+                raise UsageError(f"there is no port {port}: give 0 to {probe.port_count - 1}")
+        self._show, self._reset = show or (lambda look: None), reset
+        self._plan = self._request.plan()
+        settings = TrialSettings(self._request.pause_s)
+        self._trials = Trials(probe, settings, journal, self._look)
+        self._sizes: list[SizeFigures] = []
+        self._doing = ""
+
+    def run(self) -> Rfc2544Result:
+        """Run all that is asked for.
+
+        Raises
+        ------
+        ProbeError
+            When no frame comes through the device, or a link goes down; `result` has what was measured until then.
+        """
+        self._check()
+        for size in self._request.sizes:
+            self._sizes.append(SizeFigures(size, _frame_rate(size)))
+            self._measure(size)
+        return self.result(is_complete=True)
+
+    def result(self, is_complete: bool = False) -> Rfc2544Result:
+        """Return what was measured until now."""
+        done = tuple(self._trials.done)
+        return Rfc2544Result(
+            self._request,
+            tuple(self._sizes),
+            done,
+            is_complete,
+            tuple(self._notes(done)),
+            max((trial.uncertainty_ns for trial in done), default=0.0),
+        )
+
+    # # #
+
+    def _look(self, offer: Offer, look: TrafficLook) -> None:
+        self._show(SuiteLook(self._doing, len(self._trials.done), self._plan.most, look.elapsed_s, tuple(self._sizes)))
+
+    def _notes(self, done: Sequence[Trial]) -> list[str]:
+        lied = [trial for trial in done if not trial.is_valid]
+        notes = []
+        if lied:
+            first = lied[0]
+            notes.append(
+                f"{len(lied)} of {len(done)} trials lied, and count as failed: '{first.name}', trial {first.number}: {first.reason}"
+            )
+        return [*notes, *dict.fromkeys(note for trial in done for note in trial.notes)][:12]
+
+    def _update(self, **figures: Any) -> None:
+        self._sizes[-1] = replace(self._sizes[-1], **figures)
+
+    def _note(self, note: str) -> None:
+        self._update(notes=(*self._sizes[-1].notes, note))
+
+    def _run(
+        self,
+        name: str,
+        size: str,
+        load: float,
+        seconds: float,
+        loss_most: float = 0.0,
+        during: Callable[[], None] | None = None,
+    ) -> Trial:
+        self._doing = f"{name} {size} at {100 * load:.4g} %"
+        return self._trials.run(
+            Offer(f"{name} {size}", self._request.streams(size, load, seconds), self._request.receive),
+            loss_most,
+            during,
+        )
+
+    def _measure(self, size: str) -> None:
+        """Measure all of a size; what needs a throughput that is not shown is left out, with a note."""
+        request = self._request
+        if request.needs_throughput:
+            self._search(size)
+        share = self._sizes[-1].share
+        load = request.load if request.load is not None else share and float(share)
+        is_shown = {"latency": load is not None, "recovery": share is not None, "reset": load is not None}
+        for test in TESTS:
+            if test in request.tests and not is_shown.get(test, True):
+                self._note(f"{test} is not measured: no load was shown to pass")
+        if "latency" in request.tests and load is not None:
+            self._latency(size, load)
+        if "loss" in request.tests:
+            self._loss(size)
+        if "back-to-back" in request.tests:
+            self._back_to_back(size, share)
+        if "recovery" in request.tests and share is not None:
+            self._recovery(size, share)
+        if "reset" in request.tests and load is not None and size == request.sizes[0]:
+            self._outage(size, load)
+
+    # Before all else ----------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Raise ProbeError, naming what the device does, unless frames come through it each way."""
+        request, size = self._request, self._request.sizes[0]
+        self._doing = "are frames forwarded?"
+        offer = Offer("check", request.counted(size, CHECK_LOAD, CHECK_FRAMES), request.receive)
+        found = Trials(self._probe, TrialSettings(lengthened=1)).run(offer)
+        for way in found.streams:
+            if way.received:
+                continue
+            mirrored = replace(request, ways=((way.port, way.port),))
+            back = Trials(self._probe, TrialSettings(lengthened=1)).run(
+                Offer("check", mirrored.counted(size, CHECK_LOAD, CHECK_FRAMES), mirrored.receive)
+            )
+            if way.receive != way.port and back.received:
+                raise ProbeError(
+                    f"the device sends what port {way.port} sends back to port {way.port}, not to port {way.receive}: see to its "
+                    "forwarding, or name the port that measures (--receive)"
+                )
+            raise ProbeError(
+                f"none of {way.sent} frames came from port {way.port} to port {way.receive} at {100 * CHECK_LOAD:g} % of the line: "
+                "see to the device's forwarding and addresses (--dst-mac, --dst-ip), and to the cables"
+            )
+
+    # Tests --------------------------------------------------------------------------------------
+
+    def _search(self, size: str) -> None:
+        goal = self._request.goal
+
+        def measure(load: float, seconds: float) -> Trial:
+            return self._run("throughput", size, load, seconds, goal.loss_ratio)
+
+        before = len(self._trials.done)
+        found = METHODS[self._request.search](measure, goal)
+        done = self._trials.done[before:]
+        self._update(
+            throughput=Throughput(
+                found.method,
+                found.lower,
+                found.upper,
+                len(done),
+                sum(not trial.is_valid for trial in done),
+                sum(trial.seconds for trial in done),
+                _why(found, goal),
+            )
+        )
+        below = [
+            (load, trial)
+            for trial, load in zip(found.trials, found.loads, strict=True)
+            if found.lower is not None and load <= found.lower and trial.shown_loss > goal.loss_ratio
+        ]
+        if below:
+            load, trial = below[0]
+            self._note(
+                f"the device does not repeat itself: trial {trial.number} lost {trial.lost:,} frames at {100 * load:.4g} %, "
+                "where others lost none"
+            )
+        if found.lower is None:
+            self._note(f"no load down to {100 * goal.least:g} % of the line was shown to pass: {_why(found, goal)}")
+
+    def _latency(self, size: str, load: float) -> None:
+        runs = [self._run("latency", size, load, self._request.latency_s) for _ in range(self._request.latency_repeats)]
+        ways = [_latency_of(way) for way in zip(*(run.streams for run in runs), strict=True)]
+        self._update(latency=tuple(replace(way, load=load) for way in ways if way))
+        if bad := [run for run in runs if not run.is_valid or run.lost]:
+            self._note(
+                f"latency: {len(bad)} of {len(runs)} runs lost frames or lied: {bad[0].reason or f'{bad[0].lost:,} lost'}"
+            )
+
+    def _loss(self, size: str) -> None:
+        load, step, clean = 1.0, self._request.loss_step, 0
+        steps: list[LossStep] = []
+        while load >= step / 2 and clean < 2:
+            trial = self._run("loss", size, load, self._request.goal.seconds, loss_most=1.0)
+            steps.append(LossStep(load, trial.loss_ratio, trial.lost, trial.sent, trial.is_valid, trial.reason))
+            clean = clean + 1 if trial.is_valid and not trial.lost else 0
+            load = round(load - step, 9)
+            self._update(loss=tuple(steps))
+
+    def _burst(self, size: str, frames: int) -> bool:
+        """Return whether a burst of so many frames comes whole, each way."""
+        self._doing = f"back-to-back {size}, {frames:,} frames"
+        streams = self._request.counted(size, 1.0, frames)
+        return (
+            self._trials.run(Offer(f"back-to-back {size}", streams, self._request.receive, is_sustained=False)).lost
+            == 0
+        )
+
+    def _back_to_back(self, size: str, share: Measured | None) -> None:
+        longest = max(int(self._request.burst_s * _frame_rate(size)), 1)
+        if self._burst(size, longest):
+            bursts, is_limit = [longest], False
+        else:
+            bursts, is_limit = [_greatest(lambda n: self._burst(size, n), 0, longest)], True
+            for _ in range(self._request.burst_repeats - 1):
+                bursts.append(self._again(size, bursts[-1], longest))
+        implied_ns = 1e9 * fmean(bursts) / _frame_rate(size)
+        corrected_ns = None if share is None or not is_limit else implied_ns * (1 - share)
+        self._update(back_to_back=BackToBack(tuple(bursts), is_limit, implied_ns, corrected_ns))
+        if not is_limit:
+            self._note(
+                f"back-to-back: the longest burst of {longest:,} frames ({lasting(self._request.burst_s)}) lost none"
+            )
+
+    def _again(self, size: str, before: int, longest: int) -> int:
+        """Return the longest burst again, from what it was before on."""
+        if before and not self._burst(size, before):
+            return _greatest(lambda n: self._burst(size, n), 0, before)
+        step = 1
+        while before + step < longest and self._burst(size, before + step):
+            before, step = before + step, 2 * step
+        return _greatest(lambda n: self._burst(size, n), before, min(before + step, longest))
+
+    def _recovery(self, size: str, share: Measured) -> None:
+        """Overload the device, then send half as much: how long it goes on losing frames (RFC 2544, section 26.5)."""
+        high = min(round(OVERLOAD * share, 9), 1.0)
+        low = round(RECOVERED_AT * high, 9)
+        self._doing = f"recovery {size} from {100 * high:.4g} %"
+        seconds = self._request.goal.seconds
+        pieces = [seconds * 2.0**-power for power in range(MEASURED - 2, -1, -1)]  # Ends of each, from the change on.
+        spans = [pieces[0], *(end - start for start, end in pairwise(pieces))]
+        streams: list[Stream] = []
+        for number, way in enumerate(self._request.streams(size, high, seconds)):
+            slot = length_of(size).mean + OVERHEAD
+            start = math.ceil((way.count or 0) * slot / Fraction(str(high)))
+            streams.append(replace(way, stream_id=1 + number * MEASURED))
+            for place, span in enumerate(spans, 1):
+                frames = self._request.streams(size, low, span)[number].count or 1
+                streams.append(
+                    replace(
+                        way, name=f"{way.name} {place}", stream_id=1 + number * MEASURED + place, count=frames,
+                        interval=Interval(share=Fraction(str(low))), start_ns=start * TICK_NS,
+                    )
+                )  # fmt: skip
+                start += math.ceil(frames * slot / Fraction(str(low)))
+        trial = self._trials.run(Offer(f"recovery {size}", tuple(streams), self._request.receive, is_sustained=False))
+        each_ns = 1e9 / (low * _frame_rate(size))
+        found = [
+            _last_loss(trial.streams[first + 1 : first + MEASURED], each_ns)
+            for first in range(0, len(trial.streams), MEASURED)
+        ]
+        if any(trial.streams[first].lost for first in range(0, len(trial.streams), MEASURED)):
+            self._update(recovery_ns=max(found, key=lambda ends: ends[1]))
+        else:
+            self._note(f"recovery: {100 * high:.4g} % of the line lost nothing, so there was nothing to recover from")
+
+    def _outage(self, size: str, load: float) -> None:
+        """Reset the device while frames are sent: what is lost says how long it was away (RFC 6201, section 4)."""
+        trial = self._run("reset", size, load, self._request.goal.seconds, during=self._reset)
+        each_ns = 1e9 / (load * _frame_rate(size))
+        lost = max(way.lost for way in trial.streams)
+        self._update(reset_ns=(max(lost - 1, 0) * each_ns, (lost + 1) * each_ns))
+        if not lost:
+            self._note("reset: no frame was lost, so the device was not seen to reset")
+
+
+# # #
+
+
+def _frame_rate(size: str) -> float:
+    """Return how many frames of a size the line carries (frames a second)."""
+    return float(10**9 / (TICK_NS * (length_of(size).mean + OVERHEAD)))
+
+
+def _why(found: Found, goal: Goal) -> str:
+    """Return why the load above the throughput did not pass."""
+    if found.upper is None:
+        return "the line is full"
+    for trial in found.at(found.upper):
+        if not trial.is_valid:
+            return trial.reason
+        if trial.shown_loss > goal.loss_ratio:
+            return f"{trial.lost:,} of {trial.sent:,} frames lost at {100 * found.upper:.4g} %"
+    return f"{100 * found.upper:.4g} % did not pass"
+
+
+def _greatest(passes: Callable[[int], bool], lower: int, upper: int) -> int:
+    """Return the greatest number that passes, where ``lower`` does and ``upper`` does not."""
+    while upper - lower > 1:
+        middle = (lower + upper) // 2
+        lower, upper = (middle, upper) if passes(middle) else (lower, middle)
+    return lower
+
+
+def _last_loss(pieces: Sequence[TrialStream], each_ns: float) -> tuple[float, float]:
+    """Return between what times after the first of some pieces the last frame was lost; zeros: none was."""
+    at_ns, found = 0.0, (0.0, 0.0)
+    for piece in pieces:
+        end_ns = at_ns + piece.sent * each_ns
+        if piece.lost:
+            found = (at_ns + (piece.lost - 1) * each_ns, end_ns)
+        at_ns = end_ns
+    return found
+
+
+def _latency_of(runs: Sequence[TrialStream]) -> LatencyWay | None:
+    """Return the delays of a way over its runs; None: nothing came."""
+    known = [
+        run for run in runs if run.p50_ns and run.p99_9_ns and run.least_ns is not None and run.most_ns is not None
+    ]
+    if not known:
+        return None
+    least = [run.least_ns or 0.0 for run in known]
+    p50, p99_9 = [run.p50_ns or (0.0, 0.0) for run in known], [run.p99_9_ns or (0.0, 0.0) for run in known]
+    pdv = [(low - floor, high - floor) for (low, high), floor in zip(p99_9, least, strict=True)]
+    return LatencyWay(
+        name=known[0].name,
+        load=0.0,
+        runs=len(known),
+        typical=_median(p50),
+        worst=_median(p99_9),
+        pdv=_median(pdv),
+        typical_of_runs=_ends(p50),
+        worst_of_runs=_ends(p99_9),
+        least=min(least),
+        most=max(run.most_ns or 0.0 for run in known),
+        frames=sum(run.received for run in known),
+    )
+
+
+def _median(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return median(low for low, _ in pairs), median(high for _, high in pairs)
+
+
+def _ends(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return P1 and P99 of the middles of pairs, by nearest rank."""
+    middles = sorted((low + high) / 2 for low, high in pairs)
+    return middles[max(math.ceil(0.01 * len(middles)), 1) - 1], middles[math.ceil(0.99 * len(middles)) - 1]
