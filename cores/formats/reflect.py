@@ -22,6 +22,7 @@ class HostEnable(IntFlag):
     STAMP6 = 1 << 5
     STATEFUL = 1 << 6  # STAMP answers are counted for each session, in the place of the sender's sequence number.
     ACCESS = 1 << 7  # STAMP is for senders of the access list alone.
+    TLV = 1 << 8  # What follows the base of STAMP are TLVs (RFC 8972); else it is copied as it is.
 
 
 class HostCount(IntEnum):

@@ -23,8 +23,10 @@ from liteprobe.cores.receive.frames import frame_layout
 from liteprobe.cores.reflect.request import (
     LAST_LINE, TRANSPORT4, TRANSPORT6, UDP_HEADER, HostRequest, asked_layout, settings_layout,
 )
+from liteprobe.cores.reflect.tlv import TlvWalk
 from liteprobe.cores.timebase.seconds import NS_BITS, SECONDS_BITS, SecondOf
 from liteprobe.cores.transmit.departure import Departure
+from liteprobe.cores.transmit.management import FRAME_WORDS
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -186,6 +188,7 @@ class PortHost(LiteXModule):
         # # #
 
         self.request = HostRequest()
+        self.tlvs    = TlvWalk()
         self.store   = RequestStore()
         self.jobs    = stream.SyncFIFO(job_layout(), JOBS)
         self.fsm     = FSM(reset_state="IDLE")
@@ -241,17 +244,25 @@ class PortHost(LiteXModule):
         age     = Signal(STAMP_CYCLES + 1)              # Since its stamp is there, one-hot.
         last_be = Signal(4, reset_less=True)
         wanted, answered, is_stamp = Signal(), Signal(), Signal()
+        takes     = Signal() # This frame is the next job; the store has its last word by the next cycle.
+        is_taken  = Signal()
+        tlv_sum   = Signal(17, reset_less=True)
+        tlvs      = self.tlvs
         self.lost = Signal()
         self.comb += [
             sink.connect(request.sink),
-            store.valid.eq(sink.valid),
-            store.last.eq(sink.last),
-            store.data.eq(sink.data),
-            store.ended.eq(request.ended),
+            *copied(tlvs, sink, "valid", "last", "data"),
+            *copied(tlvs, request, "step", "in_transport", "has_tlvs", "traffic_class"),
+            tlvs.left.eq(request.offset),
+            tlvs.information.eq(self.settings.information),
+            tlvs.ports.eq(Cat(request.port, self.settings.stamp_port)),
+            store.valid.eq(tlvs.source_valid),
+            store.last.eq(tlvs.source_last),
+            store.data.eq(tlvs.source_data),
             wanted.eq(request.ended & request.is_ours),
             answered.eq(asked.outcome <= int(HostCount.HEARD)),
             # What is refused takes no space.
-            store.keep.eq(wanted & answered & self.classified & ~is_busy),
+            takes.eq(wanted & self.classified & ~is_busy),
             self.lost.eq(wanted & (~self.classified | is_busy)),
             is_stamp.eq((job.outcome == int(HostCount.STAMP4)) | (job.outcome == int(HostCount.STAMP6))),
         ]
@@ -272,19 +283,25 @@ class PortHost(LiteXModule):
             If(sink.valid, last_be.eq(sink.last_be)),
             waits.eq(Cat(is_busy, waits) & Replicate(is_busy, 2)),
             If(is_busy, age.eq(Cat(arrives, age[:-1])), If(age[-1], age[-1].eq(1))).Else(age.eq(0)),
-            If(wanted & self.classified & ~is_busy,
+            store.ended.eq(request.ended),
+            store.keep.eq(takes & answered),
+            is_taken.eq(takes),
+            If(takes,
                 is_busy.eq(1),
                 *copied(job, asked, *[name for name, _ in asked_layout()]),
+                job.last_be.eq(last_be),
+            ),
+            If(is_taken,
                 job.start.eq(store.start),
                 job.last_word.eq(store.words),
-                job.last_be.eq(last_be),
-                job.is_kept.eq(answered & store.is_whole),
-                If(answered & ~store.is_whole, job.outcome.eq(int(HostCount.OVERRUN))),
+                job.is_kept.eq(store.keep & store.is_whole),
+                If(store.keep & ~store.is_whole, job.outcome.eq(int(HostCount.OVERRUN))),
+                tlv_sum.eq(tlvs.plus + tlvs.minus),
             ),
             If(arrives & is_stamp & ~self.has_stamp, job.outcome.eq(int(HostCount.OVERRUN))),
             of_second.eq(second_of.second[:16] + second_of.second[16:]),
             of_nanosecond.eq(second_of.nanosecond[:16] + second_of.nanosecond[16:]),
-            sums.eq(of_second + of_nanosecond + job.sum),
+            sums.eq(of_second + of_nanosecond + job.sum + tlv_sum),
             If(age[STAMP_CYCLES - 2], job.second.eq(second_of.second), job.nanosecond.eq(second_of.nanosecond)),
             If(age[STAMP_CYCLES - 1] & is_stamp, job.sum.eq(whole)),
             If(jobs.sink.valid & jobs.sink.ready, is_busy.eq(0)),
@@ -534,7 +551,7 @@ class PortHost(LiteXModule):
             If(is_limited,
                 NextValue(outcome, int(HostCount.RATE)),
                 NextState("COUNT"),
-            ).Elif(~self.has_space,
+            ).Elif(~self.has_space | (job.last_word >= FRAME_WORDS),
                 NextValue(outcome, int(HostCount.FULL)),
                 NextState("COUNT"),
             ).Else(
@@ -701,7 +718,7 @@ class PortHost(LiteXModule):
     def add_csr(self):
         """Add the registers (docs/design/hosts-and-reflector.md)."""
         settings = self.settings
-        self._enable = CSRStorage(8, name="enable", description="What is answered: bits of HostEnable.")
+        self._enable = CSRStorage(9, name="enable", description="What is answered: bits of HostEnable.")
         self.comb += settings.enable.eq(self._enable.storage)
         for name, size, reset, description in [
             ("mac",            48,   0, "MAC address of the port."),
@@ -710,6 +727,7 @@ class PortHost(LiteXModule):
             ("vlan",           13,   0, "Bit 12: frames with the tag of the VLAN in bits 11..0 alone; else untagged ones alone."),
             ("stamp_port",     16,   STAMP_PORT, "UDP port of the reflector."),
             ("error_estimate", 16,   ERROR_UNKNOWN, "In each STAMP answer."),
+            ("information",    32,   0, "Value of the TLV timestamp information, the first octet highest; 0: not known."),
             ("rate",           16,   0, "Answers of ping and STAMP in a millisecond, at most; 0: no limit."),
         ]:
             register = WriteOnlyCSR(size, name=name, reset=reset, description=description)

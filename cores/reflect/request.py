@@ -12,6 +12,7 @@ from liteprobe.cores.formats import MIN_LENGTH
 from liteprobe.cores.formats.reflect import PING_TTL, STAMP_BASE, STAMP_LEAST, STAMP_TTL, HostCount, HostEnable
 from liteprobe.cores.octets import bytes_of_last_be, swapped
 from liteprobe.cores.receive.frames import frame_layout
+from liteprobe.cores.reflect.complement import ComplementSum
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -28,13 +29,14 @@ UDP_HEADER = 8
 def settings_layout():
     """Return what a host is told of itself: as the registers."""
     return [
-        ("enable",          8),
+        ("enable",          9),
         ("mac",            48),
         ("ipv4",           32),
         ("ipv6",          128),
         ("vlan",           13),
         ("stamp_port",     16),
         ("error_estimate", 16),
+        ("information",    32),
     ]
 
 def asked_layout():
@@ -56,40 +58,6 @@ def asked_layout():
         ("sum",         16), # One's complement sum of what the checksum of the answer's transport covers; of STAMP without T2, T3.
     ]
 
-# One's Complement Sum -----------------------------------------------------------------------------
-
-class ComplementSum(LiteXModule):
-    """Adds up two halfwords a cycle with the carry around.
-
-    Attributes
-    ----------
-    a, b : Signal(16), in
-    add, begin : Signal(), in
-        Add both; begin anew with them.
-    total : Signal(16), out
-        Of all up to the last cycle; 0xffff or 0 are both nothing.
-
-    Source: RFC 1071.
-    """
-    def __init__(self):
-        self.a     = Signal(16)
-        self.b     = Signal(16)
-        self.add   = Signal()
-        self.begin = Signal()
-        self.total = Signal(16)
-
-        # # #
-
-        kept = Signal(18, reset_less=True)
-        once = Signal(17)
-        self.comb += [
-            once.eq(kept[:16] + kept[16:]),
-            self.total.eq(once[:16] + once[16]),
-        ]
-        self.sync += If(self.add | self.begin,
-            kept.eq(Mux(self.begin, 0, kept[:16]) + Mux(self.begin, 0, kept[16:]) + self.a + self.b),
-        )
-
 # Host Request -------------------------------------------------------------------------------------
 
 class HostRequest(LiteXModule):
@@ -106,6 +74,10 @@ class HostRequest(LiteXModule):
         With ``ended``.
     is_ours : Signal(), out
         With ``ended``: the frame is good, and for this host; else ``asked`` says nothing.
+    step, in_transport, offset : Signal(5), Signal(), Signal(17), out
+        Of the word that passes, as `TlvWalk` wants it.
+    has_tlvs, traffic_class, port : Signal(), Signal(8), Signal(16), out
+        Likewise; ``port`` is the sender's.
 
     Limits: the order of reasons is that of docs/design/hosts-and-reflector.md.
 
@@ -117,6 +89,9 @@ class HostRequest(LiteXModule):
         self.ended    = Signal()
         self.asked    = Record(asked_layout())
         self.is_ours  = Signal()
+        self.offset   = Signal(17)
+        self.has_tlvs = Signal()
+        self.traffic_class = Signal(8, reset_less=True)
 
         # # #
 
@@ -276,6 +251,7 @@ class HostRequest(LiteXModule):
         even, odd, flag, found = self.even, self.odd, self.flag, self.found
         self.payload = payload = Signal(16, reset_less=True) # Octets of IP's payload.
         self.ttl     = Signal(8, reset_less=True)
+        self.at(3, self.traffic_class.eq(Mux(even == IPV4_TYPE, odd[:8], odd[4:12])))
         self.at(4,
             If(flag("is_v4"),
                 payload.eq(even - 20),
@@ -325,6 +301,8 @@ class HostRequest(LiteXModule):
         flag, keep, at = self.flag, self.keep, self.at_step
         is_v6 = flag("is_v6")
         self.port = Signal(16, reset_less=True)
+        self.comb += self.has_tlvs.eq(flag("is_stamp_port") & (self.payload > UDP_HEADER + STAMP_BASE)
+            & s.enable[log2_int(int(HostEnable.TLV))])
         at(0,
             flag("is_echo").eq(flag("is_icmp") & (odd == Mux(is_v6, 0x8000, 0x0800))),
             flag("is_ns").eq(flag("is_icmp") & is_v6 & (odd == 0x8700)),
@@ -351,7 +329,7 @@ class HostRequest(LiteXModule):
         valid   = Signal(3)
         begins  = Signal() # The word with the first two octets, which are its second half.
         self.masked_even, self.masked_odd = masked_even, masked_odd = Signal(16), Signal(16)
-        offset  = Signal(17) # Octets of the payload from the begin of this word on.
+        offset  = self.offset # Octets of the payload from the begin of this word on.
         self.comb += [
             begins.eq(self.step == 0),
             offset.eq(Mux(begins, self.payload + 2, left)),

@@ -22,7 +22,7 @@ from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 STORE_WORDS = 1024
 STORE_FRAMES = 16
 HOST_FRAMES  = 32 # Where a host answers at the rate of the line: of the shortest, 18 come while the longest one leaves.
-SPARE_FRAMES, SPARE_WORDS = 4, 128 # That frames which may wait leave to others.
+SPARE_FRAMES, SPARE_WORDS = 4, 16 # That frames which may wait leave to others.
 FRAME_WORDS = 384 # Longest management frame: 1536 octets.
 WORD_OCTETS = 4
 

@@ -35,7 +35,7 @@ DELAYS = (
 COUNTS = (
     "sent", "received", "lost", "duplicated", "reordered", "waited", "late", "bit_errors", "checked_bits", "octets",
     "underruns", "edges", "rejected", "missing", "spurious", "glitches", "faults", "unlocked", "passed", "failed",
-    "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked",
+    "not_done", "refused", "discarded", "full", "early", "no_store", "corrupted", "marked", "events",
 )  # fmt: skip
 OF_WHOLE = (*COUNTS, "loss_ratio")
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {

@@ -44,6 +44,7 @@ COMMANDS_OF_OTHERS = {
     **dict.fromkeys(("ports", "link", "links", "phys", "ethtool"), "phy info"),
     **dict.fromkeys(("iperf", "iperf3", "test", "measure", "run"), "train send"),
     **dict.fromkeys(("throughput", "rfc-2544", "benchmark", "rfc8219", "rfc9004", "mlrsearch"), "rfc2544"),
+    **dict.fromkeys(("sla", "service", "services", "y.1564", "ethersam", "policing"), "y1564"),
     **dict.fromkeys(("latency", "delay"), "train owd"),
     **dict.fromkeys(("stream", "streams", "traffic", "generate", "tx", "start", "trex", "pktgen"), "send"),
     **dict.fromkeys(("play", "tcpreplay"), "replay"),

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,6 +86,7 @@ class Offer:
     receive: Mapping[int, int] | None = None  # None: the port that the wire leads to.
     #: Whether the device must sustain it: then streams are sent in parts, where they can be, and a queue that fills is found out.
     is_sustained: bool = True
+    block_s: float = 0.0  # What was sent and came in each so many seconds is kept; 0: it isn't.
 
     def __post_init__(self) -> None:
         endless = [stream.name for stream in self.streams if stream.count is None]
@@ -174,6 +175,17 @@ class TrialPart:
 
 
 @dataclass(frozen=True)
+class TrialBlock:
+    """Holds what was sent and came within a while of a trial."""
+
+    seconds: float
+    sent: tuple[int, ...]  # Frames, of each stream.
+    received: tuple[int, ...]
+    lost: tuple[int, ...]  # That were missing before the last one that came.
+    bit_errors: tuple[int, ...]  # Of the fill, in good frames.
+
+
+@dataclass(frozen=True)
 class TrialStream:
     """Holds what came of a stream of a trial; bounds are lists of the least and the greatest value."""
 
@@ -195,6 +207,9 @@ class TrialStream:
     most_ns: float | None
     share: float  # Of the line, by what was asked for.
     parts: tuple[TrialPart, ...]
+    bit_errors: int = 0  # Of the fill, in good frames.
+    damaged_bit_errors: int = 0  # In frames with a bad FCS.
+    checked_bits: int = 0  # Of the fill, in good frames.
 
     @property
     def loss_ratio(self) -> float:
@@ -253,6 +268,7 @@ class Trial:
     verdict: str  # ``valid`` or ``lies``.
     reason: str  # Why it lies.
     notes: tuple[str, ...]  # What the reader must know.
+    blocks: tuple[TrialBlock, ...] = ()  # Where they were asked for.
 
     @property
     def name(self) -> str:
@@ -309,7 +325,10 @@ class Trial:
             bounds = {name: one[name] and tuple(one[name]) for name in ("p50_ns", "p99_ns", "p99_9_ns")}
             streams.append(TrialStream(**{**one, **bounds, "parts": tuple(TrialPart(**part) for part in one["parts"])}))
         own = {name: value for name, value in content.items() if name not in ("loss_ratio", "kind")}
-        return cls(**{**own, "streams": tuple(streams), "notes": tuple(content["notes"])})
+        names = ("sent", "received", "lost", "bit_errors")
+        blocks = [TrialBlock(one["seconds"], *(tuple(one[name]) for name in names)) for one in content["blocks"]]
+        own |= {"streams": tuple(streams), "notes": tuple(content["notes"]), "blocks": tuple(blocks)}
+        return cls(**own)
 
 
 def _stream_of(stream: Stream, parts: Sequence[StreamFigures]) -> TrialStream:
@@ -338,6 +357,9 @@ def _stream_of(stream: Stream, parts: Sequence[StreamFigures]) -> TrialStream:
         most_ns=max((one.most_ns for one in latencies if one.most_ns is not None), default=None),
         share=float(share_of(stream)),
         parts=tuple(_part_of(row) for row in parts),
+        bit_errors=sum(row.bit_errors or 0 for row in parts),
+        damaged_bit_errors=sum(row.damaged_bit_errors or 0 for row in parts),
+        checked_bits=sum(row.checked_bits or 0 for row in parts),
     )
 
 
@@ -593,6 +615,7 @@ class Trials:
     def _measure(self, offer: Offer, key: Mapping[str, Any], during: Callable[[], None] | None) -> Trial:
         parts = offer.parts()
         came_at_end: int | None = None
+        blocks = _Blocks(offer, [len(part) for part in parts])
 
         def show(look: TrafficLook) -> None:
             nonlocal came_at_end, during
@@ -601,6 +624,7 @@ class Trials:
                 act()
             if not look.is_running and came_at_end is None:
                 came_at_end = sum(row.received or 0 for row in look.rows)
+            blocks.take(look)
             self._progress(offer, look)
 
         traffic = self.probe.send([one for part in parts for one in part], offer.receive)
@@ -624,7 +648,39 @@ class Trials:
             verdict=LIES if reason else VALID,
             reason=reason,
             notes=tuple(result.notes),
+            blocks=blocks.found(streams),
         )
+
+
+class _Blocks:
+    """Parts a trial in time, by looks at it; ``parts``: of each of its streams."""
+
+    def __init__(self, offer: Offer, parts: Sequence[int]) -> None:
+        self._block_s, self._seconds = offer.block_s, offer.seconds
+        self._ends = list(accumulate(parts))
+        self._last_s, self._counts = 0.0, [[0] * 4 for _ in parts]
+        self._blocks: list[TrialBlock] = []
+
+    def take(self, look: TrafficLook) -> None:
+        if self._block_s and look.is_running and look.elapsed_s - self._last_s >= self._block_s:
+            rows = [look.rows[first:end] for first, end in pairwise([0, *self._ends])]
+            self._add(look.elapsed_s, [[sum(one) for one in zip(*map(_counts, of), strict=True)] for of in rows])
+
+    def found(self, streams: Sequence[TrialStream]) -> tuple[TrialBlock, ...]:
+        """Return all blocks: what is left when all has come is the last one."""
+        if self._block_s:
+            counts = [[one.sent, one.received, one.lost, one.bit_errors] for one in streams]
+            self._add(max(self._seconds, self._last_s), counts)
+        return tuple(self._blocks)
+
+    def _add(self, at_s: float, counts: list[list[int]]) -> None:
+        since = [[a - b for a, b in zip(*both, strict=True)] for both in zip(counts, self._counts, strict=True)]
+        self._blocks.append(TrialBlock(at_s - self._last_s, *(tuple(of) for of in zip(*since, strict=True))))
+        self._last_s, self._counts = at_s, counts
+
+
+def _counts(row: StreamFigures) -> list[int]:
+    return [row.sent, row.received or 0, row.lost or 0, row.bit_errors or 0]
 
 
 # Words and plans --------------------------------------------------------------------------------

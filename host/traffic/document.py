@@ -67,7 +67,7 @@ def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
     document = STREAMS_DOCUMENT.read(source.compose(text, "streams, as docs/traffic.md shows"), "document", source)
     common = document.get("defaults", Entries({}, {}, document.line, source))
     streams = [
-        _stream_of(entries.over(common, STREAM_GROUPS), number)
+        stream_of(entries.over(common, STREAM_GROUPS), number)
         for number, entries in enumerate(document.get("streams"), 1)
     ]
     with source.line(document.line_of("streams")):
@@ -100,8 +100,8 @@ def _is_udp(given: headers.Headers) -> bool:
     return given.has_transport and given.transport == "udp"
 
 
-def _stream_of(entries: Entries, number: int) -> Stream:
-    """Return the stream of keys; ``number``: its id where they have none."""
+def stream_of(entries: Entries, number: int) -> Stream:
+    """Return the stream of the keys of `STREAM`; ``number``: its id where they have none."""
     for group in STREAM_GROUPS:
         entries.refuse_both(group, "stream")
     if "length" not in entries.values:
@@ -181,7 +181,7 @@ def read_sets(
     """
     source = DocumentName(name)
     document = SETS_DOCUMENT.read(source.compose(text, "a stream and sets, as docs/sets.md shows"), "document", source)
-    stream = _stream_of(document.values["stream"], 1)
+    stream = stream_of(document.values["stream"], 1)
     stream = replace(stream, interval=interval or stream.interval, port=stream.port if port is None else port)
     items = [_item(one) for one in document.values["sets"]]
     settings = {key: one for key, one in document.values.items() if key not in ("stream", "sets")}

@@ -81,12 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         group,
         "--tests NAME[,NAME...]",
-        _words,
+        words,
         "throughput, latency, loss, back-to-back, recovery, reset (default: the first four)",
         ["throughput", "latency", "loss", "back-to-back"],
     )
     what = "with FCS, 64 to 9004; imix; or letters of RFC 6985, like aaaadg (default: 64,128,256,512,1024,1280,1518)"
-    add(group, "--frame-size N[,N...]", _words, what, dest="sizes")
+    add(group, "--frame-size N[,N...]", words, what, dest="sizes")
     add(group, "--addresses N", whole, "destination addresses, one after the other (default: 1)", 1)
     group = parser.add_argument_group("trials (defaults: those of the RFCs; short ones where the probe is simulated)")
     add(group, "--duration TIME", duration_ns, "of a trial (default: 60s, simulated 20ms)")
@@ -113,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_expect(parser, FIGURES_OF_RFC2544)
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """Return the words of a list with commas."""
     found = text.split(",")
     if "" in found:
@@ -184,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _run(args: argparse.Namespace, probe: probes.Probe, request: suite.Rfc2544Request) -> None:
     facts = probe.info()
-    path = args.resume or args.trials or _usual_file()
+    path = args.resume or args.trials or usual_file("rfc2544")
     head = {"suite": "rfc2544", "url": args.probe, "request": request.to_dict()}
     looks = results.looks_of(args)
     with (
@@ -214,10 +214,11 @@ def _look(looks: results.Looks, look: suite.SuiteLook) -> dict[str, Any]:
     return {"doing": look.doing, "trials": look.done, "most": look.most, "elapsed_s": look.elapsed_s}
 
 
-def _usual_file() -> Path:
+def usual_file(suite: str) -> Path:
+    """Return where the trials of a suite are kept that nobody gave a file for."""
     folder = folders.build_folder() / "trials"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / time.strftime("rfc2544-%Y%m%d-%H%M%S.jsonl")
+    return folder / time.strftime(f"{suite}-%Y%m%d-%H%M%S.jsonl")
 
 
 def reset_by(command: str | None) -> Callable[[], None]:

@@ -89,6 +89,7 @@ static void bench()
     top.error_estimate = s[10];
     top.rate = s[11];
     top.set_time = (uint64_t)s[12] << 32 | s[13];
+    top.information = s[14];
     top.set_clock = 1;
     steps(4);
     top.set_clock = 0;

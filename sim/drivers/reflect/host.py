@@ -146,6 +146,7 @@ def run(
     settings = [
         host.enable, int.from_bytes(host.mac[:2], "big"), int.from_bytes(host.mac[2:], "big"), int.from_bytes(host.ipv4, "big"),
         *ipv6, vlan, host.stamp_port, host.error_estimate, rate, start_ns >> 32, start_ns & 0xFFFFFFFF,
+        host.information,
     ]
     memory = []
     for number, (address, prefix) in enumerate(host.access):

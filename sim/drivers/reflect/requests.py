@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from liteprobe.cores.formats.reflect import HostEnable
 from liteprobe.sim.models.reflect.host import ARP, IPV4, IPV6, VLAN, Host, checksum
 
 PEER = bytes.fromhex("021122334455")
@@ -120,6 +121,8 @@ class Requests:
         is_v6 = self._number(1) == 1 if is_v6 is None else is_v6
         size = 14 + self._size(14 + 8 + 54) if size is None else size
         payload = struct.pack("!I8sHH", self._number(32), self.rng.randbytes(8), 0x8001, self._number(16))
+        if self.host.enable & HostEnable.TLV and size > 44:
+            payload = (payload + self.rng.choice([bytes(28), self.rng.randbytes(28)]) + self.tlvs(size - 44))[:size]
         payload += self.rng.choice([bytes(max(0, size - 16)), self.rng.randbytes(max(0, size - 16))])
         datagram = struct.pack("!HHHH", self.rng.randint(1, 0xFFFF), self.host.stamp_port, 8 + size, 0) + payload[:size]
         ttl = self._number(8)
@@ -127,6 +130,17 @@ class Requests:
             return self.link(self.host.mac, IPV6, self.ipv6(17, udp_sum(PEER6, self.host.ipv6, datagram), ttl))
         datagram = datagram if self._number(3) == 0 else udp_sum(PEER4, self.host.ipv4, datagram)
         return self.link(self.host.mac, IPV4, self.ipv4(17, datagram, ttl))
+
+    def tlvs(self, size: int) -> bytes:
+        """Return TLVs of so many octets, the last one cut where it doesn't fit."""
+        found = b""
+        while len(found) < size:
+            kind = self.rng.choice([1, 2, 3, 3, 4, 4, 5, 6, 7, 8, 0, 200, 255])
+            length = self.rng.choice([0, 1, 3, 4, 4, 4, 4, 5, 8, 9, 12, self.rng.randint(0, 60)])
+            flags = self.rng.choice([0x80, 0x80, 0x80, 0, self._number(8)])
+            says = length if self.rng.random() < 0.95 else self._number(16)
+            found += struct.pack("!BBH", flags, kind, says) + self.rng.randbytes(length)
+        return found[:size] if self.rng.random() < 0.3 else found
 
     def heard(self) -> bytes:
         """Return an ARP reply or a neighbour advertisement."""

@@ -29,7 +29,8 @@ class Enable(IntFlag):
 class Host:
     """A host and what it is set to.
 
-    ``access``: (address, bits of its prefix) of those that may use STAMP, with HostEnable.ACCESS.
+    ``information``: value of the TLV timestamp information; 0: it is not known. ``access``: (address, bits of its prefix)
+    of those that may use STAMP, with HostEnable.ACCESS.
     """
 
     mac: bytes
@@ -39,6 +40,7 @@ class Host:
     vlan: int | None = None
     stamp_port: int = 862
     error_estimate: int = 0x7FFF
+    information: int = 0
     access: Sequence[tuple[bytes, int]] = ()
     sessions: dict[int, int] = field(default_factory=dict)
 
@@ -121,7 +123,7 @@ class Host:
                 return problem, None
             if not self._has_access(by):
                 return HostCount.NO_ACCESS, None
-            count, answer, new_ttl = HostCount.STAMP4, self._stamp(payload, ttl, t2, t3), 255
+            count, answer, new_ttl = HostCount.STAMP4, self._stamp(payload, ttl, packet[1], t2, t3), 255
             if payload[6:8] != b"\0\0":
                 answer = _with_udp_sum(answer, to + by + struct.pack("!xBH", 17, len(answer)))
         else:
@@ -166,7 +168,8 @@ class Host:
                 return problem, None
             if not self._has_access(by):
                 return HostCount.NO_ACCESS, None
-            answer, new_hops, new_by = self._stamp(payload, hops, t2, t3), 255, to
+            traffic_class = int.from_bytes(packet[:2], "big") >> 4 & 0xFF
+            answer, new_hops, new_by = self._stamp(payload, hops, traffic_class, t2, t3), 255, to
             answer = _with_udp_sum(answer, to + by + struct.pack("!I3xB", len(answer), 17))
             count = HostCount.STAMP6
         else:
@@ -213,7 +216,7 @@ class Host:
 
         return any(len(one) == len(address) and bits(one, count) == bits(address, count) for one, count in self.access)
 
-    def _stamp(self, datagram: bytes, ttl: int, t2: int, t3: int) -> bytes:
+    def _stamp(self, datagram: bytes, ttl: int, traffic_class: int, t2: int, t3: int) -> bytes:
         """Return the datagram that answers, without its checksum."""
         payload = datagram[8:]
         sequence, sent, error = payload[:4], payload[4:12], payload[12:14]
@@ -225,8 +228,32 @@ class Host:
             own = struct.pack("!I", count & 0xFFFFFFFF)
         base = own + truncated(t3) + struct.pack("!H", self.error_estimate) + session
         base += truncated(t2) + sequence + sent + error + bytes(2) + bytes([ttl]) + bytes(3)
-        answer = base + payload[44:]
+        extra = payload[44:]
+        answer = base + (
+            self._tlvs(extra, traffic_class, datagram[2:4] + datagram[:2]) if self.enable & HostEnable.TLV else extra
+        )
         return datagram[2:4] + datagram[:2] + struct.pack("!HH", 8 + len(answer), 0) + answer
+
+    def _tlvs(self, octets: bytes, traffic_class: int, ports: bytes) -> bytes:
+        """Return what follows the base, each TLV with its flags; RFC 8972, section 4."""
+        made, rest = b"", octets
+        while rest:
+            size = 4 + int.from_bytes(rest[2:4], "big")
+            if len(rest) < 4 or size > len(rest):
+                return made + bytes([rest[0] & 0x7F | 0x40]) + rest[1:]
+            kind, value = rest[1], rest[4:size]
+            filled = {1: b"", 2: ports, 4: _class_of_service(value, traffic_class)}
+            if self.information:
+                filled[3] = self.information.to_bytes(4, "big")
+            if kind not in filled:
+                flags = 0x80
+            elif kind != 1 and len(value) < 4:
+                flags = 0x40
+            else:
+                flags, value = 0, filled[kind] + value[len(filled[kind]) :]
+            made += bytes([flags, kind]) + rest[2:4] + value
+            rest = rest[size:]
+        return made
 
 
 def _is_short(packet: bytes, length: int) -> bool:
@@ -269,3 +296,11 @@ def _summed(kind: bytes, rest: bytes, pseudo: bytes, zero: int = 0) -> bytes:
 def _with_udp_sum(datagram: bytes, pseudo: bytes) -> bytes:
     """Return a datagram with its checksum: 0xffff for 0 (RFC 768)."""
     return datagram[:6] + (checksum(pseudo + datagram) or 0xFFFF).to_bytes(2, "big") + datagram[8:]
+
+
+def _class_of_service(value: bytes, traffic_class: int) -> bytes:
+    """Return the value of a class of service: what was asked for, what came; RP is 1 where the answer has another one."""
+    if len(value) < 4:
+        return value
+    wanted, came, ecn = value[0] >> 2, traffic_class >> 2, traffic_class & 3
+    return (wanted << 26 | came << 20 | ecn << 18 | (wanted != came) << 16).to_bytes(4, "big")

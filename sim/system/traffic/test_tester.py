@@ -203,7 +203,7 @@ def on_pins(tester: Monitored, port: int) -> list[tuple[int, int, int, int]]:
 
 
 def test_a_part_that_is_missing_is_named(both: Monitored) -> None:
-    assert both.probe.parts == Part.GENERATE | Part.STREAMS | Part.MONITOR
+    assert both.probe.parts == Part.GENERATE | Part.STREAMS | Part.MONITOR | Part.HOSTS
     assert both.probe.info()["preset"] == "tester"
     with pytest.raises(UsageError, match="without the part record: build and load one with --preset train"):
         both.probe.need(Part.RECORD)

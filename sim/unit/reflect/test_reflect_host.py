@@ -80,6 +80,34 @@ def test_a_train_beside_a_host_keeps_every_tick_and_each_request_is_answered_or_
     assert answered > 0
 
 
+@pytest.mark.parametrize(("information", "seed", "most"), [(0x04010401, 23, 200), (0, 24, 400), (0x05020502, 25, 1514)])
+def test_tlvs_are_flagged_and_those_that_are_known_are_filled(information, seed, most):
+    host = host_of(enable=HostEnable.TLV, information=information)
+    requests = Requests(host, random.Random(seed), most)
+    frames = at_line_rate(host, [requests.stamp() for _ in range(500)])
+    found = check(host, frames)
+    assert len(found.answers) == 500
+
+
+def test_what_is_longer_than_a_frame_that_the_line_takes_is_counted_and_harms_nobody():
+    host = host_of()
+    requests = Requests(host, random.Random(29), 100)
+    ping = requests.ping4()
+    lengths = [1535, 1536, 1537, 2000, 4000, 5000, 9000, 1536]
+    frames = []
+    for length in lengths:
+        requests._size = lambda least, length=length: length - 42  # Octets of data of the next echo request.
+        frames += [Sent(requests.ping4(), 20), Sent(ping, 20)]
+    found = run(host, frames)
+    short = sum(length <= 1536 for length in lengths)
+    assert [len(octets) for _, _, octets in found.answers] == [
+        size for length in lengths for size in ([length, len(ping)] if length <= 1536 else [len(ping)])
+    ]
+    assert found.counts[HostCount.PING4] == short + len(lengths)
+    assert found.counts[HostCount.FULL] + found.counts[HostCount.OVERRUN] == len(lengths) - short
+    assert (found.dropped, found.fcs_off, found.underruns) == (0, 0, 0)
+
+
 def test_sessions_are_counted_each_by_itself():
     host = host_of(enable=HostEnable.STATEFUL)
     rng = random.Random(17)
