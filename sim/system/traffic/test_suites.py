@@ -53,7 +53,12 @@ def test_a_suite_comes_to_what_the_switch_has_though_a_link_flaps(tester: Path, 
         found = Rfc2544(one, REQUEST, journal).run()
     figures = found["1518"]
     assert figures.share is not None
-    assert figures.share.bounds.least * (1 - 2e-4) <= 0.6 <= figures.share.bounds.most <= figures.share.bounds.least / 0.979
+    assert (
+        figures.share.bounds.least * (1 - 2e-4)
+        <= 0.6
+        <= figures.share.bounds.most
+        <= figures.share.bounds.least / 0.979
+    )
     # Two hops: each takes the frame whole, at 600 Mb/s and at the line's rate; a part of a tick is lost between them.
     delay_ns = 8 * (LENGTH + 12 + LATENCY + float(Fraction(LENGTH + 12) * 10 / 6))
     (way,) = figures.latency
