@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -228,6 +227,8 @@ def reset_by(command: str | None) -> Callable[[], None]:
         say("reset the device now", stream=sys.stderr, flush=True)
 
     def by_command() -> None:
+        import subprocess  # Takes long to load.
+
         done = subprocess.run(["sh", "-c", command or ""], check=False, capture_output=True, text=True)
         if done.returncode:
             raise ProbeError(
