@@ -23,7 +23,7 @@ HELP = "test bit errors by PRBS payloads, with a confidence"
 EXAMPLES = """
 liteprobe bert --probe 'sim://cable?preset=tester' --duration 5ms
 liteprobe bert --probe etherbone://192.168.1.50 --ber 1e-12
-liteprobe bert --probe etherbone://192.168.1.50 --length 64-1514 --duration 8h --report bert.html --expect 'bit_errors == 0'
+liteprobe bert --probe etherbone://192.168.1.50 --length 64-1514 --rate 900M --duration 8h --expect 'bit_errors == 0'
 """
 DEFAULT_PROBE = "sim://cable?preset=tester"
 CONFIDENCE = 0.95
