@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from liteprobe.host.run.figures import StreamFigures as StreamFigures
     from liteprobe.host.run.figures import TrafficLook as TrafficLook
     from liteprobe.host.run.figures import TrafficResult as TrafficResult
+    from liteprobe.host.run.hosts import HostSettings as HostSettings
     from liteprobe.host.run.replay import PortReplay as PortReplay
     from liteprobe.host.run.replay import ReplayOptions as ReplayOptions
     from liteprobe.host.run.replay import ReplayResult as ReplayResult
@@ -98,6 +99,7 @@ _LATER = {
     "probe": "Probe",
     "run.emulate": "Emulation EmulationResult",
     "run.figures": "StreamFigures TrafficLook TrafficResult",
+    "run.hosts": "HostSettings",
     "run.replay": "PortReplay ReplayOptions ReplayResult",
     "run.sets": "PortSets SetsOptions SetsResult",
     "run.stamp": "StampResult StampSession",

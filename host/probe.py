@@ -22,10 +22,12 @@ from liteprobe.host.device.link.url import open_link
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
+from liteprobe.host.run.hosts import Neighbours, NetworkHost
 from liteprobe.host.run.port import ProbePort, TransmitPort
 from liteprobe.host.run.receive import BlindPort, MeterPort, ReceivePort, RingPort
 from liteprobe.host.run.streams import RunningStream, SendOptions, StreamsPort, Traffic
 from liteprobe.host.run.trains import Progress, Route, TrainRun
+from liteprobe.host.traffic.layout import receivers_of
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
 
@@ -46,6 +48,7 @@ OPTIONS = {
     Part.STREAMS: "--traffic",
     Part.REPLAY: "--replay",
     Part.SETS: "--sets",
+    Part.HOSTS: "--hosts",
 }
 
 
@@ -106,6 +109,7 @@ class Probe:
         self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
         self.port_count = self._identity["probe_ports"]
         self.links = Links(self.registers, self.port_count, self.link.wait)
+        self._hosts: dict[int, NetworkHost] = {}
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
 
     def _check_ports(self) -> None:
@@ -292,9 +296,30 @@ class Probe:
             When a link is down.
         """
         options = SendOptions(receive, seconds, detach, latency_range_ns)
-        traffic = Traffic(self, streams, options)
+        found, neighbours = self.resolve(streams, receive)
+        traffic = Traffic(self, found, options)
+        traffic.tend = neighbours.tend
         traffic.begin()
         return traffic
+
+    def host(self, port: int) -> NetworkHost:
+        """Return the host of a test port: its addresses, whom it knows; UsageError where the probe has none there."""
+        if port not in self._hosts:
+            self._hosts[port] = NetworkHost(self, port)
+        return self._hosts[port]
+
+    def resolve(
+        self, streams: Sequence[Stream], receive: int | Mapping[int, int] | None = None
+    ) -> tuple[list[Stream], Neighbours]:
+        """Return streams with the MAC addresses of their neighbours, and what keeps these: call its ``tend`` now and then.
+
+        Ports get the addresses that streams come from, and go to. Raises UsageError where the probe has no hosts, or streams
+        contradict each other; ProbeError, which names it, where a neighbour doesn't answer.
+        """
+        neighbours = Neighbours(self.host, lambda: self.timebase.now_ns)
+        count = len(self.ports)
+        receivers = receivers_of(streams, receive, lambda port: self.link.receive_port(port, count), count)
+        return neighbours.resolved(streams, receivers), neighbours
 
     def replay(
         self,
@@ -446,6 +471,12 @@ def lacking(url: str, parts: Part, part: Part) -> str:
     fix = f"give it as preset={presets}" if url.startswith("sim://") else f"build and load one with --preset {presets}"
     if not presets:
         fix = "no preset of this version has it"
+    if part == Part.HOSTS:
+        fix = (
+            "simulated ones of preset=tester and generator have it"
+            if url.startswith("sim://")
+            else f"build and load one with {OPTIONS[part]}, where its board has room"
+        )
     if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
         fix += f", or a {own} with {OPTIONS.get(part, '--traffic')}, where its board has room"
     return f"{url} was built without the part {names}: {fix}"

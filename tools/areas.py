@@ -46,6 +46,7 @@ AREAS = {
     ),
     "simulation": ("sim/system/wires", "test/device/test_link_sim.py"),
     "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
+    "suites": ("test/suites", "sim/system/traffic/test_suites.py"),
     "traffic": (
         *("test/traffic", "sim/unit/transmit/test_transmit_streams.py", "sim/unit/transmit/test_transmit_sets.py"),
         *("sim/wire/transmit/test_traffic_port.py", "sim/system/traffic/test_traffic.py"),

@@ -20,6 +20,7 @@ PRECISION = 1e-14
 TAIL = 1.5  # Part of one value of the sample, and one more, that a tail goes on for,
 FEW = 25  # And more of fewer values.
 SKEW_MOST = 10
+POISSON_EXACT = 1000  # Counts whose probabilities are summed.
 FEWEST = 5  # Values that show how they scatter.
 OTHERS_LEAST = 8  # Values that are not as most: so many show what such values are,
 OTHERS_MOST = 20  # And so many, how many they are.
@@ -152,3 +153,31 @@ def percentile_interval(values: NDArray[np.number], percent: Percent, confidence
     low = bisect_right(range(count), tail, key=lambda k: incomplete_beta(1 - part, count - k, k + 1)) - 1
     high = bisect_left(range(count), 1 - tail, key=lambda k: incomplete_beta(1 - part, count - k, k + 1))
     return (float(ordered[low]) if low >= 0 else float("nan"), float(ordered[high]) if high < count else float("nan"))
+
+
+@validated
+def poisson_bounds(found: Annotated[int, Between(0, 10**15)], confidence: Share = 0.95) -> tuple[float, float]:
+    """Return the least and the greatest mean of a Poisson count that is credible where ``found`` were counted.
+
+    Each bound alone holds with the confidence; of none the greatest is ``-log(1 - confidence)``, 3.0 for 95 %.
+
+    Source: Garwood, Biometrika 28 (1936); above 1,000 by the cube root of Wilson and Hilferty.
+    """
+    if found > POISSON_EXACT:
+        quantile = NormalDist().inv_cdf(confidence)
+        low, high = (
+            count * (1 - 1 / (9 * count) + sign * quantile / (3 * math.sqrt(count))) ** 3
+            for count, sign in ((found, -1), (found + 1, 1))
+        )
+        return low, high
+    return _poisson_mean(found - 1, confidence) if found else 0.0, _poisson_mean(found, 1 - confidence)
+
+
+def _poisson_mean(count: int, share: float) -> float:
+    """Return the mean at which so many or fewer are counted with a probability of ``share``."""
+    low, high = 0.0, 10.0 + 3.0 * count + 40.0
+    while high - low > 1e-12 * high:
+        mean = (low + high) / 2
+        below = math.fsum(math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(count + 1))
+        low, high = (mean, high) if below > share else (low, mean)
+    return (low + high) / 2

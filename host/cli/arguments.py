@@ -45,6 +45,8 @@ COMMANDS_OF_OTHERS = {
     **dict.fromkeys(("iperf", "iperf3", "test", "measure", "run"), "train send"),
     **dict.fromkeys(("throughput", "rfc-2544", "benchmark", "rfc8219", "rfc9004", "mlrsearch"), "rfc2544"),
     **dict.fromkeys(("sla", "service", "services", "y.1564", "ethersam", "policing"), "y1564"),
+    **dict.fromkeys(("ber", "prbs", "bit-errors"), "bert"),
+    **dict.fromkeys(("endurance", "stability", "burn-in"), "soak"),
     **dict.fromkeys(("latency", "delay"), "train owd"),
     **dict.fromkeys(("stream", "streams", "traffic", "generate", "tx", "start", "trex", "pktgen"), "send"),
     **dict.fromkeys(("play", "tcpreplay"), "replay"),

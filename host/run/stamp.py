@@ -99,6 +99,9 @@ class StampSession:
     #: Whether the reflector counts its answers; None: it does where its numbers say so.
     is_stateful: bool | None = None
     source: str | None = None  # IP address; None: the usual one of a stream.
+    #: Router on the way, of which the probe finds the MAC address before it sends; None: as ``destination_mac`` says, or where
+    #: the probe has hosts and a source is given, the reflector is a neighbour that is asked.
+    via: str | None = None
     source_port: int = SOURCE_PORT
     source_mac: str = SOURCE_MAC
     destination_mac: str = DESTINATION_MAC  # Of the reflector, or of the router to it.
@@ -109,6 +112,8 @@ class StampSession:
 
     def __post_init__(self) -> None:
         self._check()
+        if self.via is not None and self.source is None:
+            raise UsageError(f"the router {self.via} is asked from an address: give the session's own, too (--from)")
         if len(set(self.tlvs)) < len(self.tlvs):
             raise UsageError("a TLV is asked for twice: name each once")
         octets = sum(len(one.pack()) for one in self.requests if one.name != PADDING)
@@ -196,6 +201,15 @@ class StampSession:
             probe=False,
             stamp=Stamp("octet", at + packets.TIMESTAMP_OFFSET),
         )
+
+    def resolved(self, probe: Any) -> tuple[Stream, Callable[[], None] | None]:
+        """Return the stream with the MAC addresses of who is next, where these are to be found; and what keeps them."""
+        has_hosts = bool(probe.parts & Part.HOSTS) and self.destination_mac == DESTINATION_MAC
+        if self.source is None or not (has_hosts or self.via):
+            return self.stream, None
+        asking = replace(self.stream, source=self.source, via=self.via)
+        (found,), neighbours = probe.resolve([asking], self.transmit)
+        return found, neighbours.tend
 
     def answered(self, stream: Stream) -> Stream:
         """Return what a packet comes back as, for the meters: the stamp stands where a reflector copies it to."""
@@ -599,7 +613,9 @@ class StampRun:
         probe.need(Part.MONITOR | Part.MEASURE)
         self._probe, self._session, self._show = probe, session, show
         options = SendOptions(receive=session.transmit, comes_back=session.answered)
-        self._traffic = Traffic(probe, [session.stream], options)
+        stream, tend = session.resolved(probe)
+        self._traffic = Traffic(probe, [stream], options)
+        self._traffic.tend = tend
         self._captures = bool(probe.parts & Part.MONITOR)
         self._sink = AnswerSink(session)
         self._sent: TrafficResult | None = None

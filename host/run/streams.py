@@ -524,6 +524,7 @@ class Traffic(PortRun):
         self._stopped: TimeWindow | None = None
         self.notes += [note for sender in plan.senders for note in sender.words.notes]
         self._result: TrafficResult | None = None
+        self.tend: Callable[[], None] | None = None  # Called at each look: what must go on beside the streams.
 
     # What a script uses -----------------------------------------------------------------------
 
@@ -724,6 +725,8 @@ class Traffic(PortRun):
     # While they run ---------------------------------------------------------------------------
 
     def _look(self) -> TrafficLook:
+        if self.tend:
+            self.tend()
         before, readings = self._samples, self._read()
         self._catch_up()
         self._plan_waits()

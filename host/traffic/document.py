@@ -125,7 +125,7 @@ def stream_of(entries: Entries, number: int) -> Stream:
 
 # Configuration sets ------------------------------------------------------------------------------------
 
-NOT_OF_SETS = ("modify", "exponential", "burst", "start", "count", "seed")
+NOT_OF_SETS = ("modify", "exponential", "burst", "start", "count", "seed", "from", "via")
 REPEATS, TCI = Whole(0, REPEATS_MAX), Whole(0, 0xFFFF, hexadecimal=True)
 SET = Section(
     "set",

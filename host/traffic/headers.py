@@ -126,6 +126,14 @@ def _ip(version: int, pattern: str) -> Text:
 
 
 MAC = Text("a MAC address like 02:4c:50:54:00:01", r"[0-9a-fA-F]{1,2}([:-][0-9a-fA-F]{1,2}){5}", _mac)
+
+
+def _any_ip(text: str) -> str:
+    ip_address(text)
+    return text
+
+
+ANY_IP = Text("an IPv4 or IPv6 address", r"[0-9a-fA-F:.]+", _any_ip)
 IPV4, IPV6 = _ip(4, r"[0-9.]+"), _ip(6, r"[0-9a-fA-F:.]+")
 NO_TRANSPORT = f"UDP or TCP; {PROTOCOL_EXPERIMENT} is for experiments"
 

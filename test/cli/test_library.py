@@ -328,6 +328,7 @@ EXCLUDED = {
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
         "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
         "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin", "run.stamp.StampSession.answered",
+        "run.stamp.StampSession.resolved",
     ),
     "opens what is named: a probe, a device, a file; `bench truth documents` has its texts": (
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
@@ -339,7 +340,7 @@ EXCLUDED = {
         "run.emulate.Emulation.set", "run.emulate.Emulation.set_words", "run.emulate.Emulation.background",
     ),
     "waits, or calls back, while something runs": (
-        "agent.client.AgentClient.pushed", "probe.Probe.stamp",
+        "agent.client.AgentClient.pushed", "probe.Probe.stamp", "probe.Probe.host", "probe.Probe.resolve",
         "run.streams.Traffic.wait", "run.streams.Traffic.follow", "run.emulate.Emulation.wait",
         "clock.clock.ProbeClock.edges",
     ),

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Runs in an interpreter that sees a wheel and the packages of this environment, but not this clone.
 OUTSIDE = "import sys; sys.path[:0] = {paths!r}\n"
 SOURCES = ("py.typed", ".c", ".h", ".cpp", ".v", ".sv", ".yaml", ".html", ".css")
-PLAIN = {"numpy", "rich", "shtab", "pyserial", "prometheus-client", "PyYAML", "pyzmq", "platformdirs"}
+PLAIN = {"numpy", "rich", "shtab", "pyserial", "prometheus-client", "PyYAML", "pyzmq", "platformdirs", "MLRsearch"}
 EXTRAS = {"report", "parquet", "packed", "clock", "gateware", "sim", "build", "all", "test"}
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -52,7 +51,6 @@ HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-
 EXAMPLES = """
 liteprobe rfc2544 --probe 'sim://switch?rate=600M&preset=tester' --frame-size 64,1518 --tests throughput,latency
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.html --json rfc2544.json
-liteprobe rfc2544 --probe etherbone://192.168.1.50 --check
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --resume rfc2544.jsonl
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
@@ -228,6 +226,8 @@ def reset_by(command: str | None) -> Callable[[], None]:
         say("reset the device now", stream=sys.stderr, flush=True)
 
     def by_command() -> None:
+        import subprocess  # Takes long to load.
+
         done = subprocess.run(["sh", "-c", command or ""], check=False, capture_output=True, text=True)
         if done.returncode:
             raise ProbeError(

@@ -56,7 +56,7 @@ liteprobe send streams.yaml --probe etherbone://192.168.1.50 --duration 10s --js
 """
 DEFAULT_PROBE = "sim://loopback?preset=tester"  # The usual one sends trains alone.
 #: Options that describe one stream, in the place of a file.
-OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit"
+OF_ONE = "length interval rate pps share count exponential burst fill stream_id seed transmit from via"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +93,13 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
     add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)")
     add(group, "--seed N", whole, "of what is random (default: 1)")
     add(group, "--transmit PORT", whole, "port that sends (default: 0)")
+    add(group, "--from ADDRESS", str, "address that the port has; MAC addresses are then found before the run")
+    add(
+        group,
+        "--via --gateway ADDRESS",
+        str,
+        "router on the way, with --from (default: the destination is a neighbour)",
+    )
 
 
 def _lengths(text: str) -> list[NumberRange | str]:
@@ -193,6 +200,8 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
         count=args.count,
         port=args.transmit or 0,
         headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+        source=getattr(args, "from"),
+        via=args.via,
         fill=args.fill or "zero",
         seed=1 if args.seed is None else args.seed,
     )

@@ -84,6 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_waiting_time(group)
     group = parser.add_argument_group("headers")
     add(group, "--from ADDRESS", str, "source address (default: 198.18.0.1 or 2001:2::1)", dest="source")
+    add(
+        group, "--via --gateway ADDRESS", str, "router on the way; its MAC address is found before the run, with --from"
+    )
     for option, name, kind, what, preset in HEADER_OPTIONS:
         add(group, f"{option} X", kind, f"{what} (default: {preset})", preset, dest=name)
     add(group, "--vlan ID[:PRIORITY]", vlan_tags, "VLAN tag, up to four times, outer first, like 7,100:5", [])
@@ -133,6 +136,7 @@ def session_of(args: argparse.Namespace) -> stamp.StampSession:
             tlvs=tuple(args.tlv),
             is_stateful=True if args.stateful else False if args.stateless else None,
             source=args.source,
+            via=args.via,
             vlan_tags=tuple(args.vlan),
             transmit=args.transmit,
             any_clock=args.any_clock,

@@ -49,7 +49,6 @@ HELP = "test services as Y.1564 asks: their rates, policing, bursts, and all at 
 EXAMPLES = """
 liteprobe y1564 services.yaml --probe 'sim://device?service0=vlan:100,cir:50M,cbs:12000&preset=tester'
 liteprobe y1564 services.yaml --probe etherbone://192.168.1.50 --performance 15min --report y1564.html
-liteprobe y1564 services.yaml --check
 liteprobe y1564 services.yaml --probe etherbone://192.168.1.50 --resume y1564.jsonl
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"

@@ -39,16 +39,24 @@ def command(path: Path, result: Path) -> list[str]:
     return [sys.executable, "-m", "liteprobe.sim.drivers.suites.kept_suite", str(path), str(result)]
 
 
-def killed(folder: Path, seed: int, whole_s: float) -> tuple[str, int]:
-    """Run the suite, killed by SIGKILL at a random moment, and then on to its end; return its result and the trials before."""
+def killed(folder: Path, seed: int, trials: int) -> tuple[str, int]:
+    """Run the suite of so many trials, killed by SIGKILL in a random one, and on to its end; return its result and those kept."""
     chance, path, result = random.Random(seed), folder / f"{seed}.jsonl", folder / f"{seed}.json"
     process = subprocess.Popen(command(path, result))
-    time.sleep(chance.uniform(0.1, 0.95) * whole_s)
+    until = chance.randrange(trials - 1)
+    while process.poll() is None and kept_in(path) < until:
+        time.sleep(0.001)
+    time.sleep(chance.uniform(0, 0.05))
     process.kill()
     process.wait()
-    kept = max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+    kept = kept_in(path)
     subprocess.run(command(path, result), check=True, timeout=TIMEOUT_S)
     return result.read_text(), kept
+
+
+def kept_in(path: Path) -> int:
+    """Return how many whole trials a journal has."""
+    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
 
 
 if __name__ == "__main__":

@@ -4,18 +4,22 @@
 """Sessions of STAMP from a simulated tester to a reflector that was written from the RFCs: each figure against the wire."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.packets.stamp import ANSWER_DTYPE
 from liteprobe.host.probe import Probe
+from liteprobe.host.run.hosts import HostSettings
 from liteprobe.host.run.stamp import StampResult, StampSession
+from liteprobe.host.traffic.document import read_document
 from liteprobe.sim.drivers.peers.peer import Peer, ReflectingHost
 from liteprobe.sim.models.reflector import Host, Reflector
 
@@ -104,3 +108,50 @@ def test_a_reflector_of_twamp_light_and_one_that_is_silent(tester: Path) -> None
     assert any("TLV extra-padding: in 0 of 30 answers" in note for note in result.notes)
     assert (nothing.sent, nothing.received, nothing.lost) == (5, 0, 5)
     assert any("no answer came from 198.18.0.9 port 862: check the address" in note for note in nothing.notes)
+
+
+@pytest.mark.parametrize(("own", "other"), [("10.0.1.2", "10.0.1.3"), ("fd00::2", "fd00::3")])
+def test_the_reflector_of_another_port_says_what_the_cable_takes(tester: Path, own: str, other: str) -> None:
+    name = "ipv6" if ":" in own else "ipv4"
+    with Probe(sim_url("cable?delay=1us", build=tester, link="shared")) as probe:
+        probe.host(0).set(HostSettings(**{name: other}, reflects=True, is_stateful=True))  # type: ignore[arg-type]
+        session = StampSession(other, count=40, interval_ns=20_000.0, source=own, transmit=PORT, any_clock=True)
+        result = probe.stamp(session)
+        counted = probe.host(0).counts()
+    there, back, both, reflector = (result[name] for name in ("there", "back", "both", "reflector"))
+    assert (both.sent, both.received, both.lost, result.is_stateful) == (40, 40, 0, None)
+    # One clock stamps all four times, each at a SFD: a way is the cable. Requests of management delay what comes to port 0.
+    assert (there.least, back.least, back.most, both.least) == (1000, 1000, 1000, 2000)
+    assert there.delays_ns is not None and back.delays_ns is not None and both.delays_ns is not None
+    assert (there.delays_ns + back.delays_ns == both.delays_ns).all()
+    assert reflector.least is not None and reflector.least > 8 * 90
+    assert counted["stamp6" if name == "ipv6" else "stamp4"] == 40
+    assert counted["nd" if name == "ipv6" else "arp"] >= 1
+
+
+# In band, the simulation takes ARP that port 0 asks for management's: what asks is port 1.
+DOCUMENT = """
+defaults: {port: 1, length: 100, pps: 9k, count: 30}
+streams:
+  - {name: four, from: 10.0.2.2, via: 10.0.2.1, ipv4: {destination: 10.0.1.2}}
+  - {name: six, from: "fd00:0:0:2::2", via: "fd00:0:0:2::1", ipv6: {destination: "fd00:0:0:1::2"}}
+"""
+
+
+def test_streams_pass_a_router_that_must_be_spoken_to(tester: Path) -> None:
+    with Probe(sim_url("router?latency=3us", build=tester, link="shared")) as probe:
+        with probe.send(read_document(DOCUMENT)) as traffic:
+            result = traffic.result()
+        with pytest.raises(
+            ProbeError, match=r"10\.0\.2\.9 did not answer ARP on port 1 \(asked 3 times from 10\.0\.2\.2\)"
+        ):
+            probe.send([replace(read_document(DOCUMENT)[0], via="10.0.2.9")])
+        asked = probe.host(1).counts()
+    assert [(one.name, one.sent, one.received, one.lost) for one in result.rows] == [
+        (name, 30, 30, 0) for name in ("four", "six")
+    ]
+    assert result["four"].least == 8 * (100 + 12) + 3000  # Of a router that needn't wait: docs/simulation.md.
+    assert (asked["heard"], asked["sent"]) == (
+        2,
+        2 + 2 + 1 + 3,
+    )  # Announced twice, two questions; and again, then three.
