@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 
 from scapy.contrib import stamp as scapy_stamp
 
+from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.packets.stamp import (
     ASKED,
     ErrorEstimate,
@@ -30,8 +31,12 @@ from liteprobe.host.packets.stamp import (
     ptp_time,
     requested,
 )
+from liteprobe.host.probe import Probe
+from liteprobe.host.run.stamp import StampSession
+from liteprobe.host.traffic.headers import mac_octets
+from liteprobe.sim.drivers.peers.peer import Peer, ReflectingHost
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
-from liteprobe.sim.models.reflector import Received, Reflector
+from liteprobe.sim.models.reflector import Host, Received, Reflector
 
 PACKETS = 1000
 ANSWER_S = 2.0
@@ -143,6 +148,47 @@ def test_twampy_reflects() -> Iterator[Figure]:
         answered, wrong = wrong_answers(port, (), is_stateful=True, copies=False)
     yield Figure("twampy_reflector_answered", answered, f"of {PACKETS}", PACKETS, is_least=True)
     yield Figure("twampy_reflector_wrong", wrong, "answers", 0)
+
+
+class Forwarded(Reflector):
+    """Hands each packet to a reflector on a UDP port of this machine, and its answer back."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.settimeout(ANSWER_S)
+        self._socket.connect(("127.0.0.1", port))
+
+    def answer(self, one: Received, sent_ns: int) -> bytes | None:
+        """Return the other reflector's answer, whatever time it takes: simulated time stands still."""
+        del sent_ns
+        self._socket.send(one.payload)
+        with suppress(TimeoutError, ConnectionRefusedError):
+            return self._socket.recv(2048)
+        return None
+
+
+@row("suites")
+def test_stamp_suite_answers_a_probe() -> Iterator[Figure]:
+    """1,000 packets of a simulated tester's session, with TLVs, answered by stamp-suite; its times are this machine's."""
+    if not found("stamp-suite"):
+        return
+    tlvs = ("direct-measurement", "class-of-service", "location")
+    session = StampSession("198.18.0.2", count=PACKETS, interval_ns=9000.0, tlvs=tlvs)
+    port = free_port()
+    with running("stamp-suite", "-i", "-S", "127.0.0.1", "-o", str(port), "--stateful-reflector"):
+        host = Host(("198.18.0.2",), mac_octets(session.destination_mac), reflector=Forwarded(port))
+        with Probe("sim://cable?loss=100%&preset=tester&cpu=0") as probe, Peer(ReflectingHost(host)) as peer:
+            assert isinstance(probe.link, SimLink)
+            peer.put(probe.link, 0)
+            result = probe.stamp(session)
+    ways = [result[name] for name in ("there", "back", "both")]
+    yield Figure("stamp_suite_to_probe_received", result.received or 0, f"of {PACKETS}", PACKETS, is_least=True)
+    yield Figure(
+        "stamp_suite_to_probe_lost_of_three", sum(one.lost == 0 for one in ways), "ways without loss", 3, is_least=True
+    )
+    returned = sum(one.returned == PACKETS and not one.unrecognized for one in result.tlvs)
+    yield Figure("stamp_suite_to_probe_tlvs", returned, "TLVs in every answer", len(tlvs), is_least=True)
 
 
 # Their senders ------------------------------------------------------------------------------------

@@ -157,16 +157,25 @@ class NetworkHost:
         self._write(enable=int(settings.enable))
         self.announce()
 
+    @property
+    def is_free(self) -> bool:
+        """Whether the last frame of the mailbox has left."""
+        return not self._registers.read(self._prefix + "sending")
+
     def counts(self) -> dict[str, int]:
         """Return what the host has answered, sent, heard and refused since power-up, by name; each wraps at 2^32."""
         names = {one.name.lower(): f"port{self.number}_{count_register(one)}" for one in HostCount}
         values = self._registers.read_many(names.values())
         return {name: values[register] for name, register in names.items()}
 
-    def announce(self) -> None:
-        """Tell the network which MAC address has the host's addresses: gratuitous ARP, unsolicited advertisement."""
+    def announce(self, waits: bool = True) -> None:
+        """Tell the network which MAC address has the host's addresses: gratuitous ARP, unsolicited advertisement.
+
+        ``waits``: until the line has space for each; else those that find none are left out.
+        """
         for address in self.settings.addresses:
-            self._send(self._announcement(address))
+            if waits or self.is_free:
+                self._send(self._announcement(address))
 
     def remind(self, address: str) -> None:
         """Ask a neighbour again, so that it keeps the host's address; nobody waits for what it answers."""
@@ -211,7 +220,7 @@ class NetworkHost:
         """Have a frame sent, when the line has space for it."""
         wait_s = self._probe.link.arrival_timeout_s / LOOKS
         for _ in range(TRIES * LOOKS):
-            if not self._registers.read(self._prefix + "sending"):
+            if self.is_free:
                 break
             self._probe.wait(wait_s)
         else:
@@ -356,9 +365,10 @@ class Neighbours:
         if self._asked and self._now_ns() >= self._due_ns:
             self._due_ns = self._now_ns() + TEND_NS
             for host in dict.fromkeys(host for host, _ in self._asked):
-                host.announce()
+                host.announce(waits=False)  # On a line that is full nothing may wait, and no stream be stopped.
             for host, address in self._asked:
-                host.remind(address)
+                if host.is_free:
+                    host.remind(address)
 
 
 def _next(stream: Stream) -> str:

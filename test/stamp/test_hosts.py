@@ -202,6 +202,10 @@ def test_a_document_needs_no_mac() -> None:
     port.now_ns += TEND_NS
     neighbours.tend()
     assert len(port.sent) == sent + 3  # An announcement, and a question to each neighbour.
+    port.values["port0_host_sending"] = 1  # The line is full: nothing is sent, and nothing stops the streams.
+    port.now_ns += TEND_NS
+    neighbours.tend()
+    assert len(port.sent) == sent + 3
 
 
 @pytest.mark.parametrize(
