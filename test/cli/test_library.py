@@ -42,6 +42,7 @@ from liteprobe.host.clock.clock import ClockMode
 from liteprobe.host.measure.monitor import Monitor
 from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.run.streams import Traffic
+from liteprobe.host.suites.y1564 import EthernetService
 from liteprobe.host.traffic.headers import MplsLabel
 from liteprobe.host.traffic.modifiers import Field
 from liteprobe.host.traffic.network import (
@@ -70,6 +71,9 @@ for module in pkgutil.walk_packages(host.__path__, f"{host.__name__}."):
         importlib.import_module(module.name)
 
 STREAM = Stream("one", 1, Fixed(64), Interval(pps=20_000), count=3)
+ENDLESS = Stream("endless", 1, Fixed(64), Interval(pps=20_000), fill="prbs")
+SERVICE = EthernetService("voice", ENDLESS, cir_bps=1e6)
+SERVICES = "services:\n- {name: voice, length: 64, cir: 1Mbit}\n"
 TAGGED = Stream("tagged", 1, Fixed(64), Interval(pps=20_000), headers=Headers(vlan_tags=(7,)))
 CBR = Trace.cbr(Interval(rate_bps=1e8), 64, 5)
 STAMPS = np.array([1000, 2000, 3100, 4000, 5200], np.uint64)
@@ -97,6 +101,7 @@ PURE: dict[str, dict[str, Any]] = {
     "analysis.confidence.bounded_mean_interval": {"values": FLOATS, "least": 0.0, "most": 1e3, "same": 0.0},
     "analysis.confidence.mean_interval": {"values": FLOATS, "confidence": 0.95},
     "analysis.confidence.percentile_interval": {"values": FLOATS, "percent": 50.0, "confidence": 0.95},
+    "analysis.confidence.poisson_bounds": {"found": 3, "confidence": 0.9},
     "analysis.confidence.student": {"probability": 0.9, "freedom": 4},
     "analysis.delay.interarrival_jitter": {"owd_ns": COUNTS},
     "analysis.delay.ipdv": {"sequences": NUMBERS, "owd_ns": COUNTS},
@@ -135,6 +140,35 @@ PURE: dict[str, dict[str, Any]] = {
         **{"identifier": 7, "is_stateful": True, "source": "198.18.0.9", "vlan_tags": (7,), "any_clock": False},
     },
     "run.streams.SendOptions.__init__": {"receive": {0: 1}, "seconds": 0.5, "latency_range_ns": (0, 1000)},
+    "suites.rfc2544.Rfc2544Request.__init__": {
+        **{"tests": ("throughput", "loss"), "sizes": ("64", "imix"), "ways": ((0, 1), (1, 0)), "search": "bisection"},
+        **{"latency_s": 1.5, "latency_repeats": 3, "load": 0.5, "loss_step": 0.05, "burst_s": 1.0, "burst_repeats": 2},
+        **{"pause_s": 0.5, "addresses": 7, "headers": Headers()},
+    },
+    "suites.search.Goal.__init__": {"loss_ratio": 0.01, "exceed_ratio": 0.5, "sums": 3, "width": 0.005, "seconds": 2.0},
+    "suites.soak.SoakRequest.__init__": {
+        **{"streams": (ENDLESS,), "seconds": 3.0, "segment_s": 1.0, "is_bert": True, "ber": 1e-9, "confidence": 0.9},
+        "receive": {0: 1},
+    },
+    "suites.trials.Offer.__init__": {"name": "a", "streams": (STREAM,), "receive": {0: 1}, "block_s": 0.5},
+    "suites.trials.TrialSettings.__init__": {"pause_s": 0.5, "growth_most": 0.001, "lengthened": 2},
+    "suites.y1564.EthernetService.__init__": {
+        **{
+            "name": "a",
+            "stream": ENDLESS,
+            "cir_bps": 1e7,
+            "eir_bps": 5e6,
+            "cbs": 20_000,
+            "ebs": 9000,
+            "is_policed": True,
+        },
+        **{"loss_ratio": 0.01, "delay_ns": 1000, "delay_most_ns": 9000, "variation_ns": 500, "availability": 0.99},
+    },
+    "suites.y1564.Y1564Request.__init__": {
+        **{"services": (SERVICE,), "tests": ("configuration",), "steps": (0.5, 1), "step_s": 1.0, "performance_s": 2.0},
+        **{"pause_s": 0.5, "receive": {0: 1}},
+    },
+    "suites.y1564.read_services": {"text": SERVICES, "name": "a.yaml"},
     "suites.sweep.SweepRequest.__init__": {
         **{"name": "a", "url": "sim://loopback", "programs": [TrainProgram(60, 2)], "transmit": 0, "receive": 1},
         **{"waiting_time_ns": 1000, "theory_bps": 1e9, "theory_delay": (1.0, 2.0), "wire_bps": 1e9},
@@ -328,7 +362,11 @@ EXCLUDED = {
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
         "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
         "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin", "run.stamp.StampSession.answered",
-        "run.stamp.StampSession.resolved",
+        "run.stamp.StampSession.resolved", "traffic.network.network.Background.octets", "suites.trials.Offer.longer",
+        "suites.y1564.EthernetService.at", "suites.y1564.EthernetService.burst", "suites.y1564.EthernetService.information",
+        "suites.y1564.EthernetService.share_at", "suites.y1564.Y1564Request.tests_of", "suites.soak.SoakRequest.offer",
+        "suites.y1564.Y1564Request.seconds_of", "suites.rfc2544.Rfc2544Request.streams",
+        "suites.rfc2544.Rfc2544Request.counted",
     ),
     "opens what is named: a probe, a device, a file; `bench truth documents` has its texts": (
         "probe.Probe.__init__", "device.link.url.open_link", "agent.client.AgentClient.__init__", "agent.agent.Agent.__init__",
