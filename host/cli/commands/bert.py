@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
     )
     add_probe(parser, DEFAULT_PROBE)
-    add_stream(parser)
+    add_stream(parser, "prbs")
     add_headers(parser, "up to four times")
     group = parser.add_argument_group("bit errors")
     add(group, "--ber RATIO", number, "ratio that isn't to be exceeded, like 1e-12 (default: no bit may be wrong)")

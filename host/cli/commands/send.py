@@ -77,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_expect(parser, FIGURES_OF_STREAMS)
 
 
-def add_stream(parser: argparse.ArgumentParser) -> None:
-    """Add what describes one stream."""
+def add_stream(parser: argparse.ArgumentParser, fill: str = "zero") -> None:
+    """Add what describes one stream; ``fill``: what its payload is by default."""
     group = parser.add_argument_group("one stream, without a file")
     what = "octets without FCS; 64-1514: at random, 64-1514:50: in steps; 64,1514: in turn; imix (default: 1514)"
     add_lengths(group, "L[,L...]", (_lengths, _frame_sizes), what)
@@ -89,7 +89,7 @@ def add_stream(parser: argparse.ArgumentParser) -> None:
     add(group, "--exponential", bool, "intervals of a Poisson process, of that mean")
     add(group, "--burst N", whole, "frames come in bursts of N, at that mean rate")
     add(group, "--count N", whole, "frames (default: without an end)")
-    add(group, "--fill", str, "rest of the payload (default: zero)", choices=list(FILLS))
+    add(group, "--fill", str, f"rest of the payload (default: {fill})", choices=list(FILLS))
     add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)")
     add(group, "--seed N", whole, "of what is random (default: 1)")
     add(group, "--transmit PORT", whole, "port that sends (default: 0)")
