@@ -87,8 +87,16 @@ class Rfc2544Request:
     pause_s: float = 7.0  # After each trial: 2 s for what is still on the way, 5 s to settle (RFC 2544, section 23).
     addresses: int = 1  # Destinations, one after the other, from that of the headers on.
     headers: Headers = field(default_factory=Headers)
+    #: Address of the port that sends the first way, then of that which measures it: the probe then finds MAC addresses by itself.
+    hosts: tuple[str, ...] = ()
+    routers: tuple[str, ...] = ()  # That each of them goes by; none: the other end is a neighbour.
 
     def __post_init__(self) -> None:
+        for what, addresses in (("host", self.hosts), ("router", self.routers)):
+            if len(addresses) > 2:
+                raise UsageError(f"{len(addresses)} addresses of {what}s are too many: give one for each port")
+        if len(self.routers) > len(self.hosts):
+            raise UsageError("a router is asked from an address of the port: give one with --from for each router")
         for test in self.tests:
             if test not in TESTS:
                 raise UsageError(f"there is no test '{test}': {nearest(test, TESTS)}")
@@ -153,6 +161,8 @@ class Rfc2544Request:
                 port=sends,
                 headers=headers,
                 modifiers=self._modifiers(headers),
+                source=headers.source_ip if self.hosts else None,
+                via=self.routers[number] if number < len(self.routers) else None,
             )
             for number, ((sends, measures), headers) in enumerate(zip(self.ways, self._headers(), strict=True))
         )
@@ -164,10 +174,13 @@ class Rfc2544Request:
 
     def _headers(self) -> Iterator[Headers]:
         """Yield the headers of each way: those of the second one have the addresses the other way round."""
+        one = self.headers
+        if self.hosts:
+            one = replace(one, source_ip=self.hosts[0], destination_ip=[one.destination_ip, *self.hosts[1:]][-1])
         ends = [("source_mac", "destination_mac"), ("source_ip", "destination_ip"), ("source_port", "destination_port")]
         for number, _ in enumerate(self.ways):
-            turned = {a: getattr(self.headers, b) for pair in ends for a, b in (pair, pair[::-1])} if number % 2 else {}
-            yield replace(self.headers, **turned)
+            turned = {a: getattr(one, b) for pair in ends for a, b in (pair, pair[::-1])} if number % 2 else {}
+            yield replace(one, **turned)
 
     def _modifiers(self, headers: Headers) -> tuple[Increment, ...]:
         if self.addresses < 2:

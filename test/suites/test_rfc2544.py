@@ -349,3 +349,37 @@ def test_the_way_back_has_the_addresses_the_other_way_round() -> None:
     )
     assert [modifier.count for stream in (there, back) for modifier in stream.modifiers] == [256, 256]  # type: ignore[union-attr]
     assert list(addresses(Rfc2544(FakeProbe(Device()), request).run().trials[0])) == ["0 to 1", "1 to 0"]
+
+
+# Hosts ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hosts", "routers", "wanted"),
+    [
+        (("10.0.1.2", "10.0.2.2"), ("10.0.1.1", "10.0.2.1"), [("10.0.1.2", "10.0.2.2", "10.0.1.1"), ("10.0.2.2", "10.0.1.2", "10.0.2.1")]),
+        (("10.0.1.2",), (), [("10.0.1.2", "198.18.0.2", None), ("198.18.0.2", "10.0.1.2", None)]),
+        ((), (), [(None, "198.18.0.2", None), (None, "198.18.0.1", None)]),
+    ],
+)  # fmt: skip
+def test_each_way_comes_from_the_host_of_its_port(
+    hosts: tuple[str, ...], routers: tuple[str, ...], wanted: list[tuple[str | None, str, str | None]]
+) -> None:
+    request = Rfc2544Request(ways=BOTH, hosts=hosts, routers=routers)
+    streams = request.counted("64", 0.5, 10)
+    assert [(one.source, one.headers.destination_ip, one.via) for one in streams] == wanted
+    assert [one.headers.source_ip for one in streams] == [destination for _, destination, _ in wanted[::-1]]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "routers", "said"),
+    [
+        ((), ("10.0.1.1",), "a router is asked from an address of the port"),
+        (("10.0.1.2", "10.0.1.3", "10.0.1.4"), (), "3 addresses of hosts are too many"),
+        (("10.0.1.2", "fd00::1"), (), "of different families"),
+        (("10.0.1.300",), (), "'10.0.1.300' is not an IP address"),
+    ],
+)
+def test_hosts_that_can_not_be_are_refused(hosts: tuple[str, ...], routers: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Rfc2544Request(ways=BOTH, hosts=hosts, routers=routers).counted("64", 0.5, 10)

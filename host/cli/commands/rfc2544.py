@@ -102,6 +102,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--precision PERCENT", share, "of the load (default: 0.5%%)")
     add(group, "--loss-ratio PERCENT", share, "that passes (default: the goal's)")
     add_headers(parser)
+    group = parser.add_argument_group("hosts on the ports: their MAC addresses are then found, and kept, by ARP or ND")
+    what = "address of the port that sends, and of the one that measures (default: that of --dst-ip)"
+    add(group, "--from ADDRESS[,ADDRESS]", words, what)
+    what = "router that each of them goes by (default: the other end is a neighbour)"
+    add(group, "--via --gateway ADDRESS[,ADDRESS]", words, what)
     group = parser.add_argument_group("run")
     add(group, "--check", bool, "only say how many trials there are, and how long they take")
     add(group, "--trials FILE.jsonl", output, "keep each trial there as it ends (default: in the build folder)")
@@ -151,6 +156,8 @@ def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> sui
             pause_s=seconds("pause"),
             addresses=args.addresses,
             headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+            hosts=tuple(getattr(args, "from") or ()),
+            routers=tuple(args.via or ()),
         )
 
 
@@ -216,7 +223,15 @@ def usual_file(suite: str) -> Path:
     """Return where the trials of a suite are kept that nobody gave a file for."""
     folder = folders.build_folder() / "trials"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / time.strftime(f"{suite}-%Y%m%d-%H%M%S.jsonl")
+    began = time.strftime(f"{suite}-%Y%m%d-%H%M%S")
+    found, number = folder / f"{began}.jsonl", 1
+    while True:  # Two may begin in one second.
+        try:
+            found.touch(exist_ok=False)
+            return found
+        except FileExistsError:
+            number += 1
+            found = folder / f"{began}-{number}.jsonl"
 
 
 def reset_by(command: str | None) -> Callable[[], None]:
