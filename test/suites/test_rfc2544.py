@@ -357,11 +357,15 @@ def test_the_way_back_has_the_addresses_the_other_way_round() -> None:
 @pytest.mark.parametrize(
     ("hosts", "routers", "wanted"),
     [
-        (("10.0.1.2", "10.0.2.2"), ("10.0.1.1", "10.0.2.1"), [("10.0.1.2", "10.0.2.2", "10.0.1.1"), ("10.0.2.2", "10.0.1.2", "10.0.2.1")]),
+        (
+            ("10.0.1.2", "10.0.2.2"),
+            ("10.0.1.1", "10.0.2.1"),
+            [("10.0.1.2", "10.0.2.2", "10.0.1.1"), ("10.0.2.2", "10.0.1.2", "10.0.2.1")],
+        ),
         (("10.0.1.2",), (), [("10.0.1.2", "198.18.0.2", None), ("198.18.0.2", "10.0.1.2", None)]),
         ((), (), [(None, "198.18.0.2", None), (None, "198.18.0.1", None)]),
     ],
-)  # fmt: skip
+)
 def test_each_way_comes_from_the_host_of_its_port(
     hosts: tuple[str, ...], routers: tuple[str, ...], wanted: list[tuple[str | None, str, str | None]]
 ) -> None:
