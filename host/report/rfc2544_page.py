@@ -218,7 +218,7 @@ def _delays(rows: Sequence[SizeFigures]) -> str:
             values = [one.delay_figures[key].middle / 1e3 for one in rows]
             axes.plot(range(len(rows)), values, marker, color=colour, label=name)
         _sizes(axes, rows)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)
         axes.set_ylabel("delay (µs)")
         axes.legend(loc="best")
     return svg(figure, "rfc2544-latency")
