@@ -152,18 +152,6 @@ class Stream:
     start_ns: Number = key("start", START, "From the start of the program to the first frame.", 0)
     port: int = key("port", Whole(0, PORTS - 1), "Port that sends it.", 0)
     headers: Headers = inline(Headers)
-    #: ``source``, ``via``: with them the probe finds the MAC addresses before it sends.
-    source: str | None = key(
-        "from",
-        ANY_IP,
-        "Address that the sending port has, in the place of `source` of `ipv4` or `ipv6`; it answers ARP, neighbour discovery and "
-        "ping, and the MAC addresses are found before the run.",
-        None,
-        "the port has no address",
-    )
-    via: str | None = key(
-        "via", ANY_IP, "With `from`: address of the router on the way.", None, "the destination is a neighbour"
-    )
     modifiers: tuple[Modifier, ...] = keys(
         {"modify": Key(MODIFIERS, "What changes in the headers from frame to frame.")}, ()
     )
@@ -179,6 +167,18 @@ class Stream:
     )
     checksum: str = key("checksum", OneOf(tuple(CHECKSUMS)), "How the checksum of UDP or TCP is made right.", "auto")
     seed: int = key("seed", Whole(0, WORD_MAX), "Of all that is random in the stream.", 1)
+    #: ``source``, ``via``: with them the probe finds the MAC addresses before it sends.
+    source: str | None = key(
+        "from",
+        ANY_IP,
+        "Address that the sending port has, in the place of `source` of `ipv4` or `ipv6`; it answers ARP, neighbour discovery and "
+        "ping, and the MAC addresses are found before the run.",
+        None,
+        "the port has no address",
+    )
+    via: str | None = key(
+        "via", ANY_IP, "With `from`: address of the router on the way.", None, "the destination is a neighbour"
+    )
 
     def __post_init__(self) -> None:
         try:
