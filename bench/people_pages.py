@@ -63,5 +63,5 @@ def test_pages(is_full: bool) -> Iterator[Figure]:
         yield Figure("pages_opened", len(opened) * len(WIDTHS), "pages", 2 * len(PAGES), is_least=True)
         yield Figure("pages_with_what_does_not_fit", len({one.split(":")[0] for one in faults}), "pages", 0)
         browser.open(f"{(site / 'index.html').as_uri()}?q=netem", WIDTHS[0])
-        browser.wait("document.querySelector('.md-search-result__link')", 120)
+        browser.wait("document.querySelector('.md-search-result__link') !== null")
         yield Figure("pages_found_of_files", len(set(browser.ask(HITS))), "pages", 5, is_least=True)

@@ -242,7 +242,7 @@ def pages_of_a_search(url: str) -> int:
     """Return how many pages a browser finds, all of them beside this one."""
     with Browser() as browser:
         browser.open(url, 1280)
-        browser.wait("document.querySelector('.md-search-result__link')", 120)
+        browser.wait("document.querySelector('.md-search-result__link') !== null")
         found: list[str] = browser.ask("[...document.querySelectorAll('.md-search-result__link')].map(one => one.href)")
     assert all(one.startswith(url.rpartition("/")[0]) for one in found)
     return len({one.partition("#")[0] for one in found})
