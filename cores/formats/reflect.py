@@ -52,7 +52,7 @@ class HostCount(IntEnum):
     NO_ACCESS = 15  # The sender is not on the access list.
     RATE = 16  # More STAMP and ping in a millisecond than ``rate``.
     FULL = 17  # No space for the answer: the line is busy.
-    OVERRUN = 18  # Good frames that found no space on their way in, whoever they were for.
+    OVERRUN = 18  # Good frames, for this host or another, that found no space when they came in.
 
 
 ANSWERED: Final = (HostCount.ARP, HostCount.PING4, HostCount.ND, HostCount.PING6, HostCount.STAMP4, HostCount.STAMP6)

@@ -66,7 +66,7 @@ class RequestStore(LiteXModule):
     is_whole : Signal(), out
         With ``ended``: it found space.
     freed : Signal(10), in
-        Words before this one are no more needed.
+        Words before this one are not needed any more.
     read : Signal(), in
         Read both banks at ``even_word`` and ``odd_word`` : Signal(10), in; ``even``, ``odd`` : Signal(16), out, are held from the
         next cycle on.
@@ -143,7 +143,7 @@ class PortHost(LiteXModule):
     sink : Endpoint(frame_layout(32)), in
         Words of all frames, as of the receive MAC; ``ready`` is 1.
     classified : Signal(), in
-        In the cycle after a frame's last word: its stamp will be told.
+        In the cycle after a frame's last word: its stamp will come.
     has_stamp, no_stamp, stamp : Signal(), Signal(), Signal(32), in
         From two cycles after that on: it is there; it will not come; its low word (ns).
     seconds, base : Signal(32), in
@@ -277,7 +277,7 @@ class PortHost(LiteXModule):
             *copied(second_of, self, "seconds", "base"),
         ]
         arrives = Signal()
-        waits   = Signal(2) # The stamp is told from here on.
+        waits   = Signal(2) # The stamp may come from here on.
         self.comb += arrives.eq(is_busy & waits[-1] & (age == 0) & (self.has_stamp | self.no_stamp))
         self.sync += [
             If(sink.valid, last_be.eq(sink.last_be)),

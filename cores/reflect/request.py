@@ -27,7 +27,7 @@ UDP_HEADER = 8
 # Layouts ------------------------------------------------------------------------------------------
 
 def settings_layout():
-    """Return what a host is told of itself: as the registers."""
+    """Return the settings of a host, as its registers have them."""
     return [
         ("enable",          9),
         ("mac",            48),
