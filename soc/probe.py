@@ -642,9 +642,10 @@ class ProbeSoC(SoCCore):
         """Leave the scratch register out, which nobody reads but LitePCIe's own test of its driver."""
         SoCCore.add_controller(self, name, with_scratch=self.probe_config.link == "pcie", **kwargs)
 
-    def add_csr_bridge(self, name="csr", origin=None, register=True):
+    def add_csr_bridge(self, name="csr", origin=None, **kwargs):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
-        SoCCore.add_csr_bridge(self, name, origin, register=True)
+        # It is given by place: LiteX 2024.12 calls it ``register``, later ones ``with_register``.
+        SoCCore.add_csr_bridge(self, name, origin, True)
         # With more modules than 16: meters with a processor or with senders, or a bank for each DMA.
         config    = self.probe_config
         has_more  = config.with_hosts or ((config.monitors or config.measures) and (config.with_cpu or config.generates))
