@@ -322,6 +322,13 @@ def add_waiting_time(group: "argparse._ActionsContainer", what: str = "packet") 
     add(group, "--waiting-time TIME", duration_ns, text)
 
 
+def add_kept(group: "argparse._ActionsContainer", what: str = "trial") -> None:
+    """Add where trials are kept, and from where they go on; ``what``: the word for one."""
+    add(group, "--check", bool, "only say what is sent, and how long it takes")
+    add(group, "--trials FILE.jsonl", output, f"keep each {what} there as it ends (default: in the build folder)")
+    add(group, "--resume FILE.jsonl", Path, f"go on from the {what}s that are there, with the same options")
+
+
 def add_steal(group: "argparse._ActionsContainer") -> None:
     """Add what takes a probe from another host."""
     add(group, "--steal", bool, "take the probe from another host that has it, and stop what that one sends")
@@ -353,7 +360,11 @@ def open_probe(args: argparse.Namespace) -> "Probe":
     """Return the probe that is meant, open."""
     from liteprobe.host.probe import Probe  # Takes long to load.
 
-    return Probe(args.probe, args.map, args.steal)
+    probe = Probe(args.probe, args.map, args.steal)
+    waiting_time_ns = getattr(args, "waiting_time", None)
+    if waiting_time_ns is not None:
+        probe.link.arrival_timeout_s = waiting_time_ns / 1e9
+    return probe
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

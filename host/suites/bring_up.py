@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from statistics import fmean, median
@@ -23,6 +22,7 @@ from liteprobe.host.device.ram import KEEP_S, check_ram
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.suites.eye import EYE_TAPS, MANAGEMENT_PORT, sweep
+from liteprobe.host.suites.suite import Verdict
 from liteprobe.host.traffic.train import TrainProgram
 
 READS = 200  # Of the register map's hash.
@@ -32,14 +32,6 @@ PPS_PERIODS = 3
 LENGTHS = (60, 1514)
 RAMS = ("main_ram", "capture_ring")
 DAMAGE = ("fcs_errors", "length_errors", "late", "underruns", "duplicated", "reordered", "overflows")
-
-
-class Verdict(StrEnum):
-    """Verdict on a check."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    SKIPPED = "not done"
 
 
 class NotDone(Exception):

@@ -36,7 +36,7 @@ from liteprobe.soc.build.bitstream import (
 )
 from liteprobe.soc.build.flagships import FLAGSHIPS, chosen, first_seed
 from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
-from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.config import HOST_PORT, HOST_PORT_RAMS, HOSTS, ProbeConfig
 
 REPOSITORY = Path(__file__).parents[2]
 ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
@@ -559,3 +559,32 @@ def test_the_line_of_a_board_has_its_name_its_revision_and_its_fpga(name):
         assert line.endswith(f"the bitstream of V{parameters['revision']}")
     elif name not in VERILOG_ONLY:
         assert f", {'-'.join(board(name).platform.device.split('-')[:2])}: " in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hosts"),
+    [([], ()), (["--no-hosts"], ()), (["--hosts"], (0, 1)), (["--hosts", "1"], (1,)), (["--hosts", "1,0,1"], (0, 1))],
+)
+def test_ports_have_hosts_where_they_are_named(arguments, hosts):
+    target = board("colorlight_i9")
+    assert config_of(parse(["colorlight_i9", "--preset", "generator", *arguments]), target).hosts == hosts
+
+
+def test_each_host_takes_its_area_and_its_block_rams():
+    target = board("colorlight_i9")
+    none, one, two = (ProbeConfig(preset="generator", with_hosts=n > 0, host_ports=(*range(n),)) for n in range(3))
+    areas = [config.area for config in (none, one, two)]
+    assert [two - one for one, two in zip(areas[1], areas[2], strict=True)] == list(HOST_PORT)
+    assert [one - none for none, one in zip(areas[0], areas[1], strict=True)] == [
+        sum(pair) for pair in zip(HOSTS, HOST_PORT, strict=True)
+    ]
+    rams = [config.block_rams_needed(target) for config in (replace(one, streams=7) for one in (none, one, two))]
+    assert rams[2] - rams[1] == rams[1] - rams[0] == HOST_PORT_RAMS
+
+
+def test_a_host_on_a_port_that_is_not_there_and_a_list_that_is_none_are_refused(capsys):
+    with pytest.raises(ValueError, match="there is no test port 2 for a host: give --hosts ports from 0 to 1"):
+        checked("colorlight_i9", "--preset", "generator", "--hosts", "0,2")
+    with pytest.raises(SystemExit):
+        parse(["--hosts", "colorlight_i9"])
+    assert "'colorlight_i9' is not a list of ports: write it like 0 or 0,1, after the board" in capsys.readouterr().err
