@@ -17,7 +17,7 @@ from litedram.phy import GENSDRPHY
 from liteeth.phy.s7rgmii import LiteEthPHYRGMIITX
 
 from liteprobe.boards.ecp5 import DdrSamples, ProbeClocks
-from liteprobe.boards.family import LateDataPin, LatePin, RgmiiBoard, make_fast, replace_pins
+from liteprobe.boards.family import LateDataPin, LatePin, RgmiiBoard, make_fast, replaced_pins
 from liteprobe.boards.io_timing import taps_of
 from liteprobe.boards.rgmii import RgmiiPort, RgmiiReceive
 
@@ -237,8 +237,8 @@ class Artix7Board(RgmiiBoard):
         if has_clock:
             clocks.add_memory(freq, self.memory_clock_phase)
             self.add_unrelated(clocks.cd_memory.clk)
-            replace_pins(phy, SDROutput, LatePin)
-            replace_pins(phy, SDRTristate, ArtixDataPin)
+            phy.submodules += replaced_pins(phy, SDROutput, LatePin)
+            phy.submodules += replaced_pins(phy, SDRTristate, ArtixDataPin)
             phy.settings.read_latency += 2
         else:
             clocks.add_sdram(self.sdram_clock_phase)

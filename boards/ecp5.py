@@ -15,7 +15,7 @@ from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.family import LateDataPin, LatePin, RgmiiBoard, make_fast, replace_pins
+from liteprobe.boards.family import LateDataPin, LatePin, RgmiiBoard, make_fast, replaced_pins
 from liteprobe.boards.io_timing import EYE_CLOCK_PHASE, margins
 from liteprobe.boards.rgmii import RgmiiPort
 from liteprobe.cores.assign import copied
@@ -235,11 +235,11 @@ def sdram_phy(platform, clk_freq, is_late=False):
     make_fast(platform, "sdram_clock", 0)
     phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=2)
     if is_late:
-        replace_pins(phy, SDROutput, LatePin)
-        replace_pins(phy, SDRTristate, LateDataPin)
+        phy.submodules += replaced_pins(phy, SDROutput, LatePin)
+        phy.submodules += replaced_pins(phy, SDRTristate, LateDataPin)
         phy.settings.read_latency += 2
     else:
-        replace_pins(phy, SDRTristate, RegisteredPin)
+        phy.submodules += replaced_pins(phy, SDRTristate, RegisteredPin)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
 
@@ -257,8 +257,8 @@ def sampled_sdram_phy(platform, clk_freq):
     phy.delays = delays = SimpleNamespace(load_n=Signal(), move=Signal(), direction=Signal())
     phy.submodules.queue = queue = SampleQueue()
     bits = iter(zip(queue.rising, queue.falling, queue.word))
-    replace_pins(phy, SDROutput, LatePin)
-    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
+    phy.submodules += replaced_pins(phy, SDROutput, LatePin)
+    phy.submodules += replaced_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
     phy.settings.read_latency = EYE_LATENCY
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy

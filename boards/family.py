@@ -58,13 +58,13 @@ class LateDataPin(LiteXModule):
         """Return the buffer of a pin that goes both ways; each family has its own."""
         return Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=io, i_I=output, i_T=disabled, o_O=input)
 
-def replace_pins(phy, kind, by):
-    """Replace the pins of a kind of LiteDRAM's PHY."""
+def replaced_pins(phy, kind, by):
+    """Take the pins of a kind out of LiteDRAM's PHY, and return the modules that are in their place, for its submodules."""
     specials = phy._fragment.specials # Migen has no other way to a special that was added.
     # In the order in which they were made: a set has another one each time.
-    for pin in sorted((special for special in specials if isinstance(special, kind)), key=lambda pin: pin.duid):
-        specials.remove(pin)
-        phy.submodules += by(pin)
+    pins = sorted((special for special in specials if isinstance(special, kind)), key=lambda pin: pin.duid)
+    specials.difference_update(pins)
+    return [by(pin) for pin in pins]
 
 def timing_header(pps_out, tx, rx, pps=None):
     """Return the pins, 3.3 V, of a header that takes the PPS and gives one, and a GNSS receiver's UART, as the probe sees it."""

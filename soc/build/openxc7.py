@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Makes the bitstream of an Artix-7 by openXC7, where it is on PATH: Yosys, nextpnr-xilinx and Project X-Ray."""
+"""Makes the bitstream of an Artix-7 by openXC7, where it is on PATH: Yosys, nextpnr-xilinx and Project X-Ray.
+
+Stands alone: programs, databases and constraints of another family of FPGAs than all else here.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ def is_here() -> bool:
 
 
 def folder_of(variable: str, what: str) -> Path:
-    """Return the folder that an environment variable names; BuildError, saying ``what`` is in it, where it names none."""
+    """Return the folder that an environment variable names; BuildError, saying ``what`` is needed, where it names none."""
     folder = Path(os.environ.get(variable) or "")
     if not os.environ.get(variable) or not folder.is_dir():
-        raise BuildError(f"openXC7 needs {what}: export {variable}=FOLDER, then run this again")
+        raise BuildError(f"{what}: export {variable}=FOLDER, then run this again")
     return folder
 
 
 def chip_database(part: str) -> Path:
     """Return nextpnr's file of a part; BuildError where there is none."""
-    folder = folder_of("CHIPDB", "its chip databases")
+    folder = folder_of("CHIPDB", "openXC7 needs its chip databases")
     files  = [folder / f"{name}.bin" for name in (part, part.rsplit("-", 1)[0])]
     found  = [file for file in files if file.exists()]
     if not found:
@@ -75,7 +78,7 @@ def misses(reached_mhz: Mapping[str, float], asked_mhz: Mapping[str, float]) -> 
 def build(folder: Path, top: str, part: str, asked_mhz: Mapping[str, float]) -> Path:
     """Return the bitstream of the Verilog in ``folder``, which is made there; BuildError names a tool that fails, or a missed clock."""
     chips    = chip_database(part).resolve()
-    database = folder_of("PRJXRAY_DB_DIR", "Project X-Ray's database").resolve() / FAMILY
+    database = folder_of("PRJXRAY_DB_DIR", "openXC7 needs Project X-Ray's database").resolve() / FAMILY
     (folder / "openxc7.ys").write_text(SYNTHESIS.format(top=top), encoding="utf-8")
     xdc = (folder / f"{top}.xdc").read_text(encoding="utf-8")
     (folder / "openxc7.xdc").write_text(constraints_of(xdc, asked_mhz), encoding="utf-8")
