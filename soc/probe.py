@@ -64,7 +64,7 @@ from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program, processor_parameters
 from liteprobe.soc.config import LONGEST
 from liteprobe.soc.export import identity, soc_map
-from liteprobe.soc.processor import Console, TickTimer
+from liteprobe.soc.processor import CrossoverConsole, TickTimer
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 DATA_WIDTH       = 32         # Of the frame streams in sys.
@@ -642,7 +642,7 @@ class ProbeSoC(SoCCore):
 
     def add_uart(self, name="uart", **kwargs):
         """Give the processor a console that the host reads and writes."""
-        self.add_module(name=name, module=Console())
+        self.add_module(name=name, module=CrossoverConsole())
 
     def add_timer(self, name="timer0"):
         """Interrupt the processor for each tick of its kernel."""

@@ -79,11 +79,11 @@ class TickTimer(LiteXModule):
         ]
         self.comb += self._uptime_cycles.status.eq(Cat(held, high))
 
-# Console ------------------------------------------------------------------------------------------
+# Crossover Console --------------------------------------------------------------------------------
 
 CONSOLE_OCTETS = 16 # Each way.
 
-class ConsoleHost(LiteXModule):
+class CrossoverHost(LiteXModule):
     """Has the host's registers of a console, with the names of LiteX's crossover UART.
 
     Attributes
@@ -97,7 +97,7 @@ class ConsoleHost(LiteXModule):
         self._txfull  = CSRStatus(1, name="txfull", description="There is no space to send.")
         self._rxempty = CSRStatus(1, name="rxempty", description="No octet waits.")
 
-class Console(LiteXModule):
+class CrossoverConsole(LiteXModule):
     """Joins the processor's console to the host's, by one FIFO each way, in place of two UARTs with two each.
 
     Attributes
@@ -107,14 +107,14 @@ class Console(LiteXModule):
     txfull, rxempty : CSRStatus(1)
     ev_pending : CSR(2)
         Write, bit 1: take the oldest octet out.
-    xover : ConsoleHost
+    xover : CrossoverHost
     """
     def __init__(self):
         self._rxtx       = CSR(8, name="rxtx")
         self._txfull     = CSRStatus(1, name="txfull", description="There is no space to send.")
         self._rxempty    = CSRStatus(1, name="rxempty", description="No octet waits.")
         self._ev_pending = CSR(2, name="ev_pending")
-        self.xover = xover = ConsoleHost()
+        self.xover = xover = CrossoverHost()
 
         # # #
 

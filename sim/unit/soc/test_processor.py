@@ -11,7 +11,7 @@ from migen import *
 
 from litex.soc.cores.timer import Timer
 
-from liteprobe.soc.processor import CONSOLE_OCTETS, Console, TickTimer
+from liteprobe.soc.processor import CONSOLE_OCTETS, CrossoverConsole, TickTimer
 
 HALF = 2**31
 
@@ -80,7 +80,7 @@ def test_uptime_is_the_cycle_of_its_latch_until_the_next_one(start, latches):
 @pytest.mark.parametrize("seed", [3, 1127])
 def test_each_octet_of_a_console_comes_once_and_in_order(seed):
     rng = random.Random(seed)
-    console = Console()
+    console = CrossoverConsole()
     sides = [(console, console.xover), (console.xover, console)]
     queues = [deque(), deque()]
     moved = [0, 0]
