@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import islice
 
 from liteprobe.host.probe import Probe
-from liteprobe.host.suites.y1564 import Y1564, EthernetService, StepFigures, StepVerdict, Y1564Request, Y1564Result
+from liteprobe.host.suites.suite import Verdict
+from liteprobe.host.suites.y1564 import Y1564, EthernetService, StepFigures, Y1564Request, Y1564Result
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.network.document import read_network
@@ -110,8 +111,8 @@ def test_y1564_policers(is_full: bool) -> Iterator[Figure]:
             if given.cbs < 2 * service.octets:
                 continue  # A bucket that lets not even two frames pass is another test.
             result = run(FakeProbe(Policer(given)), service)
-            failed = {one.test for one in result.steps if one.verdict == StepVerdict.FAILED}
-            unknown = {one.test for one in result.steps if one.verdict == StepVerdict.UNKNOWN}
+            failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
+            unknown = {one.test for one in result.steps if one.verdict == Verdict.UNKNOWN}
             count += 1
             if not (failing <= failed) or unknown or (not failing and failed):
                 wrong += 1
@@ -199,7 +200,7 @@ def test_y1564_emulator(is_full: bool) -> Iterator[Figure]:
                 probe = EmulatedProbe(NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
                 result = run(probe, service)
                 count += 1
-                failed = {one.test for one in result.steps if one.verdict == StepVerdict.FAILED}
+                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
                 is_right = "cir-100" in failed if has_too_little else not failed - {"burst", "policing"}
                 if not is_right:
                     wrong += 1
@@ -246,7 +247,7 @@ def test_y1564_pins(is_full: bool) -> Iterator[Figure]:
         off = max(off, settled_off(result, cir + eir))
         truth_ns = 8 * (length + 12) + latency_ns
         delays_off = max(delays_off, *(abs((one.mean_ns or 0) - truth_ns) for one in found.values()))
-        failed = {one.name for one in result.steps if one.verdict == StepVerdict.FAILED}
+        failed = {one.name for one in result.steps if one.verdict == Verdict.FAILED}
         expected = {f"short/{test}" for test in ("cir-100", "eir", "policing", "performance")}
         if not expected <= failed or any(name.startswith("good") for name in failed):
             wrong += 1

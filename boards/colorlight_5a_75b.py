@@ -28,9 +28,6 @@ _parts = {
     "8.0": Parts(GRADE_6, RTL8211F, W25Q32JV, (M12L64322A_5,)),
 }
 
-# Others were tried: docs/design/timing-closure.md.
-_seeds = {"7.0": {"train": 2}, "8.0": {"train": 4, "monitor": 6}}
-
 # Board --------------------------------------------------------------------------------------------
 
 class ReceiverCard(Ecp5Board):
@@ -60,4 +57,3 @@ class Colorlight5A75B(ReceiverCard):
         if revision not in self.names:
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use {' or '.join(self.names)}")
         super().__init__(self.names[revision], colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain), _parts[revision])
-        self.seeds = _seeds[revision]

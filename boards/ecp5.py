@@ -355,7 +355,6 @@ class Ecp5Board:
     sys_clk_freq : float, Hz
     two_way_clk_freq : float, Hz, of ``sys`` where an emulator goes both ways without the discipline; None: as all else.
     placer : str, of nextpnr, with processor and discipline.
-    seeds : dict, preset -> seed of placement that is known to meet timing, with processor and discipline; 1 where none is named.
     lut_sites, block_rams : int, of the device.
     with_serial, with_pcie : bool
     sdram_bytes : int, that a probe can use; 0: none.
@@ -386,7 +385,6 @@ class Ecp5Board:
     reset_pin    = ""
     sys_clk_freq = 50e6
     two_way_clk_freq = None
-    seeds        = {}
     placer       = "heap"
     lut_sites    = 24288 # LFE5U-25F.
     block_rams   = 56
@@ -422,6 +420,11 @@ class Ecp5Board:
         reset       = ~self.platform.request(self.reset_pin) if self.reset_pin else 0
         self.clocks = ProbeClocks(clock, freq, self.sys_clk_freq, reset=reset)
         return self.clocks
+
+    @property
+    def device(self):
+        """Return the name of the FPGA, as its maker orders it."""
+        return self.platform.device
 
     @property
     def phy_kind(self):

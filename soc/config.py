@@ -85,7 +85,7 @@ SITES = 0.8  # Part of a device's LUT sites that is taken at most.
 
 def area(
     parts: Part, ports: int, has_own_link: bool, with_cpu: bool, with_discipline: bool, slots: int,
-    more: tuple[int, bool, int, int, int, bool],
+    more: tuple[int, bool, int, int, int, bool, int],
 ) -> Area:
     """Return what a probe of these parts takes.
 
@@ -93,9 +93,9 @@ def area(
     ----------
     slots : of the meter of each port that has one.
     more : directions of an emulated network, whether its frames wait in the SDRAM; directions that can have a trace, whose lists
-        go to the SDRAM, whose queues have CoDel and PIE; whether frames that are monitored are hashed.
+        go to the SDRAM, whose queues have CoDel and PIE; whether frames that are monitored are hashed; ports with a host.
     """
-    directions, in_sdram, traces, spills, early, with_hash = more
+    directions, in_sdram, traces, spills, early, with_hash, hosts = more
     has_meters = bool(parts & (Part.MONITOR | Part.MEASURE))
     of_port = [
         (Part.RECORD in parts, TRAIN_PORT),
@@ -106,7 +106,6 @@ def area(
         (Part.STREAMS in parts and Part.MONITOR in parts, FIELDS_PORT),
         (Part.REPLAY in parts, REPLAY_PORT),
         (Part.SETS in parts, SETS_PORT),
-        (Part.HOSTS in parts, HOST_PORT),
         (has_meters, MORE_STREAMS[slots]),
     ]
     once = [
@@ -121,6 +120,7 @@ def area(
         (Part.EMULATE in parts, EMULATOR),
         (Part.HOSTS in parts, HOSTS),
         (in_sdram, SDRAM_STORE),
+        *[(True, HOST_PORT)] * hosts,
         *[(True, DIRECTION)] * directions,
         *[(True, TRACE)] * traces,
         *[(True, SPILL)] * spills,
@@ -158,6 +158,7 @@ class PartsConfig:
     with_sets : and what makes frames of configuration sets.
     with_hash : hash the frames that ports monitor, for channels by flow, samples by hash and the flow hash of records.
     with_hosts : ports answer ARP, ND, ping and STAMP, and send frames of a host's program.
+    host_ports : which of them; none named: all.
     """
 
     preset: str = DEFAULT_PRESET
@@ -166,6 +167,7 @@ class PartsConfig:
     with_sets: bool = True
     with_hash: bool = True
     with_hosts: bool = False
+    host_ports: tuple[int, ...] = ()
 
     @property
     def parts(self) -> Part:
@@ -412,6 +414,11 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         """PHYs that this configuration takes."""
         return self.ports + (self.link == "own")
 
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        """Test ports that have a host, in order."""
+        return tuple(sorted({*(self.host_ports or range(self.ports))})) if self.with_hosts else ()
+
     def main_ram_kind(self, board: BoardLimits) -> str:
         """Return what the main RAM is on ``board``: ``sdram``, ``block`` or ``none``."""
         if self.main_ram != "auto":
@@ -465,7 +472,7 @@ class ProbeConfig(PartsConfig, NetworkConfig):
         slots = self.streams + 1 if self.streams + 1 in STREAM_SLOT_COUNTS else STREAM_SLOTS
         directions = self.directions * self.emulates
         each = (directions * has for has in (bool(self.trace_depth), self.spills, self.with_aqm))
-        more = (directions, self.stores_in_sdram, *each, self.with_hash)
+        more = (directions, self.stores_in_sdram, *each, self.with_hash, len(self.hosts))
         return area(self.parts, self.ports, self.link == "own", self.with_cpu, self.with_discipline, slots, more)
 
     def fits(self, board: BoardLimits, share: float = 1.0) -> bool:
@@ -483,7 +490,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             **({"no streams to send (--no-traffic)": replace(self, with_streams=False)} if self.sends_streams else {}),
             **({"no replay (--no-replay)": replace(self, with_replay=False)} if self.with_replay else {}),
             **({"no configuration sets (--no-sets)": replace(self, with_sets=False)} if Part.SETS in self.parts else {}),
-            **({"no hosts (--no-hosts)": replace(self, with_hosts=False)} if self.with_hosts else {}),
+            **({"no hosts (--no-hosts)": replace(self, with_hosts=False, host_ports=())} if self.with_hosts else {}),
+            **{f"a host on port {one} alone (--hosts {one})": replace(self, host_ports=(one,)) for one in self.hosts[:-1]},
             **({"no flow hash (--no-hash)": replace(self, with_hash=False)} if self.monitors else {}),
             "no discipline of the clock (--no-discipline)": replace(self, with_discipline=False),
             **{f"--streams {streams}": replace(self, streams=streams) for streams in fewer},
@@ -519,6 +527,8 @@ class ProbeConfig(PartsConfig, NetworkConfig):
             raise ValueError(f"preset {self.preset!r} is unknown: choose one of {', '.join(PRESETS)}")
         if self.with_hosts and self.emulates:
             raise ValueError("ports of an emulated network have no hosts, which would take frames out of it: leave --hosts out")
+        if strange := [port for port in self.hosts if port not in range(self.ports)]:
+            raise ValueError(f"there is no test port {strange[0]} for a host: give --hosts ports from 0 to {self.ports - 1}")
         if self.ring not in RINGS:
             raise ValueError(f"ring {self.ring!r} is unknown: choose one of {', '.join(RINGS)}")
         if (self.monitors or self.measures) and self.streams not in (0, *(slots - 1 for slots in STREAM_SLOT_COUNTS)):
@@ -637,20 +647,20 @@ class ProbeConfig(PartsConfig, NetworkConfig):
     def block_rams_needed(self, board: BoardLimits) -> int:
         """Return how many block RAMs of ``board`` this takes at least; with meters up to one, as Yosys counts them."""
         bits = 8 * (self.rom_bytes + self.ram_bytes + self.main_ram_block_bytes(board)) if self.with_cpu else 0
+        hosts = HOST_PORT_RAMS * len(self.hosts)
         if not (self.monitors or self.measures or self.emulates):
-            hosts = HOST_PORT_RAMS * self.ports * self.with_hosts
             return -(-(bits + self.ports * self.records(board) * RECORD_BITS) // BLOCK_RAM_BITS) + hosts
         cpu = CPU_RAMS + -(-bits // BLOCK_RAM_BITS) if self.with_cpu else 0
         if self.emulates:
             return self.network_rams + cpu
         send = GENERATE_PORT_RAMS * self.generates + STREAMS_PORT_RAMS * self.sends_streams
-        port = MORE_STREAMS_RAMS[self.slots(board)] + send + HOST_PORT_RAMS * self.with_hosts
+        port = MORE_STREAMS_RAMS[self.slots(board)] + send
         if self.measures:
-            return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + cpu
+            return MEASURE_RAMS + (MEASURE_PORT_RAMS + port) * self.ports + hosts + cpu
         ring = self.capture_blocks * 384 * 32 // BLOCK_RAM_BITS if self.ring_kind(board) == "block" else SDRAM_RING_RAMS
         fields = FIELDS_PORT_RAMS * self.sends_streams
         replay = (REPLAY_RAMS + REPLAY_PORT_RAMS * self.ports) * self.replays
-        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + replay + ring + cpu
+        return MONITOR_RAMS + (MONITOR_PORT_RAMS + fields + port) * self.ports + hosts + replay + ring + cpu
 
     def _check_block_rams(self, board: BoardLimits) -> None:
         if board.block_rams is None:

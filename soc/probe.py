@@ -428,11 +428,11 @@ def count_registers(number, first=0):
 # Hosts --------------------------------------------------------------------------------------------
 
 def add_hosts(soc):
-    """Give each test port a host: registers ``port<n>_host``, memory ``port<n>_frames``."""
+    """Give test ports their hosts: registers ``port<n>_host``, memory ``port<n>_frames``."""
     seconds     = SecondsClock()
     soc.seconds = ClockDomainsRenamer({"timebase": soc.add_local_timebase("seconds")})(seconds)
     soc.comb   += seconds.now.eq(soc.timebase.now)
-    for number in range(soc.probe_config.ports):
+    for number in soc.probe_config.hosts:
         add_host(soc, number)
 
 def add_host(soc, number):
@@ -752,8 +752,9 @@ class ProbeSoC(SoCCore):
         if config.sends_streams:
             from liteprobe.cores.transmit.sources.streams.streams import StreamSource
             sources = [StreamSource([source.user for source in sources if source.name == "sets"]), *sources]
-        has_queue = self.carries_management(number) or config.with_hosts
-        path = TransmitPath(self.timebase, DATA_WIDTH, has_queue, phy.tx_ticks, sources, config.with_hosts)
+        has_host  = number in config.hosts
+        has_queue = self.carries_management(number) or has_host
+        path = TransmitPath(self.timebase, DATA_WIDTH, has_queue, phy.tx_ticks, sources, has_host)
         path.add_csr()
         self.join_transmit(number, path, self.add_local_timebase(f"tx{number}"))
         if config.sends_streams:
@@ -821,8 +822,9 @@ class ProbeSoC(SoCCore):
                 ended.length.eq(parser.frame.length),
             ]
         self.add_meter(number, path)
-        if (is_shared or config.with_hosts) and not config.generates:
-            transmit = ManagementTransmit(self.timebase if config.with_hosts else None, phy.tx_ticks)
+        has_host = number in config.hosts
+        if (is_shared or has_host) and not config.generates:
+            transmit = ManagementTransmit(self.timebase if has_host else None, phy.tx_ticks)
             self.add_module(name=f"port{number}_transmit", module=transmit)
             self.comb += transmit.source.connect(phy.sink)
         return path
@@ -995,7 +997,7 @@ class ProbeSoC(SoCCore):
             sink, has_space = self.port0_tx.management_sink, self.port0_tx.management_has_space
         else:
             sink, has_space = self.port0_transmit.sink, self.port0_transmit.has_space
-        if config.with_hosts:
+        if 0 in config.hosts:
             sink = self.host_arbiter.first
         self.add_management(receive.management_source, sink, has_space)
 

@@ -54,7 +54,7 @@ COMMANDS_OF_OTHERS = {
     **dict.fromkeys(("tcpdump", "sniff", "dump", "record", "pcap", "wireshark", "tshark", "rx"), "capture"),
     **dict.fromkeys(("watch", "top", "stats", "show", "metrics"), "monitor"),
     **dict.fromkeys(("loopback", "calibration"), "calibrate"),
-    **dict.fromkeys(("flash", "load", "program", "install", "update"), "build_BOARD_--load firmware_flash"),
+    **dict.fromkeys(("flash", "program", "install", "update"), "load_BOARD_PRESET build_BOARD_--load firmware_flash"),
     **dict.fromkeys(("register", "registers", "read", "write", "csr", "reg"), "regs"),
     **dict.fromkeys(("check", "setup", "diagnose"), "doctor"),
     **dict.fromkeys(("pps", "time", "sync", "ptp", "gps"), "clock"),
@@ -322,6 +322,13 @@ def add_waiting_time(group: "argparse._ActionsContainer", what: str = "packet") 
     add(group, "--waiting-time TIME", duration_ns, text)
 
 
+def add_kept(group: "argparse._ActionsContainer", what: str = "trial") -> None:
+    """Add where trials are kept, and from where they go on; ``what``: the word for one."""
+    add(group, "--check", bool, "only say what is sent, and how long it takes")
+    add(group, "--trials FILE.jsonl", output, f"keep each {what} there as it ends (default: in the build folder)")
+    add(group, "--resume FILE.jsonl", Path, f"go on from the {what}s that are there, with the same options")
+
+
 def add_steal(group: "argparse._ActionsContainer") -> None:
     """Add what takes a probe from another host."""
     add(group, "--steal", bool, "take the probe from another host that has it, and stop what that one sends")
@@ -353,7 +360,11 @@ def open_probe(args: argparse.Namespace) -> "Probe":
     """Return the probe that is meant, open."""
     from liteprobe.host.probe import Probe  # Takes long to load.
 
-    return Probe(args.probe, args.map, args.steal)
+    probe = Probe(args.probe, args.map, args.steal)
+    waiting_time_ns = getattr(args, "waiting_time", None)
+    if waiting_time_ns is not None:
+        probe.link.arrival_timeout_s = waiting_time_ns / 1e9
+    return probe
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:
@@ -366,6 +377,7 @@ def add_ports(parser: argparse.ArgumentParser) -> None:
 def add_flash_options(parser: argparse.ArgumentParser) -> None:
     """Add what the gateware's programs take that load a board or write its flash."""
     add(parser, "--cable NAME", str, "JTAG cable, by openFPGALoader's name (default: the board's own)")
+    add(parser, "--usb BUS:DEVICE", str, "which cable, where several of a kind are plugged in")
     add(parser, "--unprotect", bool, "unlock a flash that is write-protected")
     add(parser, "--backup FILE", str, "keep the flash in FILE before it is written")
     add(parser, "--no-backup", bool, "write without keeping what is in the flash")
@@ -374,6 +386,6 @@ def add_flash_options(parser: argparse.ArgumentParser) -> None:
 def flash_options(args: argparse.Namespace) -> list[str]:
     """Return these options again, as they are passed on."""
     options = [f"--{name.replace('_', '-')}" for name in ("unprotect", "no_backup") if getattr(args, name)]
-    for name in ("cable", "backup"):
+    for name in ("cable", "usb", "backup"):
         options += [f"--{name}", str(getattr(args, name))] if getattr(args, name) else []
     return options

@@ -5,7 +5,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,6 +196,20 @@ def publish(
             verdicts.publish(args, verdict, out)
     if verdict is not None and cause is None:
         verdict.require()
+
+
+def publish_run(
+    args: argparse.Namespace,
+    form: str,
+    facts: Mapping[str, Any],
+    final: Callable[[Any], RenderableType],
+    write_page: Callable[[Path, Any, Mapping[str, Any]], None],
+    result: Any,
+    cause: BaseException | None = None,
+) -> None:
+    """Print and write the result of one run as `publish` does; ``facts``: of the probe, ``form``: the format of its JSON."""
+    content = files.of_run(form, args.probe, facts, typed()) | result.to_dict()
+    publish(args, final(result), content, lambda path, plain: write_page(path, result, plain), cause, result)
 
 
 def _can_be_written_anew(path: Path) -> bool:

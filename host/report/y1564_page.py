@@ -16,7 +16,8 @@ from liteprobe.host.base.output import write_text
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, said, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg
-from liteprobe.host.suites.y1564 import STEPS_COLUMNS, EthernetService, StepVerdict, Y1564Result
+from liteprobe.host.suites.suite import Verdict
+from liteprobe.host.suites.y1564 import STEPS_COLUMNS, EthernetService, Y1564Result
 
 with extras.named():
     import matplotlib
@@ -72,8 +73,8 @@ def write(path: Path, result: Y1564Result, content: Mapping[str, Any]) -> None:
 def _tiles(result: Y1564Result) -> list[tuple[str, str]]:
     found = list(result.verdicts.values())
     return [
-        (f"{sum(one is StepVerdict.PASSED for one in found)} of {len(found)}", "services passed"),
-        (str(sum(one.verdict == StepVerdict.FAILED for one in result.steps)), "steps failed"),
+        (f"{sum(one is Verdict.PASSED for one in found)} of {len(found)}", "services passed"),
+        (str(sum(one.verdict == Verdict.FAILED for one in result.steps)), "steps failed"),
         (str(len(result.trials)), "trials"),
     ]
 
@@ -97,7 +98,7 @@ def _figures(result: Y1564Result) -> list[Block]:
     with matplotlib.rc_context(STYLE):
         figure, (axes,) = axes_of()
         for place, one in enumerate(shown):
-            colour = SERIES[1] if one.verdict == StepVerdict.FAILED else SERIES[0]
+            colour = SERIES[1] if one.verdict == Verdict.FAILED else SERIES[0]
             axes.bar(place, one.rate.middle / 1e6 if one.rate else 0.0, 0.6, color=colour)
             axes.plot([place - 0.4, place + 0.4], [one.offered_bps / 1e6] * 2, "-", color=INK, lw=1.5)
         axes.set_xticks(range(len(shown)), [one.name for one in shown], rotation=60, ha="right")

@@ -127,6 +127,12 @@ class NetworkHost:
         self._probe, self.number = probe, number
         self._registers = probe.registers
         self._prefix = f"port{number}_host_"
+        if self._prefix + "enable" not in self._registers.names:
+            ports = [one for one in range(probe.port_count) if f"port{one}_host_enable" in self._registers.names]
+            raise UsageError(
+                f"port {number} of {probe.url} has no host, port {' and '.join(map(str, ports))} has: use that one, or build "
+                f"and load one with --hosts {','.join(map(str, sorted([*ports, number])))}, where its board has room"
+            )
         self._memory = f"port{number}_frames"
         self.settings = HostSettings()
 

@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import partial
 from itertools import pairwise
 from statistics import fmean, median
@@ -16,12 +15,14 @@ from liteprobe.host.analysis.columns import Column, Columns
 from liteprobe.host.analysis.expect import Values
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.firmware import CPU_RESET, wait_for_ram
 from liteprobe.host.device.phy import Phys
 from liteprobe.host.device.ram import KEEP_S, check_ram
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.trains import Route, TrainRun
 from liteprobe.host.suites.eye import EYE_TAPS, MANAGEMENT_PORT, sweep
+from liteprobe.host.suites.suite import Verdict
 from liteprobe.host.traffic.train import TrainProgram
 
 READS = 200  # Of the register map's hash.
@@ -31,14 +32,6 @@ PPS_PERIODS = 3
 LENGTHS = (60, 1514)
 RAMS = ("main_ram", "capture_ring")
 DAMAGE = ("fcs_errors", "length_errors", "late", "underruns", "duplicated", "reordered", "overflows")
-
-
-class Verdict(StrEnum):
-    """Verdict on a check."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    SKIPPED = "not done"
 
 
 class NotDone(Exception):
@@ -248,7 +241,8 @@ class BringUp:
         """It is up at 1 Gb/s full duplex, and a receive clock comes."""
         probe = self._probe
         if Part.GENERATE not in probe.parts:
-            raise NotDone("this probe does not send: build it with --preset train, generator or tester")
+            fix = how_to_get(probe.registers.identifier, ("train", "generator", "tester"))
+            raise NotDone(f"this probe does not send: {fix}")
         ports = probe.ports
         if not ports[port].transmit.is_link_up:
             raise Wrong(f"the link of port {port} {probe.links.trouble(port)}")

@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from statistics import fmean, median, pstdev
-from typing import Any, ClassVar
+from typing import Any
 
 from liteprobe.cores.formats import FCS, LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
-from liteprobe.host.analysis.result import PartFigures, Result
+from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Measured
-from liteprobe.host.run.figures import TrafficLook
 from liteprobe.host.suites.search import METHODS, Found, Goal
+from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest, SuiteResult
 from liteprobe.host.suites.trials import (
     MEASURED,
     Journal,
@@ -70,9 +70,10 @@ def length_of(size: str) -> Length:
 
 @validated
 @dataclass(frozen=True)
-class Rfc2544Request:
+class Rfc2544Request(SuiteRequest):
     """Says what is asked for. The defaults are those of the RFCs, where a trial takes 60 s."""
 
+    source = "the RFCs ask"
     tests: tuple[str, ...] = USUAL_TESTS
     sizes: tuple[str, ...] = SIZES  # With FCS; ``imix``, or a genome of RFC 6985.
     ways: tuple[tuple[int, int], ...] = ((0, 1),)  # Ports that send and measure, all at once.
@@ -337,15 +338,10 @@ class SizeFigures(PartFigures):
 
 
 @dataclass(frozen=True, repr=False)
-class Rfc2544Result(Result):
+class Rfc2544Result(SuiteResult):
     """Holds what came of the suite: all of `Result`; its parts are the frame sizes, like ``64``."""
 
-    request: Rfc2544Request
     sizes: tuple[SizeFigures, ...]
-    trials: tuple[Trial, ...]
-    is_complete: bool
-    notes: tuple[str, ...]
-    uncertainty_ns: float = 0.0  # Bound of the error of one delay.
 
     def __getitem__(self, size: str) -> SizeFigures:
         """Return the figures of a frame size; KeyError where there is none."""
@@ -355,11 +351,6 @@ class Rfc2544Result(Result):
     def parts(self) -> dict[str, SizeFigures]:
         """Figures by frame size."""
         return {one.size: one for one in self.sizes}
-
-    @property
-    def lied(self) -> int:
-        """Trials that could not be believed."""
-        return sum(not trial.is_valid for trial in self.trials)
 
     @property
     def conformance(self) -> str:
@@ -383,19 +374,9 @@ class Rfc2544Result(Result):
         ]
         return f"<Rfc2544Result: {'; '.join([*said, *['incomplete'] * (not self.is_complete)])}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data."""
-        return {
-            "is_complete": self.is_complete,
-            "is_conformant": not self.request.shortfalls,
-            "shortfalls": self.request.shortfalls,
-            "notes": list(self.notes),
-            "request": self.request.to_dict(),
-            "trial_count": len(self.trials),
-            "lied": self.lied,
-            "sizes": [{**asdict(one), **COLUMNS.document(one)} for one in self.sizes],
-            "trials": [trial.to_dict() for trial in self.trials],
-        }
+    def figures_dict(self) -> dict[str, Any]:
+        """Return its own figures as plain data."""
+        return {"sizes": [{**asdict(one), **COLUMNS.document(one)} for one in self.sizes]}
 
 
 def _times(of: Callable[[SizeFigures], float]) -> Callable[[SizeFigures], Measured | None]:
@@ -444,38 +425,14 @@ Rfc2544Result.COLUMNS = Columns(*(column for key, column in COLUMNS.items() if k
 # The suite --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SuiteLook:
-    """Says how far a suite is."""
+class Rfc2544(Suite):
+    """Runs the suite on a probe whose ports the device connects: see `Suite`.
 
-    doing: str  # What is sent now.
-    done: int  # Trials that have ended.
-    most: int  # Trials in all, about, at most.
-    elapsed_s: float  # Of the trial, of the probe's time.
-    sizes: tuple[SizeFigures, ...]  # Figures so far.
-
-
-class Rfc2544:
-    """Runs the suite on a probe whose ports the device connects.
-
-    Parameters
-    ----------
-    probe : Sender
-    request : Rfc2544Request or None
-    journal : Journal or None
-        Where each trial is kept as it ends, and from which it goes on.
-    show : callable or None
-        Given a look, now and then.
-    reset : callable or None
-        Resets the device, for the test of that name; None: somebody does it by hand, while the trial is sent.
-
-    Raises
-    ------
-    UsageError
-        When there is no such port.
+    ``reset``: resets the device, for the test of that name; None: somebody does it by hand, while the trial is sent. Raises
+    UsageError when there is no such port.
     """
 
-    tests: ClassVar[tuple[str, ...]] = TESTS
+    lies_fail = True
 
     def __init__(
         self,
@@ -485,16 +442,12 @@ class Rfc2544:
         show: Callable[[SuiteLook], None] | None = None,
         reset: Callable[[], None] | None = None,
     ) -> None:
-        self._probe, self._request = probe, request or Rfc2544Request()
-        for port in sorted({port for way in self._request.ways for port in way}):
+        request = request or Rfc2544Request()
+        for port in sorted({port for way in request.ways for port in way}):
             if not 0 <= port < probe.port_count:
                 raise UsageError(f"there is no port {port}: give 0 to {probe.port_count - 1}")
-        self._show, self._reset = show or (lambda look: None), reset
-        self._plan = self._request.plan()
-        settings = TrialSettings(self._request.pause_s)
-        self._trials = Trials(probe, settings, journal, self._look)
-        self._sizes: list[SizeFigures] = []
-        self._doing = ""
+        super().__init__(probe, request, journal, show, request.pause_s)
+        self._reset = reset
 
     def run(self) -> Rfc2544Result:
         """Run all that is asked for.
@@ -506,42 +459,21 @@ class Rfc2544:
         """
         self._check()
         for size in self._request.sizes:
-            self._sizes.append(SizeFigures(size, _frame_rate(size)))
+            self._rows.append(SizeFigures(size, _frame_rate(size)))
             self._measure(size)
         return self.result(is_complete=True)
 
     def result(self, is_complete: bool = False) -> Rfc2544Result:
         """Return what was measured until now."""
-        done = tuple(self._trials.done)
-        return Rfc2544Result(
-            self._request,
-            tuple(self._sizes),
-            done,
-            is_complete,
-            tuple(self._notes(done)),
-            max((trial.uncertainty_ns for trial in done), default=0.0),
-        )
+        return Rfc2544Result(sizes=tuple(self._rows), **self._common(is_complete))
 
     # # #
 
-    def _look(self, offer: Offer, look: TrafficLook) -> None:
-        self._show(SuiteLook(self._doing, len(self._trials.done), self._plan.most, look.elapsed_s, tuple(self._sizes)))
-
-    def _notes(self, done: Sequence[Trial]) -> list[str]:
-        lied = [trial for trial in done if not trial.is_valid]
-        notes = []
-        if lied:
-            first = lied[0]
-            notes.append(
-                f"{len(lied)} of {len(done)} trials lied, and count as failed: '{first.name}', trial {first.number}: {first.reason}"
-            )
-        return [*notes, *dict.fromkeys(note for trial in done for note in trial.notes)][:12]
-
     def _update(self, **figures: Any) -> None:
-        self._sizes[-1] = replace(self._sizes[-1], **figures)
+        self._rows[-1] = replace(self._rows[-1], **figures)
 
     def _note(self, note: str) -> None:
-        self._update(notes=(*self._sizes[-1].notes, note))
+        self._update(notes=(*self._rows[-1].notes, note))
 
     def _run(
         self,
@@ -564,7 +496,7 @@ class Rfc2544:
         request = self._request
         if request.needs_throughput:
             self._search(size)
-        share = self._sizes[-1].share
+        share = self._rows[-1].share
         load = request.load if request.load is not None else share and float(share)
         is_shown = {"latency": load is not None, "recovery": share is not None, "reset": load is not None}
         for test in TESTS:

@@ -5,9 +5,8 @@
 A run is sent in segments, each kept as it ends; between two of them is a pause of some milliseconds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from math import ceil, log
 from typing import Any
@@ -15,12 +14,13 @@ from typing import Any
 from liteprobe.cores.formats import OVERHEAD, PAYLOAD_MIN, TICK_NS
 from liteprobe.host.analysis.columns import Column, Columns, time_text
 from liteprobe.host.analysis.confidence import poisson_bounds
-from liteprobe.host.analysis.result import PartFigures, Result
+from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
-from liteprobe.host.suites.trials import Journal, Offer, Sender, SuitePlan, SuiteStep, Trial, Trials
+from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest, SuiteResult, Verdict
+from liteprobe.host.suites.trials import Offer, SuitePlan, SuiteStep, Trial
 from liteprobe.host.traffic.document import write_document
 from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
@@ -31,17 +31,9 @@ BLOCKS = 50  # Of a segment that has fewer seconds.
 EVENTS_SHOWN = 20
 
 
-class SoakVerdict(StrEnum):
-    """Verdict on a stream."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    UNKNOWN = "not known"  # The tester was at fault, too few bits were checked, or it was ended before its end.
-
-
 @validated
 @dataclass(frozen=True)
-class SoakRequest:
+class SoakRequest(SuiteRequest):
     """Says what is sent, and for how long; with ``ber`` it is a test of bit errors, and nothing else is judged.
 
     Raises
@@ -86,10 +78,10 @@ class SoakRequest:
         count = max(ceil(self.seconds / self.segment_s - 1e-9), 1)
         return [min(self.segment_s, self.seconds - number * self.segment_s) for number in range(count)]
 
-    @property
     def plan(self) -> SuitePlan:
-        """Plan: how many segments, and how long."""
-        return SuitePlan(tuple(SuiteStep(f"segment {n}", 1, 1, each) for n, each in enumerate(self.segments, 1)))
+        """Return how many segments it takes, and how long."""
+        steps = (SuiteStep(f"segment {n}", 1, 1, each) for n, each in enumerate(self.segments, 1))
+        return SuitePlan(tuple(steps), what="segments")
 
     def offer(self, number: int) -> Offer:
         """Return what a segment sends, from 1."""
@@ -221,16 +213,11 @@ def _ber_words(bounds: Bounds | None) -> str | None:
 
 
 @dataclass(frozen=True, repr=False)
-class SoakResult(Result):
+class SoakResult(SuiteResult):
     """Holds what came of the run: all of `Result`; its parts are the streams."""
 
-    request: SoakRequest
     rows: tuple[SoakStream, ...]
     events: tuple[SoakEvent, ...]
-    trials: tuple[Trial, ...]
-    is_complete: bool
-    notes: tuple[str, ...]
-    uncertainty_ns: float = 0.0  # Bound of the error of one delay.
 
     @property
     def parts(self) -> dict[str, SoakStream]:
@@ -238,28 +225,20 @@ class SoakResult(Result):
         return {row.name: row for row in self.rows}
 
     @property
-    def outcome(self) -> SoakVerdict:
+    def outcome(self) -> Verdict:
         """Verdict on all streams: the worst of theirs."""
-        found = {row.verdict for row in self.rows}
-        for verdict in (SoakVerdict.FAILED, SoakVerdict.UNKNOWN):
-            if verdict in found:
-                return verdict
-        return SoakVerdict.PASSED if found and self.is_complete else SoakVerdict.UNKNOWN
+        return Verdict.of_all((row.verdict for row in self.rows), self.is_complete)
 
     def __repr__(self) -> str:
         kind = "BERT" if self.request.is_bert else "soak"
         return f"<SoakResult: {kind} {self.outcome.lower()}, {len(self.events)} events{'; incomplete' * (not self.is_complete)}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data."""
+    def figures_dict(self) -> dict[str, Any]:
+        """Return its own figures as plain data."""
         return {
-            "is_complete": self.is_complete,
             "verdict": str(self.outcome),
-            "notes": list(self.notes),
-            "request": self.request.to_dict(),
             "streams": [SOAK_COLUMNS.document(row) for row in self.rows],
             "events": [asdict(one) for one in self.events],
-            "segments": [trial.to_dict() for trial in self.trials],
         }
 
 
@@ -305,71 +284,53 @@ def _is_first(trials: Sequence[Trial], block: object) -> bool:
 
 
 @dataclass(frozen=True)
-class SoakLook:
-    """Says how far a run is."""
+class SoakLook(SuiteLook):
+    """Says how far a run is, and what was wrong until now, with all streams."""
 
-    segment: int  # That is sent now.
-    segments: int
-    elapsed_s: float  # Of all segments.
-    lost: int  # Of all streams, so far.
+    lost: int
     bit_errors: int
-    rows: tuple[SoakStream, ...]  # Of the segments that have ended.
+
+    @property
+    def words(self) -> str:
+        """Line that says how far it is."""
+        wrong = f"{self.lost:,} lost, {self.bit_errors:,} bit errors"
+        return f"segment {self.done + 1} of {self.most}, {time_text(1e9 * self.elapsed_s)}: {wrong}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, without its figures."""
+        return {**super().to_dict(), "lost": self.lost, "bit_errors": self.bit_errors}
 
 
-class Soak:
-    """Sends all segments, and looks for errors.
-
-    Parameters
-    ----------
-    probe : Sender
-    request : SoakRequest
-    journal : Journal or None
-        Where each segment is kept as it ends, and from which it goes on.
-    show : callable or None
-        Given a look, now and then.
-    """
-
-    def __init__(
-        self,
-        probe: Sender,
-        request: SoakRequest,
-        journal: Journal | None = None,
-        show: Callable[[SoakLook], None] | None = None,
-    ) -> None:
-        self._request, self._show = request, show or (lambda look: None)
-        self._trials = Trials(probe, None, journal, self._look)
-        self._rows: tuple[SoakStream, ...] = ()
+class Soak(Suite):
+    """Sends all segments, and looks for errors: see `Suite`."""
 
     def run(self) -> SoakResult:
         """Send all of it; raises ProbeError when a link goes down: `result` has what was measured until then."""
         for number in range(1, len(self._request.segments) + 1):
             self._trials.run(self._request.offer(number), -1.0)
-            self._rows = self.result().rows
+            self._rows = list(self.result().rows)
         return self.result(is_complete=True)
 
     def result(self, is_complete: bool = False) -> SoakResult:
         """Return what was measured until now."""
-        done = tuple(self._trials.done)
+        done = self._trials.done
         events = events_of(self._request, done)
         rows = [
             _row_of(self._request, number, done, [one for one in events if one.stream == stream.name], is_complete)
             for number, stream in enumerate(self._request.streams)
         ]
-        notes = dict.fromkeys(note for trial in done for note in trial.notes)
-        bound = max((trial.uncertainty_ns for trial in done), default=0.0)
-        return SoakResult(
-            self._request, tuple(rows) if done else (), tuple(events), done, is_complete, tuple(notes), bound
-        )
+        return SoakResult(rows=tuple(rows) if done else (), events=tuple(events), **self._common(is_complete))
 
     # # #
 
     def _look(self, offer: Offer, look: TrafficLook) -> None:
         done = self._trials.done
-        before = sum(trial.lost for trial in done), sum(one.bit_errors for trial in done for one in trial.streams)
-        now = sum(row.lost or 0 for row in look.rows), sum(row.bit_errors or 0 for row in look.rows)
+        lost = sum(trial.lost for trial in done) + sum(row.lost or 0 for row in look.rows)
+        errors = sum(one.bit_errors for trial in done for one in trial.streams) + sum(
+            row.bit_errors or 0 for row in look.rows
+        )
         elapsed_s = sum(trial.seconds for trial in done) + look.elapsed_s
-        of = len(self._request.segments)
-        self._show(SoakLook(len(done) + 1, of, elapsed_s, before[0] + now[0], before[1] + now[1], self._rows))
+        self._show(SoakLook(offer.name, len(done), self._most, elapsed_s, tuple(self._rows), lost, errors))
 
 
 def _row_of(
@@ -399,10 +360,10 @@ def _row_of(
         ratio = Bounds(least / counts["checked_bits"], min(most / counts["checked_bits"], 1.0))
     reasons = [trial.reason for trial in trials if trial.reason]
     verdict, reason = _judged(request, counts, errors, ratio, events)
-    if reasons and verdict is SoakVerdict.PASSED:
-        verdict, reason = SoakVerdict.UNKNOWN, reasons[0]
-    if not is_complete and verdict is SoakVerdict.PASSED:
-        verdict, reason = SoakVerdict.UNKNOWN, "it was ended before its end"
+    if reasons and verdict is Verdict.PASSED:
+        verdict, reason = Verdict.UNKNOWN, reasons[0]
+    if not is_complete and verdict is Verdict.PASSED:
+        verdict, reason = Verdict.UNKNOWN, "it was ended before its end"
     return SoakStream(
         name=request.streams[number].name,
         **counts,
@@ -422,21 +383,21 @@ def _row_of(
 
 def _judged(
     request: SoakRequest, counts: Mapping[str, int], errors: int, ratio: Bounds | None, events: Sequence[SoakEvent]
-) -> tuple[SoakVerdict, str]:
+) -> tuple[Verdict, str]:
     """Return the verdict on a stream, and why it isn't passed."""
     if counts["sent"] and not counts["received"]:
-        return SoakVerdict.FAILED, "nothing came"
+        return Verdict.FAILED, "nothing came"
     if request.is_bert and ratio is None:
-        return SoakVerdict.UNKNOWN, "no bits were checked"
+        return Verdict.UNKNOWN, "no bits were checked"
     if request.is_bert and request.ber is not None and ratio is not None:
         if ratio.most <= request.ber:
-            return SoakVerdict.PASSED, ""
+            return Verdict.PASSED, ""
         words = f"with {100 * request.confidence:g} % the bit error ratio is"
         if ratio.least > request.ber:
-            return SoakVerdict.FAILED, f"{words} above {ratio.least:.2e}"
+            return Verdict.FAILED, f"{words} above {ratio.least:.2e}"
         needed = bits_needed(request.ber, request.confidence)
         return (
-            SoakVerdict.UNKNOWN,
+            Verdict.UNKNOWN,
             f"{words} below {ratio.most:.2e} alone: {needed:.3g} bits without an error would show it",
         )
     wrong = {
@@ -447,6 +408,6 @@ def _judged(
     }
     said = [f"{count:,} {name}" for name, count in wrong.items() if count]
     if not said:
-        return SoakVerdict.PASSED, ""
+        return Verdict.PASSED, ""
     first = f", the first within a block from {time_text(1e9 * events[0].at_s)} on" if events else ""
-    return SoakVerdict.FAILED, f"{', '.join(said)}{first}"
+    return Verdict.FAILED, f"{', '.join(said)}{first}"

@@ -721,6 +721,7 @@ class SuitePlan:
     steps: tuple[SuiteStep, ...]
     pause_s: float = 0.0  # After each trial.
     shorter: tuple[str, ...] = ()  # What would make it shorter, a sentence each.
+    what: str = "trials"  # Or segments.
 
     @property
     def least(self) -> int:
@@ -742,7 +743,7 @@ class SuitePlan:
         """Return how many trials, and how long, in words; ``is_simulated``: in time of this machine, too."""
         least, most = self.seconds
         trials = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
-        said = f"{trials} trials, {_span(least, most)} of the probe's time"
+        said = f"{trials} {self.what}, {_span(least, most)} of the probe's time"
         if is_simulated:
             said += f", about {_span(SIMULATED_SPEED * least, SIMULATED_SPEED * most)} of this machine's, which simulates it"
         return said

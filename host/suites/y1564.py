@@ -9,7 +9,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
 from math import ceil, inf
@@ -17,7 +16,7 @@ from typing import Any
 
 from liteprobe.cores.formats import FCS, LINE_RATE_BPS, OVERHEAD
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
-from liteprobe.host.analysis.result import PartFigures, Result
+from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.document import (
     NAME,
     DocumentName,
@@ -38,7 +37,7 @@ from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.units import PER_CENT, PREFIXES, RATES, Number, exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds
-from liteprobe.host.run.figures import TrafficLook
+from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest, SuiteResult, Verdict
 from liteprobe.host.suites.trials import (
     MEASURED,
     Journal,
@@ -47,8 +46,6 @@ from liteprobe.host.suites.trials import (
     SuitePlan,
     SuiteStep,
     Trial,
-    Trials,
-    TrialSettings,
     TrialStream,
     lasting,
 )
@@ -73,15 +70,6 @@ BLOCKS = 100  # Of a performance test that has fewer seconds.
 RATE = Quantity("a rate", "b/s, with k, M or G, up to 1G", {**PREFIXES, **RATES}, Fraction(LINE_RATE_BPS), True, "")
 RATIO = Quantity("a share", "per cent like 0.1%, up to 100%", PER_CENT, Fraction(1), True)
 OCTETS = Whole(0, 100_000_000)
-
-
-class StepVerdict(StrEnum):
-    """Verdict on a step of a service."""
-
-    PASSED = "passed"
-    FAILED = "FAILED"
-    UNKNOWN = "not known"  # An error bar crosses a limit, or the tester was at fault.
-    SKIPPED = "not done"
 
 
 # Services ---------------------------------------------------------------------------------------
@@ -251,9 +239,10 @@ def check_services(services: Sequence[EthernetService]) -> None:
 
 @validated
 @dataclass(frozen=True)
-class Y1564Request:
+class Y1564Request(SuiteRequest):
     """Says what is asked for."""
 
+    source = "Y.1564 asks"
     services: tuple[EthernetService, ...]
     tests: tuple[str, ...] = TESTS
     steps: tuple[Number, ...] = STEPS  # Of the CIR.
@@ -379,7 +368,7 @@ class StepFigures(PartFigures):
         """Figures of its delays (ns)."""
         return {"least": self.least_ns, "mean": self.mean_ns, "most": self.most_ns}
 
-    def counts(self, verdict: StepVerdict) -> int:
+    def counts(self, verdict: Verdict) -> int:
         """Return 1 where this is its verdict, else 0."""
         return int(self.verdict == verdict)
 
@@ -406,31 +395,22 @@ STEPS_COLUMNS = Columns(
 
 
 @dataclass(frozen=True, repr=False)
-class Y1564Result(Result):
+class Y1564Result(SuiteResult):
     """Holds what came of the suite: all of `Result`; its parts are the steps, like ``voice/cir-100``."""
 
-    request: Y1564Request
     steps: tuple[StepFigures, ...]
-    trials: tuple[Trial, ...]
-    is_complete: bool
-    notes: tuple[str, ...]
-    uncertainty_ns: float = 0.0  # Bound of the error of one delay.
 
     @property
     def parts(self) -> dict[str, StepFigures]:
         """Steps by service and test."""
         return {one.name: one for one in self.steps}
 
-    def verdict_of(self, service: str) -> StepVerdict:
+    def verdict_of(self, service: str) -> Verdict:
         """Return the verdict on a service: failed where a step is, passed where all are that were done."""
-        found = {one.verdict for one in self.steps if one.service == service} - {StepVerdict.SKIPPED}
-        for verdict in (StepVerdict.FAILED, StepVerdict.UNKNOWN):
-            if verdict in found:
-                return verdict
-        return StepVerdict.PASSED if found and self.is_complete else StepVerdict.UNKNOWN
+        return Verdict.of_all((one.verdict for one in self.steps if one.service == service), self.is_complete)
 
     @property
-    def verdicts(self) -> dict[str, StepVerdict]:
+    def verdicts(self) -> dict[str, Verdict]:
         """Verdict on each service."""
         return {one.name: self.verdict_of(one.name) for one in self.request.services}
 
@@ -438,99 +418,62 @@ class Y1564Result(Result):
         said = ", ".join(f"{name} {verdict.lower()}" for name, verdict in self.verdicts.items())
         return f"<Y1564Result: {said}{'; incomplete' * (not self.is_complete)}>"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data."""
+    def figures_dict(self) -> dict[str, Any]:
+        """Return its own figures as plain data."""
         return {
-            "is_complete": self.is_complete,
-            "is_conformant": not self.request.shortfalls,
-            "shortfalls": self.request.shortfalls,
-            "notes": list(self.notes),
-            "request": self.request.to_dict(),
             "verdicts": {name: str(verdict) for name, verdict in self.verdicts.items()},
             "steps": [STEPS_COLUMNS.document(one) for one in self.steps],
-            "trials": [trial.to_dict() for trial in self.trials],
         }
 
 
-def _count_of(verdict: StepVerdict) -> Callable[[StepFigures], int]:
+def _count_of(verdict: Verdict) -> Callable[[StepFigures], int]:
     return lambda row: row.counts(verdict)
 
 
 Y1564Result.COLUMNS = Columns(
     *STEPS_COLUMNS.of("rate sent received lost loss_ratio least mean most available_ratio"),
     replace(STEPS_COLUMNS["variation"], key="pdv", of=lambda row: row.variation),
-    Column("passed", of=_count_of(StepVerdict.PASSED)),
-    Column("failed", of=_count_of(StepVerdict.FAILED)),
-    Column("not_done", of=lambda row: row.counts(StepVerdict.SKIPPED) + row.counts(StepVerdict.UNKNOWN)),
+    Column("passed", of=_count_of(Verdict.PASSED)),
+    Column("failed", of=_count_of(Verdict.FAILED)),
+    Column("not_done", of=lambda row: row.counts(Verdict.SKIPPED) + row.counts(Verdict.UNKNOWN)),
 )
 
 
 # The suite --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Y1564Look:
-    """Says how far the suite is."""
-
-    doing: str  # What is sent now.
-    done: int  # Trials that have ended.
-    most: int  # Trials in all, at most.
-    elapsed_s: float  # Of the trial, of the probe's time.
-    steps: tuple[StepFigures, ...]  # Figures so far.
-
-
-class Y1564:
-    """Runs the suite on a probe whose ports the services connect.
-
-    Parameters
-    ----------
-    probe : Sender
-    request : Y1564Request
-    journal : Journal or None
-        Where each trial is kept as it ends, and from which it goes on.
-    show : callable or None
-        Given a look, now and then.
-    """
+class Y1564(Suite):
+    """Runs the suite on a probe whose ports the services connect: see `Suite`."""
 
     def __init__(
         self,
         probe: Sender,
         request: Y1564Request,
         journal: Journal | None = None,
-        show: Callable[[Y1564Look], None] | None = None,
+        show: Callable[[SuiteLook], None] | None = None,
     ) -> None:
-        self._request, self._show = request, show or (lambda look: None)
-        self._trials = Trials(probe, TrialSettings(request.settled_s), journal, self._look)
-        self._most = request.plan().most
-        self._steps: list[StepFigures] = []
-        self._doing = ""
+        super().__init__(probe, request, journal, show, request.settled_s)
 
     def run(self) -> Y1564Result:
         """Run all that is asked for; raises ProbeError when a link goes down: `result` has what was measured until then."""
         if "configuration" in self._request.tests:
             for service in self._request.services:
                 for test, bps in self._request.tests_of(service):
-                    self._steps.append(self._step(service, test, bps))
+                    self._rows.append(self._step(service, test, bps))
         if "performance" in self._request.tests:
-            self._steps += self._performance()
+            self._rows += self._performance()
         return self.result(is_complete=True)
 
     def result(self, is_complete: bool = False) -> Y1564Result:
         """Return what was measured until now."""
-        done = tuple(self._trials.done)
-        notes = dict.fromkeys(note for trial in done for note in trial.notes)
-        bound = max((trial.uncertainty_ns for trial in done), default=0.0)
-        return Y1564Result(self._request, tuple(self._steps), done, is_complete, tuple(notes), bound)
+        return Y1564Result(steps=tuple(self._rows), **self._common(is_complete))
 
     # # #
-
-    def _look(self, offer: Offer, look: TrafficLook) -> None:
-        self._show(Y1564Look(offer.name, len(self._trials.done), self._most, look.elapsed_s, tuple(self._steps)))
 
     def _step(self, service: EthernetService, test: str, bps: Fraction) -> StepFigures:
         """Run a step of the configuration test."""
         if service.share_at(bps) > 1:
-            return StepFigures(service.name, test, float(bps), StepVerdict.SKIPPED, "the line is too slow for it")
+            return StepFigures(service.name, test, float(bps), Verdict.SKIPPED, "the line is too slow for it")
         is_committed = test.startswith("cir")
         if test == "burst":
             stream = service.burst(2 * (service.cbs + service.ebs))
@@ -541,9 +484,9 @@ class Y1564:
         trial = self._trials.run(offer, float(service.loss_ratio) if is_committed else -1.0)
         figures = _figures(service, test, bps, trial, 0)
         if trial.reason and not trial.reason.endswith(QUEUE_FILLS):
-            return replace(figures, verdict=StepVerdict.UNKNOWN, reason=trial.reason)
+            return replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
         if is_committed:
-            queued = [(StepVerdict.FAILED, trial.reason)] * (not trial.is_valid)
+            queued = [(Verdict.FAILED, trial.reason)] * (not trial.is_valid)
             hidden = [] if service.is_policed else _hidden(service, bps, self._request.step_s)
             return _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
         judge = {"eir": _excess, "policing": _policing, "burst": _burst}[test]
@@ -565,9 +508,9 @@ class Y1564:
             figures = _figures(service, "performance", exact(service.cir_bps), trial, number)
             figures = replace(figures, available_ratio=available(trial, number))
             if trial.reason and not trial.reason.endswith(QUEUE_FILLS):
-                yield replace(figures, verdict=StepVerdict.UNKNOWN, reason=trial.reason)
+                yield replace(figures, verdict=Verdict.UNKNOWN, reason=trial.reason)
                 continue
-            queued = [(StepVerdict.FAILED, trial.reason)] * (f"'{service.name}'" in trial.reason)
+            queued = [(Verdict.FAILED, trial.reason)] * (f"'{service.name}'" in trial.reason)
             is_policed = service.is_policed and "configuration" in request.tests
             hidden = [] if is_policed else _hidden(service, exact(service.cir_bps), request.performance_s)
             yield _judged(figures, [*queued, *_agreed(service, figures, trial.uncertainty_ns), *hidden])
@@ -605,7 +548,7 @@ def _figures(service: EthernetService, test: str, bps: Fraction, trial: Trial, n
         service=service.name,
         test=test,
         offered_bps=float(bps),
-        verdict=StepVerdict.PASSED,
+        verdict=Verdict.PASSED,
         reason="",
         sent=stream.sent,
         received=stream.received,
@@ -662,12 +605,12 @@ def _passed_at_once(service: EthernetService, stream: TrialStream) -> Bounds:
 
 # Verdicts ---------------------------------------------------------------------------------------
 
-Finding = tuple[StepVerdict, str]
+Finding = tuple[Verdict, str]
 
 
 def _judged(figures: StepFigures, findings: Sequence[Finding]) -> StepFigures:
     """Return figures with the worst of what was found, and all that is as bad."""
-    for verdict in (StepVerdict.FAILED, StepVerdict.UNKNOWN):
+    for verdict in (Verdict.FAILED, Verdict.UNKNOWN):
         said = [reason for found, reason in findings if found is verdict]
         if said:
             return replace(figures, verdict=verdict, reason="; ".join(said))
@@ -679,12 +622,12 @@ def _limit(what: str, bounds: Bounds, limit: Number, scale: float, unit: str, co
     most = float(limit)
     if (bounds.least if counts else bounds.most) <= most:
         return []
-    verdict = StepVerdict.FAILED if bounds.least > most else StepVerdict.UNKNOWN
-    value = bounds.least if verdict is StepVerdict.FAILED else bounds.most
+    verdict = Verdict.FAILED if bounds.least > most else Verdict.UNKNOWN
+    value = bounds.least if verdict is Verdict.FAILED else bounds.most
     return [
         (
             verdict,
-            f"{what} {'is' if verdict is StepVerdict.FAILED else 'may be'} {value / scale:,.6g} {unit}, above {most / scale:,.6g}",
+            f"{what} {'is' if verdict is Verdict.FAILED else 'may be'} {value / scale:,.6g} {unit}, above {most / scale:,.6g}",
         )
     ]
 
@@ -694,7 +637,7 @@ def _agreed(service: EthernetService, figures: StepFigures, error_ns: float) -> 
     ratio = figures.loss_ratio or 0.0
     found = _limit("loss", Bounds(ratio, ratio), service.loss_ratio, 0.01, "%")
     if not figures.received:
-        return [*found, (StepVerdict.FAILED, "nothing came")]
+        return [*found, (Verdict.FAILED, "nothing came")]
     for what, value, limit in (
         ("mean delay", figures.mean_ns, service.delay_ns),
         ("greatest delay", figures.most_ns, service.delay_most_ns),
@@ -707,11 +650,11 @@ def _agreed(service: EthernetService, figures: StepFigures, error_ns: float) -> 
     if service.availability is not None and figures.test == "performance":
         share = figures.available_ratio
         if share is None:
-            found.append((StepVerdict.UNKNOWN, "its availability is not known"))
+            found.append((Verdict.UNKNOWN, "its availability is not known"))
         elif share < service.availability:
             found.append(
                 (
-                    StepVerdict.FAILED,
+                    Verdict.FAILED,
                     f"it was available for {100 * share:.4g} %, below {100 * float(service.availability):g}",
                 )
             )
@@ -726,7 +669,7 @@ def _hidden(service: EthernetService, bps: Fraction, seconds: float) -> list[Fin
     needed = 8 * service.cbs / (float(bps) * HIDDEN_MOST)
     return [
         (
-            StepVerdict.UNKNOWN,
+            Verdict.UNKNOWN,
             f"in {lasting(seconds)} a burst of the CBS could hide a rate that is {100 * share:.3g} % too low: give steps of "
             f"{lasting(needed)}",
         )
@@ -740,7 +683,7 @@ def _least(service: EthernetService, rate: Bounds | None) -> list[Finding]:
         return []
     return [
         (
-            StepVerdict.FAILED,
+            Verdict.FAILED,
             f"only {rate.most / MEGA:,.6g} Mb/s came, less than the CIR of {float(service.cir_bps) / MEGA:,.6g}",
         )
     ]
@@ -777,7 +720,7 @@ def _burst(service: EthernetService, figures: StepFigures, trial: Trial) -> list
     if burst.most < service.cbs:
         found.append(
             (
-                StepVerdict.FAILED,
+                Verdict.FAILED,
                 f"only {burst.most:,.0f} octets of a burst passed, less than the CBS of {service.cbs:,}",
             )
         )

@@ -10,7 +10,8 @@ import pytest
 
 from liteprobe.host.cli.main import main
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.suites.bring_up import BringUp, BringUpCheck, Extent, Verdict
+from liteprobe.host.suites.bring_up import BringUp, BringUpCheck, Extent
+from liteprobe.host.suites.suite import Verdict
 from liteprobe.sim.pins.test_phys import probe_on
 
 FEW = Extent(frames=40, ram_bytes=4096, seconds=0.002)

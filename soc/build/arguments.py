@@ -16,7 +16,7 @@ from liteprobe.soc.extension import SCOPE
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
 NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
-    "with_replay", "with_hosts", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
+    "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
     "with_spill", "with_aqm", "with_eye")
 
 
@@ -37,6 +37,13 @@ def mac_address(text: str) -> int:
         return int.from_bytes(int(part, 16) for part in parts)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a MAC address: write it like 10:e2:d5:00:00:01") from None
+
+
+def port_list(text: str) -> tuple[int, ...]:
+    """Return the ports of a list like ``0,1``."""
+    if not text or not all(part.isdecimal() for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of ports: write it like 0 or 0,1, after the board")
+    return tuple(int(part) for part in text.split(","))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -113,9 +120,11 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
         help="ports that monitor hash what they receive: channels by flow, samples by hash (default: where it can be routed)",
     )
     parser.add_argument(
-        "--hosts", dest="with_hosts", action=argparse.BooleanOptionalAction, default=default.with_hosts,
-        help="ports answer ARP, neighbour discovery, ping and STAMP as hosts of their own (default: not)",
+        "--hosts", metavar="PORTS", type=port_list, nargs="?", const=(),
+        help="ports answer ARP, neighbour discovery, ping and STAMP as hosts of their own: all, or those that are named, like 0 "
+        "or 0,1 (default: none)",
     )
+    parser.add_argument("--no-hosts", dest="hosts", action="store_const", const=None, help="no port has a host")
     parser.add_argument("--gnss-baud", type=int, default=default.gnss_baud, help="rate of the GNSS receiver's UART")
     parser.add_argument("--ip-address", default=default.ip_address, help="address of the management stack")
     parser.add_argument("--mac-address", type=mac_address, default=default.mac_address, metavar="MAC",
@@ -148,6 +157,7 @@ def main_ram_of(text: str) -> dict[str, Any]:
 def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     """Return the configuration that the options ask for on the board ``target``."""
     fields = {name: getattr(args, name) for name in NAMES} | main_ram_of(args.main_ram)
+    fields |= {"with_hosts": args.hosts is not None, "host_ports": args.hosts or ()}
     if args.ports is None:
         fields["ports"] = most_ports(target, args.preset)
     fields["link"] = args.link or default_link(target, args.preset, fields["ports"])
@@ -191,8 +201,8 @@ def check_together(args: argparse.Namespace) -> None:
         given = {"--unprotect": args.unprotect, "--backup": args.backup and args.load, "--no-backup": not args.with_backup}
         if named := [option for option, is_given in given.items() if is_given]:
             raise ValueError(f"{named[0]} is for what writes the flash: give --flash, too")
-    if args.cable and not (args.load or args.flash or args.restore or args.backup):
-        raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
+    if (args.cable or args.usb) and not (args.load or args.flash or args.restore or args.backup):
+        raise ValueError(f"{'--cable' if args.cable else '--usb'} is for what reaches the board: give --load or --flash, too")
     if args.backup and args.no_compile and not args.flash:
         raise ValueError("--backup without --flash builds nothing: leave --no-compile out")
 

@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from liteprobe.host.cli.commands import bring_up
-from liteprobe.host.suites.bring_up import BringUp, BringUpCheck, BringUpResult, Verdict
+from liteprobe.host.suites.bring_up import BringUp, BringUpCheck, BringUpResult
+from liteprobe.host.suites.suite import Verdict
 
 Run = Callable[..., tuple[int, str, str]]
 

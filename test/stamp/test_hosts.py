@@ -33,6 +33,10 @@ class Port:
         self.memory = np.zeros(512, np.uint32)
         self.now_ns = 0
 
+    @property
+    def names(self) -> list[str]:
+        return ["port0_host_enable", *self.values]
+
     def read(self, name: str) -> int:
         return self.values[name]
 
@@ -70,7 +74,7 @@ class Port:
             link=SimpleNamespace(arrival_timeout_s=0.002),
             registers=self,
             timebase=SimpleNamespace(trust=lambda: ("free-running", None)),
-            port_count=1,
+            port_count=2,
             need=lambda part: None,
             wait=wait,
         )
@@ -247,3 +251,11 @@ def test_a_probe_without_hosts_says_how_to_get_one() -> None:
         "etherbone://x", parts, Part.HOSTS
     )
     assert "preset=tester and generator have it" in lacking("sim://loopback", parts, Part.HOSTS)
+
+
+def test_a_port_without_a_host_says_which_one_has() -> None:
+    with pytest.raises(UsageError) as raised:
+        NetworkHost(Port(Host(())).device(), 1)
+    assert str(raised.value) == (
+        "port 1 of model has no host, port 0 has: use that one, or build and load one with --hosts 0,1, where its board has room"
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.cli.commands import rfc2544 as command
+from liteprobe.host.cli import kept
 from liteprobe.sim.drivers.suites.fake_probe import FakeProbe
 from liteprobe.sim.models.forwarder import Device, Switch
 
@@ -30,7 +30,7 @@ def probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Fake
 
     def put(device: Device | None = None, **options: int) -> FakeProbe:
         made = FakeProbe(device or Switch(rate=Fraction(6, 10), queue=16), **options)  # type: ignore[arg-type]
-        monkeypatch.setattr(command, "open_probe", lambda args: made)
+        monkeypatch.setattr(kept, "open_probe", lambda args: made)
         return made
 
     return put
@@ -124,7 +124,7 @@ def test_a_reset_command_that_fails_ends_the_suite(run: Run, probe: Callable[...
     ("options", "message"),
     [
         (("--frame-size", "63"), "'63' is not a frame size"),
-        (("--frame-size", "64,"), "has an item too few"),
+        (("--frame-size", "64,"), "is not a list of words"),
         (("--tests", "jitter"), "there is no test 'jitter'"),
         (("--goal", "best"), "give one of rfc2544, tst009, ndr, pdr"),
         (("--precision", "0%"), "width 0 is out of range: give 1e-05 to 0.2"),

@@ -207,7 +207,7 @@ def test_what_cannot_be_is_refused(streams: tuple[Stream, ...], others: dict[str
 
 def test_the_commands_say_what_they_would_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["soak", "--length", "512", "--rate", "500M", "--duration", "2s", "--segment", "1s", "--check"]) == 0
-    assert "2 segments, 2 s in all" in capsys.readouterr().out
+    assert "2 segments, 2 s of the probe's time" in capsys.readouterr().out
     assert main(["bert", "--length", "1514", "--ber", "1e-12", "--check", "--probe", "etherbone://192.0.2.1"]) == 0
     assert "54 segments, 53 min 29 s" in capsys.readouterr().out
     for words in (

@@ -13,11 +13,11 @@ import traffic_page
 
 from liteprobe.host import ProbeError, UsageError
 from liteprobe.host.cli.main import main
+from liteprobe.host.suites.suite import Verdict
 from liteprobe.host.suites.trials import Journal, Trial, TrialBlock
 from liteprobe.host.suites.y1564 import (
     Y1564,
     EthernetService,
-    StepVerdict,
     Y1564Request,
     Y1564Result,
     available,
@@ -71,7 +71,7 @@ def verdicts(result: Y1564Result) -> dict[str, str]:
 def test_a_service_that_is_as_agreed_passes_and_its_profile_is_measured() -> None:
     result = run(Profile(eir=80_000_000, ebs=6_000), FULL, seconds=0.05)
     assert verdicts(result) == dict.fromkeys([*STEPS, "eir", "policing", "burst", "performance"], "passed")
-    assert result.verdicts == {"voice": StepVerdict.PASSED}
+    assert result.verdicts == {"voice": Verdict.PASSED}
     policed, burst = result.parts["voice/policing"], result.parts["voice/burst"]
     assert policed.offered_bps == 300e6  # CIR and 125 % of EIR.
     assert policed.settled is not None and policed.settled.least <= 280e6 <= policed.settled.most
@@ -110,22 +110,22 @@ def test_each_service_that_is_not_as_agreed_fails_where_it_is_not(
 ) -> None:
     result = run(device, service)
     assert {test for test, verdict in verdicts(result).items() if verdict != "passed"} == failed
-    assert {one.verdict for one in result.steps if one.test in failed} <= {StepVerdict.FAILED}
-    assert all(one.reason for one in result.steps if one.verdict != StepVerdict.PASSED)
-    assert result.verdicts["voice"] == (StepVerdict.FAILED if failed else StepVerdict.PASSED)
+    assert {one.verdict for one in result.steps if one.test in failed} <= {Verdict.FAILED}
+    assert all(one.reason for one in result.steps if one.verdict != Verdict.PASSED)
+    assert result.verdicts["voice"] == (Verdict.FAILED if failed else Verdict.PASSED)
 
 
 def test_a_limit_within_the_error_of_a_delay_is_not_known() -> None:
     result = run(Profile(), replace(VOICE, delay_ns=5_110))
     assert set(verdicts(result).values()) == {"not known", "passed"}  # 5,112 ± 8 ns; policing has no limit.
-    assert result.verdicts["voice"] is StepVerdict.UNKNOWN
+    assert result.verdicts["voice"] is Verdict.UNKNOWN
 
 
 def test_a_bucket_that_swallows_short_steps_is_found_by_policing_or_it_is_not_known() -> None:
     device, service = Profile(cir=180_000_000, cbs=60_000), replace(VOICE, cbs=60_000)
     found = run(device, service)
     assert {test for test, verdict in verdicts(found).items() if verdict == "FAILED"} == {"policing", "burst"}
-    assert found.verdicts["voice"] is StepVerdict.FAILED
+    assert found.verdicts["voice"] is Verdict.FAILED
     found = run(Profile(cir=180_000_000, cbs=60_000), replace(service, is_policed=False))
     assert verdicts(found) == {**dict.fromkeys([*STEPS, "performance"], "not known"), "burst": "FAILED"}
     assert "give steps of" in found.steps[0].reason
@@ -141,7 +141,7 @@ def test_a_step_above_the_line_is_not_done() -> None:
     service = EthernetService("fast", Stream("fast", 1, Fixed(1514)), cir_bps=900_000_000)
     result = run(Device(), service, tests=("configuration",))
     assert verdicts(result) == {**dict.fromkeys(STEPS, "passed"), "policing": "not done"}
-    assert result.verdicts["fast"] is StepVerdict.PASSED
+    assert result.verdicts["fast"] is Verdict.PASSED
 
 
 def test_all_services_are_sent_at_once_and_judged_apart() -> None:

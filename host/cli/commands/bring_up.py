@@ -27,6 +27,7 @@ with lazily():
     from liteprobe.host.cli import results, tables
     from liteprobe.host.report import files, page
     from liteprobe.host.suites import bring_up as suite
+    from liteprobe.host.suites import suite as common
 
 FORMAT = "liteprobe-bring-up"
 HELP = "try each part of a board that is new, and write a report that can be attached to an issue"
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
     shown = tables.table("check", "result", "what was seen", text=3)
     for check in found.checks:
         shown.add_row(*map(rich.text.Text, (check.name, check.verdict, check.seen)))
-    failed = [check.name for check in found.checks if check.verdict == suite.Verdict.FAILED]
+    failed = [check.name for check in found.checks if check.verdict == common.Verdict.FAILED]
     cause = ProbeError(f"{len(failed)} of {len(found.checks)} checks failed: {', '.join(failed)}") if failed else None
     with outputs(ended or cause) as out:
         out.write(args.markdown, lambda: write_text(args.markdown, as_markdown(content)))
@@ -94,7 +95,7 @@ def write_page(path: Path, content: Mapping[str, Any]) -> None:
     verdicts = [check["verdict"] for check in checks]
     parts = [
         *page.said_of([f"{page.address(content['url'])}: each part was tried, one after the other."]),
-        page.tiles_of([(str(verdicts.count(one)), f"checks {one.value.lower()}") for one in suite.Verdict]),
+        page.tiles_of([(str(verdicts.count(one)), f"checks {one.value.lower()}") for one in common.Verdict]),
         page.heading("Checks"),
         page.table("Check|Result|What was seen", [[c["name"], c["verdict"], c["seen"]] for c in checks], "words"),
         page.heading("Figures"),

@@ -5,35 +5,28 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from liteprobe.host.base import folders
 from liteprobe.host.base.defaults import FIGURES_OF_RFC2544
-from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.text import say
 from liteprobe.host.cli.arguments import (
     add,
     add_expect,
+    add_kept,
     add_ports,
     add_probe,
     add_results,
     add_waiting_time,
-    every_s,
-    is_plain,
     of_options,
-    open_probe,
 )
 from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, output, share, span_ns, whole
+from liteprobe.host.cli.values import duration_ns, share, span_ns, whole, words
 
 with lazily():
     import rich.console
@@ -41,10 +34,10 @@ with lazily():
 
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import columns
-    from liteprobe.host.cli import results, tables
+    from liteprobe.host.cli import kept, tables
     from liteprobe.host.report import files, rfc2544_page
     from liteprobe.host.suites import rfc2544 as suite
-    from liteprobe.host.suites import search, trials
+    from liteprobe.host.suites import search
     from liteprobe.host.traffic import headers
 
 HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-back"
@@ -66,7 +59,6 @@ OF_RFCS = {
 SIMULATED = {
     "duration": 0.02, "latency_duration": 0.02, "latency_repeats": 2, "burst_duration": 0.02, "burst_repeats": 2, "pause": 0.001,
 }  # fmt: skip
-REFRESH_S = 0.25
 GOALS, SEARCHES = ("rfc2544", "tst009", "ndr", "pdr"), ("mlrsearch", "bisection")
 
 
@@ -108,20 +100,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "router that each of them goes by (default: the other end is a neighbour)"
     add(group, "--via --gateway ADDRESS[,ADDRESS]", words, what)
     group = parser.add_argument_group("run")
-    add(group, "--check", bool, "only say how many trials there are, and how long they take")
-    add(group, "--trials FILE.jsonl", output, "keep each trial there as it ends (default: in the build folder)")
-    add(group, "--resume FILE.jsonl", Path, "go on from the trials that are there, with the same options")
+    add_kept(group)
     add_waiting_time(group, "frame")
     add_results(parser, "write a report with tables and graphs, as section 26 asks", "frame size")
     add_expect(parser, FIGURES_OF_RFC2544)
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a list with commas."""
-    found = text.split(",")
-    if "" in found:
-        raise argparse.ArgumentTypeError(f"'{text}' has an item too few: lists have commas, and no spaces")
-    return found
 
 
 def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> suite.Rfc2544Request:
@@ -163,75 +145,23 @@ def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> sui
 
 def run(args: argparse.Namespace) -> None:
     """Say the plan, run, show, print and write."""
-    if args.trials and args.resume:
-        raise UsageError("--resume goes on with its own file: leave out --trials")
     request = request_of(args, [(args.transmit, -1)])  # What can't be is refused before a probe is opened.
     for size in request.sizes:
         request.counted(size, 1.0, 1)
-    is_simulated = args.probe.startswith("sim://")
-    plan = request.plan()
-    out = sys.stderr if is_plain(args) else sys.stdout
-    for line in (f"{plan.words(is_simulated)}.", *[f"Shorter: {one}." for one in plan.shorter], *_marked(request)):
-        say(line, stream=out)
-    if args.check:
-        return
-    with open_probe(args) as probe:
-        if args.waiting_time is not None:
-            probe.link.arrival_timeout_s = args.waiting_time / 1e9
-        receive = args.receive
-        if receive is None:
-            receive = probe.link.receive_port(args.transmit, probe.port_count)
-        if args.both_ways and receive == args.transmit:
-            raise UsageError(f"port {receive} measures what it sends: there is no other way for --both-ways")
-        ways = [(args.transmit, receive), *([(receive, args.transmit)] if args.both_ways else [])]
-        _run(args, probe, replace(request, ways=tuple(ways)))
+    make = partial(suite.Rfc2544, reset=reset_by(args.reset_command))
+    of_suite = kept.KeptSuite("rfc2544", files.RFC2544_FORMAT, make, table_of, final, rfc2544_page.write)
+    kept.run(args, of_suite, request, partial(_ready, args))
 
 
-def _run(args: argparse.Namespace, probe: probes.Probe, request: suite.Rfc2544Request) -> None:
-    facts = probe.info()
-    path = args.resume or args.trials or usual_file("rfc2544")
-    head = {"suite": "rfc2544", "url": args.probe, "request": request.to_dict()}
-    looks = results.looks_of(args)
-    with (
-        trials.Journal(path, head, resume=args.resume is not None) as journal,
-        tables.watched(not is_plain(args), partial(_screen, args), REFRESH_S, line_of=(line, every_s(args))) as show,
-    ):
-        say(f"trials: {path}" + f", {journal.kept} of them are there" * bool(journal.kept), stream=sys.stderr)
-        document = partial(_look, looks)
-        one = suite.Rfc2544(probe, request, journal, looks.beside(show, document), reset_by(args.reset_command))
-        try:
-            found = one.run()
-        except LeaseLostError:
-            raise
-        except (ProbeError, KeyboardInterrupt) as end:
-            if journal.trials:
-                end.args = (
-                    f"{end}; {len(journal.trials)} trials are kept: go on with --resume {shlex.quote(str(path))}",
-                )
-                with suppress(ProbeError):
-                    _finish(args, one.result(), facts, end)
-            raise
-    _finish(args, found, facts)
-
-
-def _look(looks: results.Looks, look: suite.SuiteLook) -> dict[str, Any]:
-    del looks
-    return {"doing": look.doing, "trials": look.done, "most": look.most, "elapsed_s": look.elapsed_s}
-
-
-def usual_file(suite: str) -> Path:
-    """Return where the trials of a suite are kept that nobody gave a file for."""
-    folder = folders.build_folder() / "trials"
-    folder.mkdir(parents=True, exist_ok=True)
-    began = time.strftime(f"{suite}-%Y%m%d-%H%M%S")
-    found, number = folder / f"{began}.jsonl", 1
-    while True:  # Two may begin in one second.
-        try:
-            found.touch(exist_ok=False)
-            return found
-        except FileExistsError:
-            number += 1
-            found = folder / f"{began}-{number}.jsonl"
+def _ready(args: argparse.Namespace, probe: probes.Probe, request: suite.Rfc2544Request) -> suite.Rfc2544Request:
+    """Return the request with the ports that measure."""
+    receive = args.receive
+    if receive is None:
+        receive = probe.link.receive_port(args.transmit, probe.port_count)
+    if args.both_ways and receive == args.transmit:
+        raise UsageError(f"port {receive} measures what it sends: there is no other way for --both-ways")
+    ways = [(args.transmit, receive), *([(receive, args.transmit)] if args.both_ways else [])]
+    return replace(request, ways=tuple(ways))
 
 
 def reset_by(command: str | None) -> Callable[[], None]:
@@ -250,47 +180,6 @@ def reset_by(command: str | None) -> Callable[[], None]:
             )
 
     return by_command if command else by_hand
-
-
-def _finish(
-    args: argparse.Namespace,
-    found: suite.Rfc2544Result,
-    facts: dict[str, int | float | str | bool],
-    cause: BaseException | None = None,
-) -> None:
-    content = {**files.of_run(files.RFC2544_FORMAT, args.probe, facts, results.typed()), **found.to_dict()}
-
-    def write_page(path: Path, plain: dict[str, Any]) -> None:
-        rfc2544_page.write(path, found, plain)
-
-    results.publish(args, final(found), content, write_page, cause, found)
-
-
-# What is shown ----------------------------------------------------------------------------------
-
-
-def _marked(request: suite.Rfc2544Request) -> list[str]:
-    return [f"Not as the RFCs ask: {'; '.join(request.shortfalls)}."] if request.shortfalls else []
-
-
-def _screen(args: argparse.Namespace, look: suite.SuiteLook) -> rich.console.RenderableType:
-    def head(page: str) -> rich.console.RenderableType:
-        said = f"trial {look.done + 1} of up to {look.most}: {look.doing}, {columns.time_text(1e9 * look.elapsed_s)}"
-        return rich.text.Text.assemble(
-            ("liteprobe rfc2544 ", "bold"), args.probe, f"\n{said}", f"   {page}" * bool(page)
-        )
-
-    note = rich.text.Text("Ctrl-C stops; --resume goes on.")
-    shown = table_of(look.sizes)
-    return tables.Paged(
-        head, rich.console.Group(shown, note), note, [(None, [shown])], int(time.monotonic() / tables.TURN_S)
-    )
-
-
-def line(before: suite.SuiteLook, look: suite.SuiteLook) -> str:
-    """Return how far a suite is, in a line."""
-    del before
-    return f"trial {look.done + 1} of up to {look.most}: {look.doing}, {columns.time_text(1e9 * look.elapsed_s)}"
 
 
 def table_of(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable:
@@ -325,7 +214,7 @@ def loss_table(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable | None
 
 def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
     """Return what came of the suite."""
-    marked = [rich.text.Text(one, "bold yellow") for one in _marked(found.request)]
+    marked = [rich.text.Text(one, "bold yellow") for one in found.request.marks]
     loss = loss_table(found.sizes)
     ways = "both ways at once, each" if len(found.request.ways) > 1 else "one way"
     said = (

@@ -145,8 +145,6 @@ def run(args: argparse.Namespace) -> None:
         tables.console().print(asked(streams, args.duration), said)
         return
     with open_probe(args) as probe:
-        if args.waiting_time is not None:
-            probe.link.arrival_timeout_s = args.waiting_time / 1e9
         traffic = probe.send(streams, args.receive, seconds, args.detach, args.latency_range)
         if args.detach:
             _say_detached(streams)

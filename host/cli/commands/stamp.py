@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from liteprobe.host.base import defaults
@@ -99,9 +99,7 @@ def run(args: argparse.Namespace) -> None:
     """Send, show, print and write."""
     session = session_of(args)
     with open_probe(args) as probe:
-        if args.waiting_time is not None:
-            probe.link.arrival_timeout_s = args.waiting_time / 1e9
-        facts = probe.info()
+        publish = partial(results.publish_run, args, files.STAMP_FORMAT, probe.info(), final, stamp_page.write)
         try:
             with tables.progress(not is_plain(args), every_s(args), "packets") as shown:
 
@@ -112,9 +110,9 @@ def run(args: argparse.Namespace) -> None:
         except Interrupted as end:
             for part in end.results:
                 end.args = (f"{end}; what was measured until then is incomplete",)
-                finish(args, part, facts, end)
+                publish(part, end)
             raise
-        finish(args, result, facts)
+        publish(result)
 
 
 def session_of(args: argparse.Namespace) -> stamp.StampSession:
@@ -142,21 +140,6 @@ def session_of(args: argparse.Namespace) -> stamp.StampSession:
             any_clock=args.any_clock,
             **fields,
         )
-
-
-def finish(
-    args: argparse.Namespace,
-    result: stamp.StampResult,
-    facts: dict[str, int | float | str | bool],
-    cause: BaseException | None = None,
-) -> None:
-    """Print and write a result; ``cause``: what ended it too soon."""
-    content = files.of_run(files.STAMP_FORMAT, args.probe, facts, results.typed()) | result.to_dict()
-
-    def write_page(path: Path, plain: dict[str, object]) -> None:
-        stamp_page.write(path, result, plain)
-
-    results.publish(args, final(result), content, write_page, cause, result)
 
 
 def final(result: stamp.StampResult) -> rich.console.RenderableType:

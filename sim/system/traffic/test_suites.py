@@ -11,8 +11,9 @@ import pytest
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.device.link.sim import SimLink, SimOptions
 from liteprobe.host.probe import Probe
-from liteprobe.host.suites.rfc2544 import Rfc2544, Rfc2544Request, SuiteLook
+from liteprobe.host.suites.rfc2544 import Rfc2544, Rfc2544Request
 from liteprobe.host.suites.search import Goal
+from liteprobe.host.suites.suite import SuiteLook
 from liteprobe.host.suites.trials import Journal
 
 LENGTH, QUEUE, LATENCY = 1514, 4, 375

@@ -46,7 +46,7 @@ def watched() -> Iterator[dict[int, str]]:
             nameless.append(frame)
         return name
 
-    def init(signal: Any, *args: Any, **options: Any) -> None: # A frame's ``self`` is searched among all of its class.
+    def init(signal: Any, *args: Any, **options: Any) -> None:  # A frame's ``self`` is searched among all of its class.
         nameless.clear()
         make(signal, *args, **options)
         caller = sys._getframe(1)
@@ -137,12 +137,51 @@ def test_map_has_the_registers_and_memories_of_the_contract():
 
 
 DISCIPLINE = {
-    "pps": ("control", "period", "min_width", "window", "latch", "count", "now", "now_fraction", "ticks", "width", "flags",
-            "samples", "glitches", "missing", "spurious", "present", "clear",
-            "out_next", "out_period", "out_width", "out_arm", "out_late",
-            "ev_status", "ev_pending", "ev_enable"),
-    "clock": ("state", "uncertainty", "offset", "rate", "drift", "edges", "rejected", "holdover", "tai_utc", "error", "qerr",
-              "update", "updates", "watchdog", "alive", "mode"),
+    "pps": (
+        "control",
+        "period",
+        "min_width",
+        "window",
+        "latch",
+        "count",
+        "now",
+        "now_fraction",
+        "ticks",
+        "width",
+        "flags",
+        "samples",
+        "glitches",
+        "missing",
+        "spurious",
+        "present",
+        "clear",
+        "out_next",
+        "out_period",
+        "out_width",
+        "out_arm",
+        "out_late",
+        "ev_status",
+        "ev_pending",
+        "ev_enable",
+    ),
+    "clock": (
+        "state",
+        "uncertainty",
+        "offset",
+        "rate",
+        "drift",
+        "edges",
+        "rejected",
+        "holdover",
+        "tai_utc",
+        "error",
+        "qerr",
+        "update",
+        "updates",
+        "watchdog",
+        "alive",
+        "mode",
+    ),
     "gnss": ("rxtx", "txfull", "rxempty", "ev_status", "ev_pending", "ev_enable", "txempty", "rxfull"),
     "boot": ("entry", "state", "ram", "flash"),
     "port0_rx": ("line_latch", "line_count", "line_now"),
@@ -207,7 +246,7 @@ def test_no_register_or_memory_overlaps_another():
         + [
             (entry["base"], entry["base"] + entry["size"])
             for name, entry in found["memories"].items()
-            if name != "csr" and not name.endswith("_snapshot") # These two hold the registers.
+            if name != "csr" and not name.endswith("_snapshot")  # These two hold the registers.
         ]
     )
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
@@ -220,8 +259,27 @@ def test_accumulators_of_a_port_fill_its_snapshot_from_the_start():
         entries = {name: entry for name, entry in found["csr_registers"].items() if base <= entry["addr"] < base + 256}
         assert len(entries) == 14 and all(entry["type"] == "ro" for entry in entries.values())
         assert all(name.startswith(f"port{port}_rx_") for name in entries)
-        words = [word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)]
+        words = [
+            word for entry in entries.values() for word in range(entry["addr"], entry["addr"] + 4 * entry["size"], 4)
+        ]
         assert sorted(words) == list(range(base, base + 4 * len(words), 4))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"host_ports": (1,)},
+        {"host_ports": (0,)},
+        {"preset": "monitor", "host_ports": (1,)},
+        {"preset": "generator"},
+    ],
+)
+def test_hosts_are_on_the_ports_that_are_named(fields):
+    found = map_of("colorlight_i9", with_cpu=False, with_discipline=False, with_hosts=True, **fields)
+    wanted = set(fields.get("host_ports", (0, 1)))
+    registers = {name for name in found["csr_registers"] if name.endswith("_host_enable")}
+    assert registers == {f"port{port}_host_enable" for port in wanted}
+    assert {f"port{port}_frames" for port in wanted} == {name for name in found["memories"] if name.endswith("_frames")}
 
 
 @pytest.mark.parametrize("with_cpu", [True, False])
