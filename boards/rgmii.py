@@ -63,7 +63,7 @@ class RgmiiReceive(LiteXModule):
         self.rx_delay = rx_delay
         data     = Signal(8)
         ctl      = Signal(2)
-        data_d   = Signal(8)
+        data_d   = Signal(8, reset_less=True)
         ctl_d    = Signal(2)
         up       = Signal()
         was_reported = Signal() # Some status has come: from now on it is believed.
@@ -76,6 +76,7 @@ class RgmiiReceive(LiteXModule):
 
         # Octets.
         # -------
+        stream.set_reset_less(source.payload)
         self.sync.eth_rx += [
             data_d.eq(data),
             ctl_d.eq(ctl),
