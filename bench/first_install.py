@@ -67,6 +67,7 @@ PLAIN: dict[tuple[str, ...], tuple[int, str]] = {
     ("bring-up", "--probe", NOBODY_ANSWERS): (3, "no probe answers"),
     ("regs", "list"): (1, "[sim]"),
     ("agent", "device.py"): (2, "device.py"),
+    ("load", "colorlight_5a_75b", "train"): (1, "liteprobe-bitstreams"),
     ("build", "colorlight_5a_75b"): (1, "[build]"),
     ("firmware", "build"): (1, "ZEPHYR_BASE"),
     ("firmware", "flash", "--board", "colorlight_5a_75b"): (1, "[build]"),

@@ -8,7 +8,8 @@ Stands alone: a file a board, with its pins, clocks and what the card can do.
 
 from litex_boards.platforms import colorlight_5a_75b
 
-from liteprobe.boards.ecp5 import Ecp5Board, timing_header
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.family import timing_header
 from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV, W9816G6JH_6
 
 # IOs ----------------------------------------------------------------------------------------------
@@ -27,9 +28,6 @@ _parts = {
     "7.0": Parts(GRADE_6, B50612D,  W25Q32JV, (M12L16161A_5, W9816G6JH_6)),
     "8.0": Parts(GRADE_6, RTL8211F, W25Q32JV, (M12L64322A_5,)),
 }
-
-# Others were tried: docs/design/timing-closure.md.
-_seeds = {"7.0": {"train": 2}, "8.0": {"train": 4, "monitor": 6}}
 
 # Board --------------------------------------------------------------------------------------------
 
@@ -60,4 +58,3 @@ class Colorlight5A75B(ReceiverCard):
         if revision not in self.names:
             raise ValueError(f"revision {revision} of the 5A-75B is not supported: use {' or '.join(self.names)}")
         super().__init__(self.names[revision], colorlight_5a_75b.Platform(revision=revision, toolchain=toolchain), _parts[revision])
-        self.seeds = _seeds[revision]

@@ -19,7 +19,6 @@ class ColorlightI9(SodimmModule):
     block_rams   = 108
     two_way_clk_freq = 625e6/13 # 48.1 MHz, of the VCO that makes `timebase`; two engines ask for 46.
     placer       = "static"
-    seeds        = {"tester": 2}
     with_late_sdram = True
     flash_bytes  = 0x800000 # W25Q64JV.
     flash_offset = 0x200000 # A bitstream of the LFE5U-45F takes 1.3 MB at most.

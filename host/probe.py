@@ -15,6 +15,7 @@ from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
 from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
@@ -160,7 +161,7 @@ class Probe:
     def need(self, part: Part) -> None:
         """Raise UsageError, naming the presets that have it, unless ``part`` is built in; of several, one is enough."""
         if not part & self.parts:
-            raise UsageError(lacking(self.url, self.parts, part))
+            raise UsageError(lacking(self.url, self.parts, part, self.registers.identifier))
 
     def wait(self, seconds: float) -> None:
         """Let ``seconds`` of the probe's time pass; none when they are less than 0, as is left of a time that is past."""
@@ -476,13 +477,16 @@ class Probe:
         return self.timebase.clock
 
 
-def lacking(url: str, parts: Part, part: Part) -> str:
-    """Return that the probe at ``url``, which has ``parts``, has none of ``part``, and how to get one that has."""
+def lacking(url: str, parts: Part, part: Part, identifier: str = "") -> str:
+    """Return that the probe at ``url``, which has ``parts``, has none of ``part``, and how to get one that has.
+
+    ``identifier``: what the probe calls itself, which names its board.
+    """
     names = " or ".join(str(one.name).lower() for one in part)
     own = preset_of(parts)
-    presets = " or ".join(name for name, its_parts in PRESETS.items() if part & its_parts and name != own)
-    fix = f"give it as preset={presets}" if url.startswith("sim://") else f"build and load one with --preset {presets}"
-    if not presets:
+    having = [name for name, its_parts in PRESETS.items() if part & its_parts and name != own]
+    fix = f"give it as preset={' or '.join(having)}" if url.startswith("sim://") else how_to_get(identifier, having)
+    if not having:
         fix = "no preset of this version has it"
     if part == Part.HOSTS:
         fix = (

@@ -67,6 +67,7 @@ OF_RUN = {
     "docs": "minutes",
     "labs": "it serves until Ctrl-C; tests make its notebooks",
     "wheel": "minutes",
+    "release": "hours of routing",
     "shell": "interactive",
 }
 #: Folders whose scripts one test runs by a list of its own.
@@ -320,7 +321,9 @@ def need_of(command: Command, arguments: list[str]) -> str:
     line = " ".join(arguments)
     if re.search(r"--duration \d+s\b|--count 1000000\b|--follow 10s|^bring-up", line):
         return "seconds of a probe's time: hours of simulation"
-    if re.search(r"etherbone:|uart:|pcie:|--(?:load|flash|restore|backup)\b|^firmware (?:flash|load)|^phy\b", line):
+    if re.search(
+        r"etherbone:|uart:|pcie:|--(?:load|flash|restore|backup)\b|^firmware (?:flash|load)|^phy\b|^load\b", line
+    ):
         return "a board"
     if arguments[0] == "build":
         return "minutes of place and route"

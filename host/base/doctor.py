@@ -126,6 +126,17 @@ def cables(devices: Path = USB, files: Path = USB_FILES) -> list[Finding]:
     ]
 
 
+def plugged(cable: str, devices: Path | None = None) -> list[tuple[str, str]]:
+    """Return the JTAG cables of a kind, by openFPGALoader's name, that are plugged in: ``BUS:DEVICE`` and what each is."""
+    there = []
+    for device in sorted((devices or USB).glob("*")):
+        ids = (_read(device / "idVendor"), _read(device / "idProduct"))
+        if cable in CABLES.get(ids, "").split():
+            where = f"{_number(device / 'busnum')}:{_number(device / 'devnum')}"
+            there.append((where, f"{_read(device / 'product')} {_read(device / 'serial')}".strip() or ":".join(ids)))
+    return there
+
+
 def serial_ports(devices: Iterable[str] | None = None) -> list[Finding]:
     """Look for serial ports of USB; ``devices``: their files, None: those that pyserial lists."""
     if devices is None:

@@ -25,6 +25,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.capture.decode import Blocks
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.packets.filter.fit import HIT_BLOCK, Filter
@@ -62,7 +63,7 @@ class CaptureRing:
 
     def __init__(self, registers: Registers) -> None:
         if CHANNEL_MEMORY not in registers.memory_names:
-            raise UsageError("this probe captures nothing: use one that was built with --preset monitor or tester")
+            raise UsageError(f"this probe captures nothing: {how_to_get(registers.identifier, ('monitor', 'tester'))}")
         self._registers = registers
         self._keeps = [name for name in registers.names if name.endswith("_monitor_keep")]
         self.blocks = registers.read(RING_BLOCKS)

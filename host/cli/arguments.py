@@ -54,7 +54,7 @@ COMMANDS_OF_OTHERS = {
     **dict.fromkeys(("tcpdump", "sniff", "dump", "record", "pcap", "wireshark", "tshark", "rx"), "capture"),
     **dict.fromkeys(("watch", "top", "stats", "show", "metrics"), "monitor"),
     **dict.fromkeys(("loopback", "calibration"), "calibrate"),
-    **dict.fromkeys(("flash", "load", "program", "install", "update"), "build_BOARD_--load firmware_flash"),
+    **dict.fromkeys(("flash", "program", "install", "update"), "load_BOARD_PRESET build_BOARD_--load firmware_flash"),
     **dict.fromkeys(("register", "registers", "read", "write", "csr", "reg"), "regs"),
     **dict.fromkeys(("check", "setup", "diagnose"), "doctor"),
     **dict.fromkeys(("pps", "time", "sync", "ptp", "gps"), "clock"),
@@ -377,6 +377,7 @@ def add_ports(parser: argparse.ArgumentParser) -> None:
 def add_flash_options(parser: argparse.ArgumentParser) -> None:
     """Add what the gateware's programs take that load a board or write its flash."""
     add(parser, "--cable NAME", str, "JTAG cable, by openFPGALoader's name (default: the board's own)")
+    add(parser, "--usb BUS:DEVICE", str, "which cable, where several of a kind are plugged in")
     add(parser, "--unprotect", bool, "unlock a flash that is write-protected")
     add(parser, "--backup FILE", str, "keep the flash in FILE before it is written")
     add(parser, "--no-backup", bool, "write without keeping what is in the flash")
@@ -385,6 +386,6 @@ def add_flash_options(parser: argparse.ArgumentParser) -> None:
 def flash_options(args: argparse.Namespace) -> list[str]:
     """Return these options again, as they are passed on."""
     options = [f"--{name.replace('_', '-')}" for name in ("unprotect", "no_backup") if getattr(args, name)]
-    for name in ("cable", "backup"):
+    for name in ("cable", "usb", "backup"):
         options += [f"--{name}", str(getattr(args, name))] if getattr(args, name) else []
     return options

@@ -23,6 +23,7 @@ from liteprobe.cores.formats import TICKS_PER_SECOND, preset_of
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience, decode_reply, encode
+from liteprobe.host.device.registers import IDENTIFIER, IDENTIFIER_WORDS, characters
 
 ARP_TABLE = Path("/proc/net/arp")
 COMPLETE = 0x2
@@ -144,8 +145,6 @@ CSR_BASE, PAGE, PAGES = 0xF0000000, 0x800, 32
 #: Words of each page that are read first. The first one tells the identifier; in one of the others the probe's own module has
 #: ticks_per_second: behind map_hash, parts, ports, record_depth, and start, where it can send.
 LOOKED_AT = (0, 4, 5)
-IDENTIFIER = "liteprobe"
-IDENTIFIER_WORDS = 64  # A character each.
 LARGEST_NETWORK = 1024  # Addresses.
 PACE, PACE_S = 16, 0.002  # So many requests, then a pause: a host has room for few addresses that it doesn't know yet.
 LOCALHOST = "127.0.0.1"
@@ -327,7 +326,7 @@ def _look(place: ProbeAddress, count: int, words: Words, macs: tuple[str, ...]) 
         return FoundProbe(place, identifier, "", 0, 0, macs, count)
     try:
         for page in np.flatnonzero(table[:, 0] == ord(IDENTIFIER[0])):
-            text = _text(link.read(CSR_BASE + PAGE * int(page), IDENTIFIER_WORDS))
+            text = characters(link.read(CSR_BASE + PAGE * int(page), IDENTIFIER_WORDS))
             identifier = text if text.startswith(IDENTIFIER) else identifier
         for page in np.flatnonzero((table[:, 1:] == TICKS_PER_SECOND).any(axis=1)):
             facts = link.read(CSR_BASE + PAGE * int(page), 3).tolist()
@@ -337,13 +336,6 @@ def _look(place: ProbeAddress, count: int, words: Words, macs: tuple[str, ...]) 
         link.close()
     map_hash, parts, ports = facts
     return FoundProbe(place, identifier, _preset(parts), ports, map_hash, macs, count)
-
-
-def _text(words: Words) -> str:
-    """Return the text before the first 0; "": there is something in it that is no character."""
-    codes = words.tolist()
-    codes = codes[: codes.index(0)] if 0 in codes else codes
-    return "".join(map(chr, codes)) if all(0x20 <= code < 0x7F for code in codes) else ""
 
 
 def _preset(parts: int) -> str:

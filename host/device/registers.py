@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,9 +15,12 @@ from liteprobe.host.base.errors import MapError, ProbeError, UsageError
 from liteprobe.host.base.folders import ROOT
 from liteprobe.host.base.text import json_of
 from liteprobe.host.base.validate import validated
+from liteprobe.host.device import bitstreams
 from liteprobe.host.device.link.base import Link, Words
 
 WORD_BITS = 32
+IDENTIFIER, IDENTIFIER_MEMORY = "liteprobe", "identifier_mem"
+IDENTIFIER_WORDS = 64  # A character each.
 MAP_VARIABLE = "LITEPROBE_MAP"
 MAP_PATTERNS = ("build/*/csr.json", "build/*/*/csr.json")
 HASH_REGISTER = "probe_map_hash"
@@ -92,6 +96,7 @@ class Registers:
                 for name, entry in register_map.get("memories", {}).items()
             }
             self._constants = dict(register_map.get("constants", {}))
+            self._identifier_address = register_map.get("csr_bases", {}).get(IDENTIFIER_MEMORY)
         except (KeyError, TypeError, AttributeError):
             raise UsageError(f"{source} is not a register map: give the csr.json that the build wrote") from None
 
@@ -108,10 +113,16 @@ class Registers:
         """Whether ports that monitor hash what they receive; they were built without (``--no-hash``) else."""
         return "port0_monitor_sample_seed" in self._registers
 
-    @property
+    @cached_property
     def identifier(self) -> str:
-        """Name of the build: ``liteprobe on <board>``; empty where it says nothing."""
-        return str(self._constants.get("config_identifier") or "")
+        """Return what the probe calls itself, ``liteprobe on <board>``: builds for two boards may have one map.
+
+        Where it has no memory for that it is what the map says; empty where that says nothing.
+        """
+        text = ""
+        if self._identifier_address is not None:
+            text = characters(self.link.read(self._identifier_address, IDENTIFIER_WORDS))
+        return text if text.startswith(IDENTIFIER) else str(self._constants.get("config_identifier") or "")
 
     @property
     def memory_names(self) -> list[str]:
@@ -237,7 +248,7 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
     """Return the registers of the probe behind ``link``, its map found and confirmed.
 
     The map is ``path``, or else what the link knows, or the file that LITEPROBE_MAP names, or the first
-    ``build/*/csr.json`` (here, or beside the installed package) whose hash the probe confirms.
+    ``build/*/csr.json`` (here, or beside the installed package), else of released bitstreams, whose hash the probe confirms.
     Raises MapError when no map belongs to the probe, NoProbeError when no probe answers.
     """
     variable = os.environ.get(MAP_VARIABLE)
@@ -249,23 +260,39 @@ def open_registers(link: Link, path: Path | None = None) -> Registers:
     found = candidates()
     if not found:
         link.read(0)  # Raises when no probe answers; without a map nothing else would ask it.
+    said: dict[int, int] = {}  # By address: each is read once, however many maps have it there.
     for candidate in found:
         try:
             registers = Registers(link, load_map(candidate), str(candidate))
         except UsageError:
             continue  # Some other program's csr.json, or one half written.
-        if HASH_REGISTER in registers.names and registers.read(HASH_REGISTER) == registers.map_hash:
+        if HASH_REGISTER not in registers.names:
+            continue
+        address = registers.register(HASH_REGISTER).address
+        if address not in said:
+            said[address] = registers.read(HASH_REGISTER)
+        if said[address] == registers.map_hash:
             registers.prove()
             return registers
     tried = ", ".join(str(candidate) for candidate in found) or "there is no build/*/csr.json here"
-    raise MapError(f"no register map belongs to this probe (tried: {tried}): give --map FILE, or set {MAP_VARIABLE}")
+    raise MapError(
+        f"no register map belongs to this probe (tried: {tried}): give --map FILE, or set {MAP_VARIABLE}; "
+        "that of a released bitstream is found by itself (liteprobe load)"
+    )
 
 
 def candidates() -> list[Path]:
-    """Return the maps of all builds at hand, the latest first."""
+    """Return the maps of all builds at hand, the latest first, then those of released bitstreams."""
     places = {Path.cwd(), ROOT}
     found = {path.resolve() for folder in places for pattern in MAP_PATTERNS for path in folder.glob(pattern)}
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    return [*sorted(found, key=lambda path: path.stat().st_mtime, reverse=True), *bitstreams.maps()]
+
+
+def characters(words: Words) -> str:
+    """Return the text before the first 0, a character in each word; "": there is something in it that is no character."""
+    codes = words.tolist()
+    codes = codes[: codes.index(0)] if 0 in codes else codes
+    return "".join(map(chr, codes)) if all(0x20 <= code < 0x7F for code in codes) else ""
 
 
 def _ends_in(name: str, endings: tuple[str, ...]) -> bool:

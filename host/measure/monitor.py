@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from liteprobe.cores import formats
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.validate import validated
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure import streams as received
 
@@ -130,7 +131,8 @@ class Monitor:
         self._bins = f"port{port}_bins"
         if self._bins not in probe.registers.memory_names:
             raise UsageError(
-                "this probe measures trains only: build and load one with --preset monitor, generator or tester"
+                "this probe measures trains only: "
+                + how_to_get(probe.registers.identifier, ("monitor", "generator", "tester"))
             )
         latches, self._counted = (f"port{port}_monitor_latch", f"port{port}_rx_latch"), f"port{port}_rx_"
         names = probe.registers.names
@@ -245,7 +247,7 @@ class Monitor:
         if not self.has_fields and (prbs or places):
             raise UsageError(
                 "this probe checks no fill and takes no stamps from fields: "
-                "build and load one with --preset generator or tester"
+                + how_to_get(self._registers.identifier, ("generator", "tester"))
             )
         for slot in (*prbs, *places):
             if not 0 <= slot < self.slots:
@@ -282,7 +284,8 @@ class Monitor:
         Raises UsageError when it is below 1 ms, or not below 2^32 ns, or the probe counts no rates.
         """
         if not self.has_rates:
-            raise UsageError("this probe counts no rates: build and load one with --preset monitor or tester")
+            fix = how_to_get(self._registers.identifier, ("monitor", "tester"))
+            raise UsageError(f"this probe counts no rates: {fix}")
         if not formats.RATE_INTERVAL_MIN_NS <= interval_ns < 1 << 32:
             raise UsageError(
                 f"no rates over {interval_ns} ns: give {formats.RATE_INTERVAL_MIN_NS} to {(1 << 32) - 1} ns"

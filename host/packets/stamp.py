@@ -40,6 +40,7 @@ __all__ = [
     "ntp_time",
     "ptp_time",
     "requested",
+    "tlv_places",
     "unpack_tlvs",
 ]
 

@@ -38,6 +38,7 @@ from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.link.sim_stations import Stations, StationsReport
 from liteprobe.host.device.phy import Carriers
@@ -608,7 +609,9 @@ class EmulatorDirection:
         self.number = number
         self._longest = 0
         if self._prefix + "arm" not in registers.names:
-            raise UsageError("this probe was built without an emulator: build and load one with --preset emulator")
+            raise UsageError(
+                f"this probe was built without an emulator: {how_to_get(registers.identifier, ['emulator'])}"
+            )
 
     @staticmethod
     def count(registers: Registers) -> int:

@@ -15,6 +15,7 @@ from liteprobe.host.analysis.columns import Column, Columns
 from liteprobe.host.analysis.expect import Values
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.firmware import CPU_RESET, wait_for_ram
 from liteprobe.host.device.phy import Phys
 from liteprobe.host.device.ram import KEEP_S, check_ram
@@ -240,7 +241,8 @@ class BringUp:
         """It is up at 1 Gb/s full duplex, and a receive clock comes."""
         probe = self._probe
         if Part.GENERATE not in probe.parts:
-            raise NotDone("this probe does not send: build it with --preset train, generator or tester")
+            fix = how_to_get(probe.registers.identifier, ("train", "generator", "tester"))
+            raise NotDone(f"this probe does not send: {fix}")
         ports = probe.ports
         if not ports[port].transmit.is_link_up:
             raise Wrong(f"the link of port {port} {probe.links.trouble(port)}")

@@ -174,7 +174,7 @@ def in_runs(sets: Iterable[tuple[int, bytes]]) -> bytes:
     return bytes(octets)
 
 
-__all__ = ["ADDRESSES", "FIELDS", "Repeat", "SetSettings", "Sets", "Value", "Values"]
+__all__ = ["ADDRESSES", "FIELDS", "Repeat", "SetEncoder", "SetSettings", "Sets", "Value", "Values", "in_runs", "run_of"]
 
 Patterns = Callable[[], Iterable[Values | Repeat]]
 

@@ -86,6 +86,7 @@ __all__ = [
     "Stream",
     "StreamError",
     "Values",
+    "fill_octets",
     "vlan_tag",
     "weighted",
 ]

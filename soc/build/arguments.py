@@ -201,8 +201,8 @@ def check_together(args: argparse.Namespace) -> None:
         given = {"--unprotect": args.unprotect, "--backup": args.backup and args.load, "--no-backup": not args.with_backup}
         if named := [option for option, is_given in given.items() if is_given]:
             raise ValueError(f"{named[0]} is for what writes the flash: give --flash, too")
-    if args.cable and not (args.load or args.flash or args.restore or args.backup):
-        raise ValueError("--cable is for what reaches the board: give --load or --flash, too")
+    if (args.cable or args.usb) and not (args.load or args.flash or args.restore or args.backup):
+        raise ValueError(f"{'--cable' if args.cable else '--usb'} is for what reaches the board: give --load or --flash, too")
     if args.backup and args.no_compile and not args.flash:
         raise ValueError("--backup without --flash builds nothing: leave --no-compile out")
 

@@ -21,8 +21,10 @@ from typing import Any
 
 from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.soc.build import openxc7
 from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
-from liteprobe.soc.build.load import backup_only, detect, flash_options_of, load_or_flash, restore_only
+from liteprobe.soc.build.flagships import first_seed, out_folder
+from liteprobe.soc.build.load import LoadTarget, backup_only, detect, flash_options_of, load_or_flash, restore_only
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
@@ -157,7 +159,6 @@ def margin_lines(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-BUILD = Path("build")
 TOP = "liteprobe"
 REPLACED = ("gateware", "netlists", "driver", "seed*") # In the folder of a build: each build makes them anew.
 MARK = ".liteprobe-build"
@@ -264,11 +265,9 @@ def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | N
     return soc, folder
 
 
-def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
-    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
-    soc, folder = write_sources(name, config, out, extension)
-    target = soc.board
-    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+def asked_of(soc: Any) -> dict[str, float]:
+    """Return what each clock of a SoC must reach (MHz)."""
+    target, config = soc.board, soc.probe_config
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
@@ -277,14 +276,21 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
         asked["memory"] = target.memory_clk_freq / 1e6
     if config.has_eye:
         asked["memory"] = target.eye_clk_freqs[0] / 1e6
-    is_full = config.with_discipline and config.with_cpu
-    placer, seed = PLACER, Design.seed
-    if is_full:
-        placer, seed = target.placer, target.seeds.get(config.preset, seed)
+    return asked
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    soc, folder = write_sources(name, config, out, extension)
+    target = soc.board
+    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+    asked = asked_of(soc)
+    placer = target.placer if config.with_discipline and config.with_cpu else PLACER
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
-    design = Design(folder, soc.platform.device, arguments, asked, seed, ROUTER_SETTINGS)
+    design = Design(folder, soc.platform.device, arguments, asked, first_seed(name, config), ROUTER_SETTINGS)
     margins = [margin._asdict() for margin in target.io_margins(config.replays, config.has_eye)]
-    facts = {"board": name, "device": design.device, "config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
+    facts = {"board": name, "target": LoadTarget.of(target).facts, "device": design.device}
+    facts |= {"config": asdict(config), "map_hash": identity(soc), "io_margins": margins}
     return design, facts
 
 
@@ -384,7 +390,7 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     BuildError
         If a tool fails.
     """
-    out = out or BUILD / name
+    out = out or out_folder(name, DEFAULT_PRESET)
     claim(out)
     started = time.monotonic()
     say(f"Verilog of {name}, into {out}")
@@ -480,10 +486,18 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
     claim(out)
     say(f"Verilog of {args.board}, into {out}")
-    write_sources(args.board, config, out, args.extend)
+    soc, folder = write_sources(args.board, config, out, args.extend)
     print(f"Verilog, constraints and script: {out / 'gateware'}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
+    elif getattr(soc.board, "with_openxc7", False):
+        if args.no_compile or not openxc7.is_here():
+            print(f"next: sh build_{TOP}.sh there, by Vivado, or the same command where openXC7 is on PATH (docs/boards/colorlight-i9plus.md)")
+        else:
+            say("bitstream, by openXC7")
+            bitstream = openxc7.build(folder, TOP, soc.platform.device, asked_of(soc))
+            shutil.copy(bitstream, out)
+            print(f"bitstream: {out / bitstream.name}")
     return 0
 
 
@@ -491,7 +505,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
-    out = args.out or BUILD / (args.board if args.preset == DEFAULT_PRESET else f"{args.board}_{args.preset}")
+    out = args.out or out_folder(args.board, args.preset)
     try:
         check_together(args)
         options = flash_options_of(args)

@@ -3,13 +3,15 @@
 
 """Loads a bitstream into a board, or writes it, or firmware, into the board's flash, of which a backup is made before.
 
-``python -m liteprobe.soc.build.load BOARD FILE`` writes firmware (``liteprobe firmware pack``).
+``python -m liteprobe.soc.build.load BOARD FILE`` writes firmware (``liteprobe firmware pack``); with ``--load`` or ``--flash``
+FILE is a bitstream. One of a release brings what must be known of its board, so that it is loaded without any gateware installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,56 @@ LONGEST_S = 3600 # A chip of 16 MB by a slow cable takes tens of minutes.
 # What they say.
 NO_PERMISSION = ("permission", "access denied", "error_access", "-4 (usb_open() failed)", "insufficient")
 LOCKED = ("block protection is set", "--unprotect-flash", "write-protected")
+REPORT = "report.json" # Beside a bitstream.
 # Lattice: bits 27 to 0 by size, the top ones by family.
 SIZES = {"25": 0x1111043, "45": 0x1112043, "85": 0x1113043}
 FAMILIES = {"LFE5U": 0x4, "LFE5UM": 0x0, "LFE5UM5G": 0x8}
 IDCODES = {f"{family}-{size}": top << 28 | low for family, top in FAMILIES.items() for size, low in SIZES.items()}
 IDCODES["LFE5U-12"] = 0x21111043
+
+
+@dataclass(frozen=True)
+class LoadTarget:
+    """Says what must be known of a board to load it: a board has it all, and so has the report of a released bitstream.
+
+    Attributes
+    ----------
+    name : str, of the board; ``device``: of its FPGA, as its maker orders it.
+    cable : str, JTAG cable by openFPGALoader's name.
+    flash_bytes, flash_offset : int, size of its flash, and where firmware begins in it.
+    jtag_advice : str, what to look at when no FPGA answers; "": nothing.
+    """
+
+    name: str
+    device: str
+    cable: str
+    flash_bytes: int
+    flash_offset: int
+    jtag_advice: str
+
+    @classmethod
+    def of(cls, one: Any) -> LoadTarget:
+        """Return what must be known of a board."""
+        return cls(one.name, one.device, one.cable, one.flash_bytes, one.flash_offset, one.jtag_advice)
+
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """All of it, as a report has it."""
+        return asdict(self)
+
+
+def target_for(name: str, file: Path) -> Any:
+    """Return what must be known of a board by its name: the board, or what the report beside ``file`` says of it.
+
+    Raises BuildError where the report says that the bitstream is for another board.
+    """
+    name = OTHER_NAMES.get(name, name)
+    report = file.with_name(REPORT)
+    facts = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
+    theirs = str(facts.get("board", name))
+    if OTHER_NAMES.get(theirs, theirs) != name:
+        raise BuildError(f"{file} is for {theirs}, not {name}: nothing was written", 2)
+    return LoadTarget(**facts["target"]) if "target" in facts else board(name)
 
 
 @dataclass(frozen=True)
@@ -130,11 +177,14 @@ Loader = OpenFpgaLoader | Ecpdap
 LOADERS: tuple[Loader, ...] = (OpenFpgaLoader(), Ecpdap())
 
 
-def run_loader(loader: Loader, arguments: list[str]) -> LoaderOutput:
-    """Run a loader; return what it said."""
+def run_loader(loader: Loader, arguments: list[str], usb: str | None = None) -> LoaderOutput:
+    """Run a loader, with the cable at BUS:DEVICE where ``usb`` says so; return what it said."""
     path = loader.path()
     if path is None:
         raise BuildError(f"{loader.name} is missing")
+    if usb and loader.name != OpenFpgaLoader.name:
+        raise BuildError(f"{loader.name} takes the first cable, not the one at {usb}: unplug the other, or install openFPGALoader", 2)
+    arguments = [*(["--busdev-num", usb] if usb else []), *arguments]
     try:
         result = subprocess.run([path, *arguments], capture_output=True, timeout=LONGEST_S, check=False)
     except subprocess.TimeoutExpired:
@@ -142,8 +192,8 @@ def run_loader(loader: Loader, arguments: list[str]) -> LoaderOutput:
     return LoaderOutput(result.returncode, (result.stdout + result.stderr).decode(errors="replace"))
 
 
-def loader_for(cable: str) -> tuple[Loader, LoaderOutput]:
-    """Return the first loader here that can drive ``cable``, and what it found there.
+def loader_for(cable: str, usb: str | None = None) -> tuple[Loader, LoaderOutput]:
+    """Return the first loader here that can drive ``cable``, and what it found there; ``usb``: as of `run_loader`.
 
     Raises BuildError, naming what could, when nothing here can.
     """
@@ -154,7 +204,7 @@ def loader_for(cable: str) -> tuple[Loader, LoaderOutput]:
         if loader.path() is None:
             lacks.append(f"{loader.name} is not installed")
             continue
-        answer = run_loader(loader, loader.detect(cable))
+        answer = run_loader(loader, loader.detect(cable), usb)
         if answer.says(f"support for {cable.lower()} was not enabled"):
             lacks.append(f"{loader.name} was built without it, as PyPI's is")
         else:
@@ -213,7 +263,7 @@ def read(file: Path, how_to_make: str) -> bytes:
 
 def check_device(file: Path, octets: bytes, target: Any) -> None:
     """Raise BuildError when a bitstream in ``octets`` is for another device than that of the board ``target``."""
-    found, wanted = idcode_in(octets), part_of(target.platform.device)
+    found, wanted = idcode_in(octets), part_of(target.device)
     if found is not None and found != IDCODES[wanted]:
         raise BuildError(f"{file} is for an {name_of(found)}, and {target.name} has an {wanted}: nothing was written")
 
@@ -306,6 +356,7 @@ class FlashOptions:
     Attributes
     ----------
     cable : str or None, JTAG cable by openFPGALoader's name; None: the board's own.
+    usb : str or None, ``BUS:DEVICE`` of the cable where several of a kind are plugged in; None: the first.
     unprotect : bool, whether blocks of the flash that are write-protected may be unlocked.
     backup : Path or None, where the flash is kept; None: in the folder of backups, once a board.
     with_backup : bool
@@ -315,11 +366,13 @@ class FlashOptions:
     unprotect: bool = False
     backup: Path | None = None
     with_backup: bool = True
+    usb: str | None = None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that make a `FlashOptions`."""
     parser.add_argument("--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)")
+    parser.add_argument("--usb", metavar="BUS:DEVICE", help="which cable, where several of a kind are plugged in (lsusb)")
     parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected, as new i5 and i9 are")
     parser.add_argument("--backup", metavar="FILE", type=Path, help="keep the flash in FILE before it is written (default: in the user's data folder, once)")
     parser.add_argument("--no-backup", dest="with_backup", action="store_false", help="write without keeping what is in the flash")
@@ -329,7 +382,7 @@ def flash_options_of(args: argparse.Namespace) -> FlashOptions:
     """Return what the options ask for; ValueError when two contradict each other."""
     if args.backup and not args.with_backup:
         raise ValueError("--backup and --no-backup contradict each other: leave one out")
-    return FlashOptions(args.cable, args.unprotect, args.backup, args.with_backup)
+    return FlashOptions(args.cable, args.unprotect, args.backup, args.with_backup, args.usb)
 
 
 def detect(target: Any, options: FlashOptions) -> Loader:
@@ -339,7 +392,7 @@ def detect(target: Any, options: FlashOptions) -> Loader:
     drive the cable, 2 when no loader knows it.
     """
     cable = options.cable or target.cable
-    loader, answer = loader_for(cable)
+    loader, answer = loader_for(cable, options.usb)
     if answer.says("shared libraries"):
         raise BuildError(f"{loader.name} can't start:\n{answer.tail}\ninstall what it lacks: apt-get install libftdi1-2")
     if answer.says(f"{cable.lower()} not found"):
@@ -371,9 +424,9 @@ def check_chain(target: Any, cable: str, answer: LoaderOutput) -> None:
             f"take all but the FPGA out of it, then run this again{advice}",
             NO_BOARD,
         )
-    if not is_of(answer.idcodes[0], target.platform.device):
+    if not is_of(answer.idcodes[0], target.device):
         raise BuildError(
-            f"the board on JTAG cable {cable} has an {name_of(answer.idcodes[0])}, not an {part_of(target.platform.device)}: "
+            f"the board on JTAG cable {cable} has an {name_of(answer.idcodes[0])}, not an {part_of(target.device)}: "
             f"connect the one that you named, or name that one",
             NO_BOARD,
         )
@@ -386,7 +439,7 @@ def load(target: Any, file: Path, options: FlashOptions) -> None:
     """
     check_bitstream(file, target)
     loader = detect(target, options)
-    answer = run_loader(loader, loader.load(options.cable or target.cable, file))
+    answer = run_loader(loader, loader.load(options.cable or target.cable, file), options.usb)
     if answer.code != 0:
         raise BuildError(f"loading {file} failed:\n{answer.tail}")
 
@@ -406,13 +459,13 @@ def flash_firmware(target: Any, file: Path, options: FlashOptions) -> None:
 def keep(target: Any, file: Path, options: FlashOptions) -> None:
     """Read the flash of ``target`` into ``file``, and write nothing to the board; BuildError as of ``load``."""
     loader, cable, advice = detect(target, options), options.cable or target.cable, "look at cable and power, and run this again"
-    back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes, advice), file, advice)
+    back_up(target, lambda copy: _dump(loader, (cable, options.usb), copy, target.flash_bytes, advice), file, advice)
 
 
 def restore(target: Any, file: Path, options: FlashOptions) -> None:
     """Write a backup into the flash of ``target``, and keep nothing of what is there; BuildError as of ``load``."""
     check_backup(file, target)
-    _write(target, file, 0, FlashOptions(options.cable, options.unprotect, with_backup=False))
+    _write(target, file, 0, replace(options, backup=None, with_backup=False))
 
 
 def load_or_flash(args: argparse.Namespace, target: Any, file: Path, options: FlashOptions) -> None:
@@ -450,9 +503,9 @@ def restore_only(args: argparse.Namespace, target: Any, options: FlashOptions) -
 def _write(target: Any, file: Path, offset: int, options: FlashOptions) -> None:
     loader, cable = detect(target, options), options.cable or target.cable
     if options.with_backup:
-        back_up(target, lambda copy: _dump(loader, cable, copy, target.flash_bytes), options.backup)
+        back_up(target, lambda copy: _dump(loader, (cable, options.usb), copy, target.flash_bytes), options.backup)
     for arguments in loader.write(cable, file, offset, options.unprotect):
-        answer = run_loader(loader, arguments)
+        answer = run_loader(loader, arguments, options.usb)
         if answer.code == 0:
             continue
         if answer.says(*LOCKED) and not options.unprotect:
@@ -460,22 +513,29 @@ def _write(target: Any, file: Path, offset: int, options: FlashOptions) -> None:
         raise BuildError(f"writing {file} failed:\n{answer.tail}")
 
 
-def _dump(loader: Loader, cable: str, copy: Path, length: int, advice: str = WITHOUT) -> None:
-    answer = run_loader(loader, loader.read(cable, copy, length))
+def _dump(loader: Loader, at: tuple[str, str | None], copy: Path, length: int, advice: str = WITHOUT) -> None:
+    cable, usb = at
+    answer = run_loader(loader, loader.read(cable, copy, length), usb)
     if answer.code != 0:
         raise BuildError(f"reading the flash for a backup failed, and nothing was written:\n{answer.tail}\n{advice}")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write firmware into a board's flash; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m liteprobe.soc.build.load", description="Write firmware into a board's flash.")
+    """Load a bitstream, or write it, or firmware, into a board's flash; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m liteprobe.soc.build.load", description="Load a board, or write its flash.")
     parser.add_argument("board", choices=[*BOARDS, *OTHER_NAMES], help="which board is on the cable")
-    parser.add_argument("file", type=Path, help="what 'liteprobe firmware pack' has made")
+    parser.add_argument("file", type=Path, help="what 'liteprobe firmware pack' has made; with --load or --flash a bitstream")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--load", action="store_true", help="load the bitstream FILE into the board (volatile)")
+    what.add_argument("--flash", action="store_true", help="write the bitstream FILE into the board's flash")
     add_options(parser)
     args = parser.parse_args(arguments)
-    target = board(args.board)
     try:
-        flash_firmware(target, args.file, flash_options_of(args))
+        options, target = flash_options_of(args), target_for(args.board, args.file)
+        if args.load or args.flash:
+            load_or_flash(args, target, args.file, options)
+            return 0
+        flash_firmware(target, args.file, options)
     except ValueError as error:
         print(f"load: {error}", file=sys.stderr)
         return 2

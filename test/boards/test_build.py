@@ -13,7 +13,7 @@ import pytest
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.cli import main as cli
-from liteprobe.host.cli.commands.build import BOARDS as LINES
+from liteprobe.host.cli.boards import BOARDS as LINES
 from liteprobe.sim.drivers.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
@@ -34,6 +34,7 @@ from liteprobe.soc.build.bitstream import (
     synthesize,
     with_settings,
 )
+from liteprobe.soc.build.flagships import FLAGSHIPS, chosen, first_seed
 from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
 from liteprobe.soc.config import HOST_PORT, HOST_PORT_RAMS, HOSTS, ProbeConfig
 
@@ -396,13 +397,35 @@ def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
     assert late_crossings(report) == (found if is_late else [])
 
 
-def test_each_preset_has_the_seed_that_its_board_names(elaborated):
-    """Of a whole probe; one without processor has room, and takes the first."""
-    monitor = ProbeConfig(preset="monitor", link="shared", ports=1)
-    for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=False), 1)):
+def test_a_build_takes_the_seed_of_the_flagship_that_it_is(elaborated):
+    """By preset, processor and discipline; any other probe begins with seed 1."""
+    monitor = ProbeConfig(preset="monitor", link="own", ports=1, with_cpu=False)
+    for config, seed in ((monitor, 6), (ProbeConfig(), 4), (replace(monitor, with_cpu=True, link="shared"), 1)):
         assert elaborated("colorlight_5a_75b", config)[0].seed == seed
-    assert [board(f"colorlight_5a_75b{name}").seeds["train"] for name in ("", "_v7_0")] == [4, 2]
-    assert (board("colorlight_i9").seeds, board("colorlight_i5").seeds) == ({"tester": 2}, {})
+    assert first_seed("colorlight_5a_75b_v7_0", ProbeConfig()) == 2
+    assert first_seed("colorlight_i9", ProbeConfig(preset="tester")) == 2
+    assert first_seed("colorlight_i9", ProbeConfig(preset="tester", with_discipline=False)) == 1
+
+
+def test_flagships_are_what_their_boards_hold_and_come_from_the_options_of_a_build():
+    for one in FLAGSHIPS:
+        one.config.check(board(one.board))
+    assert len({str(one) for one in FLAGSHIPS}) == len(FLAGSHIPS)
+    assert {one.board for one in FLAGSHIPS} == set(BOARDS)
+    emulator = next(one.config for one in FLAGSHIPS if str(one) == "colorlight_5a_75b:emulator")
+    assert (emulator.directions, emulator.with_cpu, emulator.spills, emulator.trace_depth) == (1, False, False, 0)
+
+
+def test_flagships_are_chosen_by_board_or_by_board_and_preset():
+    assert chosen([]) == list(FLAGSHIPS)
+    assert [str(one) for one in chosen(["versa_ecp5", "colorlight_i9:replay"])] == [
+        "colorlight_i9:replay",
+        "versa_ecp5:train",
+    ]
+    with pytest.raises(
+        ValueError, match="there is no flagship colorlight_i9:train: give BOARD or BOARD:PRESET of .*versa"
+    ):
+        chosen(["colorlight_i9:train"])
 
 
 # What is built in unasked -------------------------------------------------------------------------

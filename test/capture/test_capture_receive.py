@@ -336,7 +336,7 @@ def test_too_many_channels_for_the_ring_are_refused() -> None:
 
 
 def test_probe_without_a_ring_is_refused() -> None:
-    with pytest.raises(UsageError, match="one that was built with --preset monitor"):
+    with pytest.raises(UsageError, match="captures nothing: build and load one with --preset monitor or tester"):
         CaptureRing(Registers(MemoryLink(), {"csr_registers": {}}))
 
 

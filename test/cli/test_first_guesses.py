@@ -99,7 +99,7 @@ GUESSES: list[tuple[str, dict[str, Any] | str]] = [
     ("play x.pcap", "'liteprobe replay'"),
     ("registers", "'liteprobe regs'"),
     ("boards", "'liteprobe build --help'"),
-    ("flash", "'liteprobe build BOARD --load'"),
+    ("flash", "'liteprobe load BOARD PRESET'"),
     ("status", "'liteprobe info' or 'liteprobe clock status'"),
     ("trian", "did you mean train"),
     ("build i7", "give one of colorlight_5a_75b"),
@@ -194,7 +194,7 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 PARSERS = {one.prog: one for one in parsers(cli.make_parser())}
 #: Examples that are read and not run: they build, serve, install, look at the network, or take what another makes.
-READ = ("build", "extcap", "firmware build", "agent", "demo", "doctor", "discover", "clock plot")
+READ = ("build", "load", "extcap", "firmware build", "agent", "demo", "doctor", "discover", "clock plot")
 
 
 @pytest.mark.parametrize("name", PARSERS)

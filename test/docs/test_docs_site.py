@@ -259,7 +259,7 @@ def test_each_public_name_of_the_library_is_on_the_site(tools: Any, tmp_path: Pa
     assert not PROGRAM or pages_of_a_search(f"{(tmp_path / 'index.html').as_uri()}?q=netem") > 5
     assert (
         not list(tmp_path.rglob("teacher/*"))
-        and "length_counter" not in (tmp_path / "search/search_index.json").read_text()
+        and "LengthCounter" not in (tmp_path / "search/search_index.json").read_text()
     )
     loaded = re.findall(r'(?:src=|<link[^>]*href=)"(?:https?:)?//[^"]*"', (tmp_path / "index.html").read_text())
     assert loaded == []  # Nothing comes from the web.
