@@ -209,9 +209,11 @@ def test_switches(is_full: bool) -> Iterator[Figure]:
         found, trials = result.sizes[0], trials + len(result.trials)
         off["capacity"] += abs((found.addresses or (0, 0))[0] - size)
         off["oversize"] += sum(one.received != one.sent * (one.size <= largest) for one in found.oversize)
-        broadcast = found.broadcast and _fps(found.broadcast), min(storm, rate * LINE_FPS)
-        for name, (ends, truth) in (("learning", (found.learning_fps, learn)), ("broadcast", broadcast)):
-            lower, upper = ends or (None, None)
+        assert found.broadcast is not None
+        for name, (lower, upper), truth in (
+            ("learning", found.learning_fps or (None, None), float(learn)),
+            ("broadcast", _fps(found.broadcast), float(min(Fraction(storm), rate * LINE_FPS))),
+        ):
             tick = 1 + truth * 8e-9  # Frames are due on whole ticks.
             is_right = lower is not None and lower <= truth * tick and (upper is None or truth <= upper * tick)
             off[name] += not is_right

@@ -142,7 +142,7 @@ class AddressTests:
 
     def _offer(self, name: str, streams: tuple[Stream, ...]) -> Offer:
         return Offer(
-            name, streams, dict([self._way]), is_sustained=False, pause_s=self._settings.ageing_s, filtered="ask"
+            name, streams, dict([self._way]), is_sustained=False, pause_s=self._settings.ageing_s, filtered=("ask",)
         )
 
     @property

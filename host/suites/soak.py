@@ -138,7 +138,7 @@ class SoakEvent:
 
     @property
     def what(self) -> str:
-        """What went wrong, in words."""
+        """Words for what went wrong."""
         said = [f"{self.lost:,} lost"] * bool(self.lost) + [f"{self.bit_errors:,} bit errors"] * bool(self.bit_errors)
         return ", ".join([*said, *["nothing came"] * self.is_silent])
 

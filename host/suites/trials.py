@@ -87,7 +87,8 @@ class Offer:
     #: Whether the device must sustain it: then streams are sent in parts, where they can be, and a queue that fills is found out.
     is_sustained: bool = True
     pause_s: float = 0.0  # After it, at least.
-    filtered: str = ""  # Name of a stream of which the device need forward nothing: that nothing came of it is no note.
+    #: Names of streams of which the device need forward nothing: that nothing came of them is no note.
+    filtered: tuple[str, ...] = ()
     block_s: float = 0.0  # What was sent and came in each so many seconds is kept; 0: it isn't.
 
     def __post_init__(self) -> None:
@@ -640,6 +641,9 @@ class Trials:
         after_end = None if came_at_end is None else max(sum(one.received for one in streams) - came_at_end, 0)
         growth_most = self.settings.growth_most if offer.is_sustained else inf
         reason = reason_of(streams, after_end, result.is_complete, growth_most)
+        quiet = tuple(
+            f"stream '{part.name}': {NONE_CAME}" for of in parts for part in of if of[0].name.startswith(offer.filtered)
+        )
         return Trial(
             number=len(self.done) + 1,
             key=key,
@@ -649,7 +653,7 @@ class Trials:
             uncertainty_ns=result.uncertainty_ns,
             verdict=LIES if reason else VALID,
             reason=reason,
-            notes=tuple(one for one in result.notes if not one.startswith(f"stream '{offer.filtered}': {NONE_CAME}")),
+            notes=tuple(one for one in result.notes if not one.startswith(quiet)),
             blocks=blocks.found(streams),
         )
 
