@@ -5,8 +5,12 @@
 import json
 import os
 import re
+import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -17,12 +21,14 @@ from liteprobe.host.cli.boards import BOARDS as LINES
 from liteprobe.sim.drivers.tools.formal import NATIVE_YOSYS
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.soc.build import bitstream as soc_build
+from liteprobe.soc.build import record
 from liteprobe.soc.build.arguments import config_of, left_out, parse
 from liteprobe.soc.build.bitstream import (
     PLACE_AND_ROUTE,
     TOP,
     ClockTiming,
     Design,
+    EndedError,
     NotMetError,
     build,
     clocks_of,
@@ -35,7 +41,7 @@ from liteprobe.soc.build.bitstream import (
     with_settings,
 )
 from liteprobe.soc.build.flagships import FLAGSHIPS, chosen, first_seed
-from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, version_of
+from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, run_tool, version_of
 from liteprobe.soc.config import HOST_PORT, HOST_PORT_RAMS, HOSTS, ProbeConfig
 
 REPOSITORY = Path(__file__).parents[2]
@@ -210,28 +216,194 @@ def test_digest_follows_the_sources_and_their_order_but_not_comments(tmp_path):
 def test_other_seeds_are_tried_where_none_is_asked_for(own, asked, met, tried, tmp_path, monkeypatch, capsys):
     made = []
 
-    def implement(design, facts, seed, run):
+    def implement(design, facts, seed, run, is_over):
         made.append(seed)
         if seed not in met:
             raise NotMetError("timing is not met:\n  clock sys")
-        for product in (f"{TOP}.bit", f"{TOP}.svf"):
-            (run / product).write_text(str(seed))
-        (run / "report.json").write_text(json.dumps({"key": facts["key"], "seed": facts["seed"]}))
+        leave_products(facts, seed, run)
 
-    design = replace(tiny(tmp_path / "gateware", 50.0), seed=own)
-    monkeypatch.setattr(soc_build, "elaborate", lambda *_: (design, {}))
-    monkeypatch.setattr(soc_build, "version_of", lambda tool: "0")
-    monkeypatch.setattr(soc_build, "implement", implement)
+    stand_in(monkeypatch, replace(tiny(tmp_path / "gateware", 50.0), seed=own), implement)
     for _ in range(2):  # What was met is not made again.
         if met.isdisjoint(tried):
             with pytest.raises(NotMetError):
-                build("a board", seed=asked, out=tmp_path / "out")
+                build("a board", seed=asked, out=tmp_path / "out", at_once=1)
             break
-        assert build("a board", seed=asked, out=tmp_path / "out")["seed"] == tried[-1]
+        report = build("a board", seed=asked, out=tmp_path / "out", at_once=1)
+        assert (report["seed"], report["seeds_tried"]) == (tried[-1], tried)
         assert (tmp_path / "out" / f"{TOP}.bit").read_text() == str(tried[-1])
     assert made == tried
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("seed")]
-    assert said == [f"seed {one}: timing is not met; the next one is tried" for one in tried[:-1]]
+    assert said == [f"seed {one}: timing is not met; another one is tried" for one in tried[:-1]]
+
+
+def leave_products(facts, seed, run):
+    """Leave what a seed that is met leaves."""
+    for product in (f"{TOP}.bit", f"{TOP}.svf"):
+        (run / product).write_text(str(seed))
+    (run / "report.json").write_text(json.dumps({name: facts[name] for name in ("key", "seed", "seeds_tried")}))
+
+
+def stand_in(monkeypatch, design, implement):
+    """Put a design, and what implements its seeds, in the place of the real ones."""
+    monkeypatch.setattr(soc_build, "elaborate", lambda *_: (design, {}))
+    monkeypatch.setattr(soc_build, "version_of", lambda tool: "0")
+    monkeypatch.setattr(soc_build, "synthesize", lambda *_: (design.folder / "x.json", 0.0))
+    monkeypatch.setattr(soc_build, "implement", implement)
+
+
+@pytest.mark.parametrize(
+    ("missed", "met", "begun"),
+    [(set(), 1, {4, 1}), ({1}, 4, {4, 1, 2}), ({4, 1}, 2, {4, 1, 2}), ({4, 1, 2}, None, {4, 1, 2})],
+)
+def test_seeds_run_side_by_side_and_the_first_that_is_met_ends_the_other(missed, met, begun, tmp_path, monkeypatch):
+    """Seeds 4 and 1 begin together; one that is neither met nor missed runs until it is ended."""
+    began, ended, both = set(), set(), threading.Barrier(2)
+
+    def implement(design, facts, seed, run, is_over):
+        began.add(seed)
+        if seed in (4, 1):
+            both.wait(10)
+        if seed in missed:
+            raise NotMetError("timing is not met")
+        if seed == met:
+            if 2 in begun and met != 2:  # Not before the third has begun, in the place of the one that was missed.
+                wait_for(lambda: 2 in began)
+            leave_products(facts, seed, run)
+            return
+        wait_for(is_over)
+        ended.add(seed)
+        raise EndedError
+
+    stand_in(monkeypatch, replace(tiny(tmp_path / "gateware", 50.0), seed=4), implement)
+    if met is None:
+        with pytest.raises(NotMetError):
+            build("a board", out=tmp_path / "out", at_once=2)
+    else:
+        assert build("a board", out=tmp_path / "out", at_once=2)["seed"] == met
+    assert (began, ended) == (begun, begun - missed - {met})
+
+
+def wait_for(condition):
+    end_s = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+def test_a_tool_that_is_ended_takes_along_what_it_has_started(tmp_path, monkeypatch):
+    """One of PATH may be a script: it leads a process group, all of which ends."""
+    tool = tmp_path / "yosys"
+    tool.write_text("#!/bin/sh\nsleep 600 &\necho $! > child\nwait\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    child = tmp_path / "child"
+    assert (
+        run_tool("yosys", [], tmp_path, tmp_path / "log", lambda: child.exists() and child.read_text().endswith("\n"))
+        < 0
+    )
+    wait_for(lambda: not is_running(int(child.read_text())))
+
+
+# The record of a build ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Gives the report of a build of a design with some text in its Verilog, as far as a record goes."""
+
+    def make(name, text=TINY, settings=None, **environment):
+        folder = tiny(tmp_path / name, 50.0).folder
+        (folder / f"{TOP}.v").write_text(text)
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, value)
+        found = record.record(folder, ["--25k", "--placer", "heap"], settings or {})
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"date": name, "seconds": {"total": len(name)}, "seed": 1, "record": found}))
+        return path
+
+    return make
+
+
+def test_two_builds_of_one_thing_have_no_difference_but_times(recorded, capsys):
+    assert record.main([str(recorded("first")), str(recorded("the second"))]) == 0
+    assert capsys.readouterr().out == "no difference but times\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"text": TINY.replace("* 3", "* 5")}, "record.sources.liteprobe.v: "),
+        ({"settings": {"router2/bbMargin/x": "5"}}, 'record.nextpnr_settings.router2/bbMargin/x: null -> "5"'),
+        ({"PYTHONHASHSEED": "7"}, 'record.environment.variables.PYTHONHASHSEED: null -> "7"'),
+    ],
+)
+def test_in_what_two_builds_differ_is_said(change, said, recorded, monkeypatch, capsys):
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    before = recorded("before")
+    assert record.main([str(before), str(recorded("after", **change))]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(said)
+
+
+def test_a_record_names_tools_packages_and_the_commit_but_no_folder_of_this_machine(recorded):
+    text = recorded("one").read_text()
+    found = json.loads(text)["record"]
+    assert set(found["tools"]) == {"yosys", "nextpnr-ecp5", "ecppack"}
+    assert all(len(tool["sha256"]) == 64 for tool in found["tools"].values())
+    assert found["packages"]["migen"] == metadata.version("migen") and found["nextpnr"] == ["--25k", "--placer", "heap"]
+    assert re.fullmatch("[0-9a-f]{40}(-dirty)?", found["commit"])
+    assert str(REPOSITORY) not in text and str(Path.home()) not in text
+
+
+def test_a_report_without_a_record_is_a_usage_error(tmp_path, recorded, capsys):
+    (tmp_path / "old.json").write_text('{"seed": 1}')
+    assert record.main([str(recorded("one")), str(tmp_path / "old.json")]) == 2
+    assert "old.json has no record of its build: build it again" in capsys.readouterr().err
+    assert record.main([str(tmp_path / "none.json"), str(tmp_path / "old.json")]) == 2
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_build_that_is_terminated_ends_its_tools(tmp_path):
+    """By SIGTERM, as the command line does it to what it has started."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("yosys", "nextpnr-ecp5", "ecppack"):
+        (tools / name).write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && echo 1.0 && exit\necho $$ > {tmp_path}/pid\nexec sleep 600\n'
+        )
+        (tools / name).chmod(0o755)
+    command = [
+        sys.executable,
+        "-m",
+        "liteprobe.soc.build.bitstream",
+        "versa_ecp5",
+        "--no-discipline",
+        "--no-cpu",
+        "--out",
+        "out",
+    ]
+    environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        wait_long(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+        process.terminate()
+        assert process.wait(30) == 130
+        wait_for(lambda: not is_running(int((tmp_path / "pid").read_text())))
+    finally:
+        process.kill()
+
+
+def wait_long(condition):
+    end_s = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.2)
 
 
 def run_build(*arguments):
