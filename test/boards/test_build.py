@@ -13,6 +13,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+import arcs
 import pytest
 
 from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
@@ -42,7 +43,7 @@ from liteprobe.soc.build.bitstream import (
 )
 from liteprobe.soc.build.flagships import FLAGSHIPS, chosen, first_seed
 from liteprobe.soc.build.toolchain import TOOLS, BuildError, find_tool, run_tool, version_of
-from liteprobe.soc.config import HOST_PORT, HOST_PORT_RAMS, HOSTS, ProbeConfig
+from liteprobe.soc.config import HOST_PORT, HOST_PORT_RAMS, HOSTS, Area, ProbeConfig, capacity
 
 REPOSITORY = Path(__file__).parents[2]
 ASKED = {"sys": 50.0, "timebase": 125.0, "eth_rx0": 125.0}
@@ -436,66 +437,95 @@ def test_colorlight_5a_75b_meets_timing_area_and_time():
 
 
 ELABORATE = """
-import json, logging, sys
-from collections import Counter
+import logging, sys
 from pathlib import Path
 from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
-from liteprobe.soc.config import ProbeConfig
+from liteprobe.soc.build.flagships import chosen
 
 logging.disable(logging.INFO)
-design, _ = elaborate("colorlight_5a_75b", ProbeConfig(**json.loads(sys.argv[2])), Path(sys.argv[1]))
+(one,) = chosen(sys.argv[2:3])
+design, _ = elaborate(one.board, one.config, Path(sys.argv[1]))
 yosys = version_of("yosys")
-digest, cells = design.digest(yosys), {}
-if digest not in sys.argv[3:]:
-    netlist, _ = synthesize(design, {"yosys": yosys})
-    cells = Counter(cell["type"] for cell in json.loads(netlist.read_text())["modules"]["liteprobe"]["cells"].values())
-print(json.dumps([digest, cells]))
+digest = design.digest(yosys)
+netlist = "" if digest in sys.argv[3:] else synthesize(design, {"yosys": yosys})[0]
+print(digest, netlist)
 """
-MONITOR = {"preset": "monitor", "ports": 1, "link": "own", "with_cpu": False}
-#: What netlists take, of sources that were synthesized before: a run of Yosys is a tenth of all tests.
+#: Budgets of all flagships; and what netlists take, of sources that were synthesized before: a run of Yosys is a tenth of all
+#: tests.
 AREAS = Path(__file__).with_name("areas.json")
+FIRST = "colorlight_5a_75b:train"
+ROOM = 0.95  # Of what a device holds, that a flagship may take: less room, and not every seed is routed.
+#: Those that take more until the gateware is smaller, with the share that they may take.
+TIGHT = {str(one): 1.01 for one in FLAGSHIPS if one.preset == "train" and one.board != "versa_ecp5"}
+SLACK = 1.05  # By which a budget may be above what is estimated: more, and it holds nothing.
+OFF = 0.03  # By which a netlist may differ from the table of parts.
 
 
-def area_of_netlist(fields, known, tmp_path):
-    """Return the digest of what is synthesized and its area, which is None where the digest is ``known``."""
+def netlist_of(one, known, tmp_path):
+    """Return the digest of what is synthesized of a flagship and its area, which is None where the digest is ``known``."""
     native = tmp_path / "yosys"
     native.write_text(f'#!/bin/sh\nexec {NATIVE_YOSYS} "$@"\n')
     native.chmod(0o755)
     out = tmp_path / "build"
     out.mkdir()
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    command = [sys.executable, "-c", ELABORATE, str(out), json.dumps(fields), *known]
+    command = [sys.executable, "-c", ELABORATE, str(out), str(one), *known]
     done = run_group(command, cwd=REPOSITORY, env={**os.environ, "PATH": path})
     assert done.returncode == 0, done.stderr
-    digest, cells = json.loads(done.stdout.splitlines()[-1])
-    if not cells:
-        return digest, None
-    # A cell of carry takes two LUTs, a LUT RAM of 16 x 4 bits six.
-    luts = cells["LUT4"] + 2 * cells["CCU2C"] + 6 * cells["TRELLIS_DPR16X4"]
-    return digest, {"luts": luts, "block_rams": cells["DP16KD"]}
+    digest, _, netlist = done.stdout.splitlines()[-1].partition(" ")
+    return digest, arcs.counted(Path(netlist)) if netlist else None
 
 
-def assert_fits(area):
-    assert area["luts"] <= SHARE_OF_LUTS / 100 * 24288
-    assert area["block_rams"] <= board("colorlight_5a_75b").block_rams
+def assert_fits(one, area):
+    """Hold the area of a netlist against budget, block RAMs and the table of parts."""
+    areas, target, estimated = json.loads(AREAS.read_text()), board(one.board), one.config.area
+    budget = areas["budgets"][str(one)]
+    assert (area["sites"] <= budget["sites"], area["arcs"] <= budget["arcs"]) == (True, True), (area, budget)
+    assert area["block RAMs"] <= target.block_rams
+    off = max(abs(area["sites"] / estimated.sites - 1), abs(area["arcs"] / estimated.arcs - 1))
+    assert off <= OFF, (
+        f"{one}: {dict(area)}, by the table of parts {estimated}: measure soc/config.py anew (tools/arcs.py)"
+    )
 
 
 def test_netlist_fits_the_first_board(tmp_path):
     """Of what ships, with its processor; nothing is placed, which ``--full`` and ``./run bench train board`` do."""
-    known = json.loads(AREAS.read_text())
-    digest, area = area_of_netlist({}, known, tmp_path)
-    assert_fits(area or known[digest])
+    (one,) = chosen([FIRST])
+    known = json.loads(AREAS.read_text())["netlists"]
+    digest, area = netlist_of(one, known, tmp_path)
+    assert_fits(one, area or known[digest])
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fields", [{}, MONITOR], ids=["train", "monitor"])
-def test_netlists_take_what_was_noted(fields, tmp_path):
-    digest, area = area_of_netlist(fields, [], tmp_path)
-    assert_fits(area)
-    noted = json.loads(AREAS.read_text())
-    assert fields or noted == {digest: area}, (
-        f"{AREAS} is of other gateware: write {json.dumps({digest: area})} into it"
+@pytest.mark.parametrize("one", FLAGSHIPS, ids=str)
+def test_the_netlist_of_each_flagship_is_within_its_budget(one, tmp_path):
+    digest, area = netlist_of(one, [], tmp_path)
+    assert_fits(one, area)
+    noted = {digest: dict(area)}
+    assert str(one) != FIRST or json.loads(AREAS.read_text())["netlists"] == noted, (
+        f"{AREAS} is of other gateware: write {json.dumps(noted)} into it"
     )
+
+
+@pytest.mark.parametrize("one", FLAGSHIPS, ids=str)
+def test_the_estimate_of_each_flagship_is_within_its_budget_which_leaves_room(one):
+    """By the table of parts in soc/config.py, which netlists are held against."""
+    budget, estimated = Area(**json.loads(AREAS.read_text())["budgets"][str(one)]), one.config.area
+    assert estimated.sites <= budget.sites and estimated.arcs <= budget.arcs, (estimated, budget)
+    assert budget.sites <= SLACK * estimated.sites and budget.arcs <= SLACK * estimated.arcs, "lower the budget"
+    most = capacity(board(one.board).lut_sites)
+    share = TIGHT.get(str(one), ROOM)
+    assert budget.sites <= ROOM * most.sites and budget.arcs <= share * most.arcs
+
+
+def test_each_flagship_has_a_budget_and_one_that_is_tight_really_is():
+    budgets = json.loads(AREAS.read_text())["budgets"]
+    assert set(budgets) == {str(one) for one in FLAGSHIPS}
+    for name in TIGHT:
+        (one,) = chosen([name])
+        assert budgets[name]["arcs"] > ROOM * capacity(board(one.board).lut_sites).arcs, (
+            f"{name} has room: take it off TIGHT"
+        )
 
 
 def test_configuration_that_does_not_fit_is_a_usage_error(tmp_path):
