@@ -15,6 +15,7 @@ from liteprobe.boards import BOARDS, OTHER_NAMES, board
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.soc.build.arguments import board_for, left_out
 from liteprobe.soc.build.bitstream import least_margins
+from liteprobe.soc.build.flagships import first_seed
 from liteprobe.soc.config import ProbeConfig
 
 PAGE = Path("docs/boards.md")
@@ -126,7 +127,7 @@ def section(name: str, reports: list[dict[str, Any]], preset: str) -> str:
         return "\n\n".join(
             [f"## {title_of(name, preset)}", _board_words(target), f"Not built yet: `./run build {name}`."]
         )
-    usual = next((report for report in reports if report["seed"] == target.seeds.get(preset, 1)), reports[0])
+    usual = next((one for one in reports if one["seed"] == first_seed(name, ProbeConfig(**one["config"]))), reports[0])
     seconds, tools = usual["seconds"], usual["tools"]
     config = usual["config"]
     way = {"own": "Etherbone on a port of its own", "shared": "Etherbone in band"}.get(config["link"], config["link"])

@@ -25,6 +25,7 @@ from typing import Any
 
 from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.soc.build import openxc7
 from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
 from liteprobe.soc.build.flagships import first_seed, out_folder
 from liteprobe.soc.build.load import LoadTarget, backup_only, detect, flash_options_of, load_or_flash, restore_only
@@ -277,11 +278,9 @@ def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | N
     return soc, folder
 
 
-def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
-    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
-    soc, folder = write_sources(name, config, out, extension)
-    target = soc.board
-    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+def asked_of(soc: Any) -> dict[str, float]:
+    """Return what each clock of a SoC must reach (MHz)."""
+    target, config = soc.board, soc.probe_config
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
@@ -290,6 +289,15 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
         asked["memory"] = target.memory_clk_freq / 1e6
     if config.has_eye:
         asked["memory"] = target.eye_clk_freqs[0] / 1e6
+    return asked
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    soc, folder = write_sources(name, config, out, extension)
+    target = soc.board
+    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+    asked = asked_of(soc)
     placer = target.placer if config.with_discipline and config.with_cpu else PLACER
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, first_seed(name, config), ROUTER_SETTINGS)
@@ -535,10 +543,18 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
     claim(out)
     say(f"Verilog of {args.board}, into {out}")
-    write_sources(args.board, config, out, args.extend)
+    soc, folder = write_sources(args.board, config, out, args.extend)
     print(f"Verilog, constraints and script: {out / 'gateware'}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
+    elif getattr(soc.board, "with_openxc7", False):
+        if args.no_compile or not openxc7.is_here():
+            print(f"next: sh build_{TOP}.sh there, by Vivado, or the same command where openXC7 is on PATH (docs/boards/colorlight-i9plus.md)")
+        else:
+            say("bitstream, by openXC7")
+            bitstream = openxc7.build(folder, TOP, soc.platform.device, asked_of(soc))
+            shutil.copy(bitstream, out)
+            print(f"bitstream: {out / bitstream.name}")
     return 0
 
 
