@@ -96,7 +96,7 @@ def load(machine: Machine, python: Path, one: Flagship, environment: dict[str, s
     found = {"25": FOUND_25, "45": FOUND_5G_45 if one.board == "versa_ecp5" else FOUND_45}[kind(one)]
     [package] = python.parent.parent.glob("lib/python3*/site-packages/liteprobe_bitstreams")
     file = package / one.board / one.preset / "liteprobe.bit"
-    machine.has("openFPGALoader", detect=found, **{str(file): DONE})
+    machine.has("openFPGALoader", None, detect=found, **{str(file): DONE})
     command = [str(python.parent / "liteprobe"), "load", one.board, one.preset]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
