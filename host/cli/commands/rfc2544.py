@@ -42,7 +42,6 @@ HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-
 EXAMPLES = """
 liteprobe rfc2544 --probe 'sim://switch?rate=600M&preset=tester' --frame-size 64,1518 --tests throughput,latency
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.html --json rfc2544.json
-liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --resume rfc2544.jsonl
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --frame-size 64 --tests broadcast,address-capacity,learning-rate
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
