@@ -221,6 +221,10 @@ def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
     said = f"{len(found.trials)} trials, {found.lied} of which lied. Size with FCS"
     if any(one.throughput or one.broadcast for one in found.sizes):
         said += f"; throughput {ways}: {found.request.goal.words}, by {found.request.search}"
+    if any(one.forwarding for one in found.sizes):
+        lost.append(
+            rich.text.Text("FRMOL: frames/s that were forwarded at full load; MFR: the most, of all loads (RFC 2889).")
+        )
     doubt = [rich.text.Text("? the trial lies: it would lose more, or lose at all, if it were longer.")] * any(
         not step.is_shown for one in found.sizes for step in one.loss
     )
