@@ -242,7 +242,8 @@ def _loss(result: Rfc2544Result) -> list[Block]:
     rows = [one for one in result.sizes if one.loss]
     if not rows:
         return []
-    return [heading("Frame loss rate, %"), listed(loss_columns(rows), rows)]
+    said = said_of(["Per cent of what was sent, by load."])
+    return [heading("Frame loss rate"), *said, listed(loss_columns(rows), rows)]
 
 
 def _losses(rows: Sequence[SizeFigures]) -> str:
