@@ -31,6 +31,7 @@ nothing here was measured on hardware. [Wiring](wiring.md) has the pins of a GNS
 
 | command | what it does |
 |---|---|
+| `liteprobe load BOARD PRESET` | loads a released bitstream; builds nothing ([install](install.md#a-board-without-a-tool-chain)) |
 | `./run build BOARD` | builds |
 | `./run build BOARD --load` | also loads it into the FPGA, until the power goes |
 | `./run build BOARD --flash` | also writes it into the flash, after a backup ([firmware](firmware.md#write-the-flash)) |
@@ -41,7 +42,8 @@ the first hour.
 `--preset`, `--link`, `--ports`, `--no-cpu`, `--record-depth`, `--streams`, `--traffic`, `--replay`, `--sets`, `--hash`,
 `--no-discipline`, `--main-ram`, `--gnss-baud`, `--uart-baud`, `--ip-address` and `--mac-address` change what is built
 in. The preset `emulator` has [options of its own](emulator.md#on-a-board). `--seed N` places anew. Without it a build
-takes the board's own seed, and two others if that one isn't met.
+begins with the seed that is known to meet timing, and tries two others, two side by side (`--at-once`); the first that is
+met ends the rest.
 
 Each section has its date and its seeds:
 
