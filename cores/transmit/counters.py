@@ -38,7 +38,8 @@ class TransmitCounters(LiteXModule):
     dropped, disturbs : Signal(), in, ``sys``
         At most three of each in ten cycles.
     clear, clear_program : Signal(), in, ``sys``
-        Clear all, in eight cycles (16 where somebody asks); clear what belongs to a program (sent, late, first_late, underruns, disturbed), in five.
+        Clear all, in eight cycles (16 where somebody asks); clear what belongs to a program, in five: ``disturbed``, ``sent``,
+        ``late``, ``first_late``, ``underruns``.
     asks : Signal(8), in, ``sys``
         At most one bit: asks for the counter of its place in ``COUNTERS``; not in two cycles that follow each other.
     word : Signal(32), out, ``sys``

@@ -3,21 +3,12 @@
 
 """Shows what a transmit path has in memories side by side, for benches on pins: its counters, and the numbers of its program."""
 
-from typing import Protocol
+from migen import *
 
-from litex.gen import LiteXModule
-from migen import Case, Cat, If, Signal
+from litex.gen import *
 
-from liteprobe.cores.transmit.counters import COUNTER_BITS, COUNTERS, TransmitCounters
+from liteprobe.cores.transmit.counters import COUNTER_BITS, COUNTERS
 from liteprobe.cores.transmit.sources.train import NUMBERS, WORD_BITS
-
-
-class ReadsNumbers(Protocol):
-    """A `TrainSchedule`, or a path with one."""
-
-    address: Signal
-    number: Signal
-
 
 class ShownCounters(LiteXModule):
     """Reads one counter after the other, as a bus would, and keeps what it read last: up to 16 cycles old.
@@ -27,8 +18,7 @@ class ShownCounters(LiteXModule):
     sent, late, ... : Signal(32) or Signal(16), out
         By the names of COUNTERS.
     """
-
-    def __init__(self, counters: TransmitCounters) -> None:
+    def __init__(self, counters):
         turn = Signal(2 * len(COUNTERS), reset=1)
         self.sync += turn.eq(Cat(turn[-1], turn[:-1]))
         for number, name in enumerate(COUNTERS):
@@ -37,7 +27,6 @@ class ShownCounters(LiteXModule):
             self.comb += counters.asks[number].eq(turn[2 * number])
             self.sync += If(turn[2 * number], shown.eq(counters.word))
 
-
 class StillNumbers(LiteXModule):
     """Gives a schedule the numbers of its program.
 
@@ -45,8 +34,7 @@ class StillNumbers(LiteXModule):
     ----------
     count, repeats, interval_ticks, interval_fraction, gap_ticks : Signal(32), in
     """
-
-    def __init__(self, schedule: ReadsNumbers) -> None:
+    def __init__(self, schedule):
         for name in NUMBERS:
             setattr(self, name, Signal(WORD_BITS, name=f"still_{name}"))
         cases = {number: schedule.number.eq(getattr(self, name)) for number, name in enumerate(NUMBERS)}
