@@ -26,7 +26,7 @@ SUCCESS, UNSUPPORTED, ABORTED = 0b000, 0b001, 0b100
 PATIENCE = 200 # Cycles.
 
 class Phy(LiteXModule):
-    """What an endpoint asks of a PHY, without one; TLPs as a hard block of the 7 series has them."""
+    """Gives an endpoint what it asks of a PHY; TLPs as a hard block of the 7 series has them."""
     endianness    = "big"
     qword_aligned = False
     def __init__(self):
@@ -41,7 +41,7 @@ class Phy(LiteXModule):
         self.max_payload_size = Signal(16, reset=128)
 
 class Bench(LiteXModule):
-    """Two ports that read, at an endpoint."""
+    """Has two ports that read, at an endpoint."""
     def __init__(self, is_mended=True):
         self.phy      = Phy()
         self.endpoint = LitePCIeEndpoint(self.phy, endianness="big", address_width=64, max_pending_requests=TAGS)
