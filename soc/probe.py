@@ -485,9 +485,10 @@ def add_pcie(soc, phy, channels, readers=0):
     from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
     from liteprobe.cores.capture.dma import CaptureDma
     from liteprobe.cores.receive.datagrams.slot_reader import SlotReader
-    from liteprobe.soc.pcie import ADDRESS_WIDTH, MSI_BLOCKS, BarWindow
+    from liteprobe.soc.pcie import ADDRESS_WIDTH, MSI_BLOCKS, BarWindow, ends_failed_reads
     soc.pcie_phy      = phy
     soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
+    soc.pcie_endpoint.comb += ends_failed_reads(soc.pcie_endpoint)
     soc.pcie_window   = BarWindow(soc.pcie_endpoint)
     soc.pcie_msi      = LitePCIeMSI()
     soc.bus.add_master("pcie", soc.pcie_window.bus)
