@@ -101,6 +101,27 @@ class WriteOnlyCSR(CSRStorage):
         """Return the words at power-up, the highest first."""
         return [self.storage.reset.value >> low & (1 << busword) - 1 for low in reversed(range(0, self.size, busword))]
 
+class MemoryCSR(WriteOnlyCSR):
+    """Brings a setting of 32 bits to a memory, which is written with it.
+
+    Attributes
+    ----------
+    is_written, data : Signal(), Signal(32), out
+        In one cycle.
+    """
+    def __init__(self, name, description):
+        WriteOnlyCSR.__init__(self, WORD_BITS, name, description)
+        self.data = Signal(WORD_BITS)
+
+    def do_finalize(self, busword, ordering):
+        assert busword == WORD_BITS
+        word = CSR(WORD_BITS, self.name)
+        self.simple_csrs.append(word)
+        self.comb += [
+            self.is_written.eq(word.re),
+            self.data.eq(word.r),
+        ]
+
 # Register Bank ------------------------------------------------------------------------------------
 
 class RegisterBank(LiteXModule):
