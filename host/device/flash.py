@@ -32,7 +32,7 @@ TRIES = 3
 Progress = Callable[[str, int, int], None]
 
 
-class Flash(Protocol):
+class FlashMemory(Protocol):
     """Gives what is done to a NOR flash: bits fall when a page is programmed, and rise when a sector is erased."""
 
     def read(self, address: int, length: int) -> bytes: ...
@@ -173,7 +173,7 @@ def plain(octets: bytes) -> bytes:
     return octets[start:]
 
 
-def replace_bitstream(flash: Flash, layout: FlashLayout, new: bytes, running: bytes, progress: Progress) -> bool:
+def replace_bitstream(flash: FlashMemory, layout: FlashLayout, new: bytes, running: bytes, progress: Progress) -> bool:
     """Write a bitstream where the FPGA starts, the golden one kept, or made of the one that runs where there is none; verify all.
 
     Parameters
@@ -247,7 +247,7 @@ def load_by_probe(
 # # #
 
 
-def _back_up(flash: Flash, length: int, file: Path, progress: Progress) -> None:
+def _back_up(flash: FlashMemory, length: int, file: Path, progress: Progress) -> None:
     """Read the whole flash into a file, which is there when it is whole."""
     part = file.with_name(file.name + ".part")
     try:
@@ -260,7 +260,7 @@ def _back_up(flash: Flash, length: int, file: Path, progress: Progress) -> None:
         raise ProbeError(f"can't keep the backup in {file} ({error.strerror}), and nothing was written") from None
 
 
-def _write(flash: Flash, start: int, octets: bytes, what: str, progress: Progress) -> None:
+def _write(flash: FlashMemory, start: int, octets: bytes, what: str, progress: Progress) -> None:
     """Write octets from a sector on, its first page last of all."""
     _clear(flash, start)
     head = bytes([0xFF] * PAGE) + octets[PAGE:SECTOR]
@@ -277,7 +277,7 @@ def _write(flash: Flash, start: int, octets: bytes, what: str, progress: Progres
     raise _unkept(start)
 
 
-def _clear(flash: Flash, page: int) -> None:
+def _clear(flash: FlashMemory, page: int) -> None:
     """Erase the sector of a page, where that isn't."""
     for _ in range(TRIES):
         if not flash.read(page, PAGE).strip(b"\xff"):
@@ -287,7 +287,7 @@ def _clear(flash: Flash, page: int) -> None:
         raise _unkept(page)
 
 
-def _keep(flash: Flash, address: int, octets: bytes) -> None:
+def _keep(flash: FlashMemory, address: int, octets: bytes) -> None:
     """Have a sector, or what lies in it from an address on, hold octets: verified, and written where it doesn't."""
     for _ in range(TRIES):
         found = flash.read(address, len(octets))

@@ -17,8 +17,7 @@ with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.base import doctor, folders, programs
     from liteprobe.host.cli import tables
-    from liteprobe.host.device import bitstreams, flash
-    from liteprobe.host.device.registers import load_map
+    from liteprobe.host.device import bitstreams, flash, registers
 
 HELP = (
     "load a released bitstream into a board in seconds, without a tool chain; --flash writes it into the board's flash"
@@ -90,7 +89,7 @@ def by_probe(args: argparse.Namespace, found: bitstreams.Release, one: bitstream
 
     with probes.Probe(args.probe) as probe:
         was_there = flash.load_by_probe(probe.registers, found, one, backup, show)
-    if flash.PORT not in load_map(one.map_file)["csr_registers"]:
+    if flash.PORT not in registers.load_map(one.map_file)["csr_registers"]:
         say(f"{one.preset} has no processor here, so the next bitstream takes a JTAG cable again", stream=sys.stderr)
     kept = "the golden bitstream was kept" if was_there else "what runs now is the golden bitstream from now on"
     say(f"{one.board} {one.preset} is in the flash of {args.probe}, verified; {kept}: switch the board off and on")
