@@ -62,7 +62,7 @@ class Bitstream:
 
     @property
     def target(self) -> dict[str, Any]:
-        """What must be known of the board, as ``soc/build/load.py`` has it; of a bitstream that was checked."""
+        """Return what must be known of the board, as ``soc/build/load.py`` has it; of a bitstream that was checked."""
         facts: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))["target"]
         return facts
 

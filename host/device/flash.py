@@ -145,17 +145,17 @@ class FlashLayout:
 
     @property
     def golden(self) -> int:
-        """Where the golden bitstream begins."""
+        """Return where the golden bitstream begins."""
         return self.flash_bytes - self.flash_offset
 
     @property
     def jump(self) -> int:
-        """Where the page with the jump to it begins: the last one."""
+        """Return where the page with the jump to it begins: the last one."""
         return self.flash_bytes - PAGE
 
     @property
     def space(self) -> int:
-        """Octets that a bitstream may take."""
+        """Return the octets that a bitstream may take."""
         return self.flash_offset - SECTOR
 
 
