@@ -53,7 +53,8 @@ def test_a_bus_that_reads_in_every_second_cycle_takes_no_event_away(seed):
     writes = {SLOT*n*8//20 + 2*k for n in range(40) for k in range(2)}
     cleared = rng.randrange(15, 25)
     cycle   = (SLOT*cleared - 5)*8//20 # Nothing of the slots before crosses any more.
-    found  = run(SLOT*40, {"late": late, "sent": sent, **others}, asks=set(range(seed % 2, 2000, 2)), disturbs=writes, clear={cycle})
+    asks   = set(range(seed % 2, 2000, 2))
+    found  = run(SLOT*40, {"late": late, "sent": sent, **others}, asks=asks, disturbs=writes, clear={cycle})
     left   = sorted(tick for tick in late if tick >= SLOT*cleared)
     first  = left[0]//SLOT - cleared if left else NO_SEQUENCE
     count  = 40 - cleared
