@@ -57,8 +57,12 @@ class ProbeFlash:
     def __enter__(self) -> "ProbeFlash":
         """Hold the processor, and wait until the flash has ended what it was asked for."""
         self._registers.write("ctrl_reset", CPU_RESET)
-        self._octet(0)  # Deselects it, wherever the processor was.
-        self._wait()
+        try:
+            self._octet(0)  # Deselects it, wherever the processor was.
+            self._wait()
+        except ProbeError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

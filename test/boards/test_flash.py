@@ -225,6 +225,13 @@ def test_a_flash_that_is_protected_or_does_not_answer_is_an_error_and_the_proces
     ):
         flash.erase(0)
     assert model.held == [2, 0] and model.port.flash.erased == []
+    model.port.exchange = lambda octet: 0xFF  # type: ignore[method-assign]
+    with (
+        pytest.raises(ProbeError, match="the flash is busy for more than 2 s"),
+        ProbeFlash(registers_of(model, tmp_path)),
+    ):
+        pass
+    assert model.held == [2, 0, 2, 0]
     model.port.exchange = lambda octet: 0  # type: ignore[method-assign]
     with (
         pytest.raises(ProbeError, match="the flash doesn't answer"),
