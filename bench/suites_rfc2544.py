@@ -16,17 +16,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from liteprobe.host.probe import Probe
-from liteprobe.host.suites.rfc2544 import SIZES, Rfc2544, Rfc2544Request, SizeFigures, length_of
+from liteprobe.host.suites.rfc2544 import (
+    OVERSIZE,
+    SIZES,
+    TESTS_2889,
+    Rfc2544,
+    Rfc2544Request,
+    SizeFigures,
+    Throughput,
+    length_of,
+)
+from liteprobe.host.suites.rfc2889 import AddressSettings
 from liteprobe.host.suites.search import METHODS, Goal
 from liteprobe.host.suites.trials import GROWTH_MOST
 from liteprobe.sim.drivers.suites import kept_suite
 from liteprobe.sim.drivers.suites.fake_probe import FakeProbe
 from liteprobe.sim.drivers.tools.figures import Figure, note, row
 from liteprobe.sim.models import switch
-from liteprobe.sim.models.forwarder import Device, Lossy, Policer, Switch
+from liteprobe.sim.models.forwarder import Device, Learner, Lossy, Policer, Switch
 
 ONE, BOTH = ((0, 1),), ((0, 1), (1, 0))
 TICKS = 125_000_000
+LINE_FPS = Fraction(TICKS, 84)  # Frames of 64 octets with FCS.
 KILLS = 10
 
 
@@ -173,6 +184,79 @@ def lost(frames: int, slot: int, rate: Fraction, queue: int) -> int:
         starts.append(max(now, free))
         free = starts[-1] + each
     return count
+
+
+@row("suites")
+def test_switches(is_full: bool) -> Iterator[Figure]:
+    """Learning switches of random table, learning rate, limit of broadcasts and largest frame: RFC 2889's figures against them."""
+    chance = random.Random(2889)
+    count, off, rate_off = (
+        40 if is_full else 12,
+        dict.fromkeys(("capacity", "learning", "broadcast", "oversize"), 0),
+        0.0,
+    )
+    table = AddressSettings(ageing_s=0.05, most=2_000, fps=100_000, learned=40)
+    asked = Rfc2544Request(
+        tests=("loss", *TESTS_2889), sizes=("64",), goal=Goal(seconds=0.01), pause_s=0.001, table=table,
+    )  # fmt: skip
+    trials = 0
+    for _ in range(count):
+        size, learn = chance.randrange(50, 2_000), chance.randrange(100_000, 1_200_000)
+        storm, largest = chance.randrange(50_000, 1_400_000), chance.choice([1518, *OVERSIZE])
+        spec = f"device?table={size}&learn={learn}&age=48ms&storm={storm}&largest={largest}"
+        rate = Fraction(chance.randrange(30, 100), 100)
+        result = Rfc2544(FakeProbe(Learner(rate=rate, queue=chance.choice([10, 100_000]), spec=spec)), asked).run()
+        found, trials = result.sizes[0], trials + len(result.trials)
+        off["capacity"] += abs((found.addresses or (0, 0))[0] - size)
+        off["oversize"] += sum(one.received != one.sent * (one.size <= largest) for one in found.oversize)
+        assert found.broadcast is not None
+        for name, (lower, upper), truth in (
+            ("learning", found.learning_fps or (None, None), float(learn)),
+            ("broadcast", _fps(found.broadcast), float(min(Fraction(storm), rate * LINE_FPS))),
+        ):
+            tick = 1 + truth * 8e-9  # Frames are due on whole ticks.
+            is_right = lower is not None and lower <= truth * tick and (upper is None or truth <= upper * tick)
+            off[name] += not is_right
+            note(*[f"# {spec}: {name} {lower} to {upper}"] * (not is_right))
+        assert found.forwarding is not None
+        for step in found.forwarding:
+            rate_off = max(rate_off, abs((step.forwarded_fps or 0.0) / float(rate * LINE_FPS) - 1))
+    note(f"# {trials} trials")
+    yield Figure("capacity_off", off["capacity"], f"addresses of {count} switches", 0)
+    yield Figure("learning_rate_wrong", off["learning"], "switches", 0)
+    yield Figure("broadcast_wrong", off["broadcast"], "switches", 0)
+    yield Figure("oversize_wrong", off["oversize"], f"of {count * len(OVERSIZE)} sizes", 0)
+    yield Figure("forwarding_rate_off", 1e6 * rate_off, "ppm", 2000)
+
+
+def _fps(found: Throughput) -> tuple[float | None, float | None]:
+    ends = (found.lower, found.upper)
+    lower, upper = (None if one is None else float(one * LINE_FPS) for one in ends)
+    return lower, upper
+
+
+@row("suites", is_long=True)
+def test_simulated_switch(is_full: bool) -> Iterator[Figure]:
+    """The same through the simulated probe and its switch of 50 addresses, 250,000 learned and 300,000 broadcasts a second."""
+    del is_full
+    spec = "device?table=50&learn=250k&age=800us&storm=300k&largest=1522"
+    table = AddressSettings(ageing_s=0.001, most=64, fps=200_000, learned=50)
+    request = Rfc2544Request(
+        tests=TESTS_2889, sizes=("64",), goal=Goal(seconds=0.002, width=0.02), pause_s=0.0005, table=table
+    )
+    with Probe(f"sim://{spec}&preset=tester") as probe:
+        result = Rfc2544(probe, request).run()
+    found = result.sizes[0]
+    note(f"# {len(result.trials)} trials: {found.addresses}, {found.learning_fps}, {found.broadcast}")
+    yield Figure("simulated_capacity_off", abs((found.addresses or (0, 0))[0] - 50), "addresses", 0)
+    wrong = [one.size for one in found.oversize if one.received != one.sent * (one.size <= 1522)]
+    yield Figure("simulated_oversize_wrong", len(wrong), "of 5 sizes", 0)
+    for name, ends, truth in (
+        ("learning", found.learning_fps, 250e3), ("broadcast", found.broadcast and _fps(found.broadcast), 300e3)
+    ):  # fmt: skip
+        lower, upper = ends or (None, None)
+        is_right = lower is not None and upper is not None and lower <= truth * 1.01 and truth <= upper * 1.01
+        yield Figure(f"simulated_{name}_wrong", not is_right, "", 0)
 
 
 @row("suites")

@@ -157,7 +157,7 @@ class EmulatedTraffic(FakeTraffic):
 
     def _pass(self, count: int | None) -> None:
         kept = vars(self).setdefault("kept", [])
-        for due, port, length, name in islice(self._frames_left, count):
+        for due, port, length, name, _ in islice(self._frames_left, count):
             tick = max(due, self._free.get(port, 0))
             self._free[port] = tick + length + SLOT
             self._seen[name].sent.append(tick)

@@ -19,9 +19,10 @@ OTHER_NAMES = {
     "colorlight_5a_75b_v8_2": "colorlight_5a_75b",
     "colorlight_5a_75e_v8_0": "colorlight_5a_75e_v6_0",
 }
-# No open tool chain makes their bitstreams: a build ends with Verilog, and what the vendor's tool needs.
+# No tool chain of a registry makes their bitstreams: a build ends with Verilog, and what openXC7 or the vendor's tool needs.
 VERILOG_ONLY = {
-    "sqrl_acorn": ("sqrl_acorn", "SqrlAcorn", {}),
+    "colorlight_i9plus": ("colorlight_i9plus", "ColorlightI9Plus", {}),
+    "sqrl_acorn":        ("sqrl_acorn",        "SqrlAcorn",        {}),
 }
 
 def board(name):

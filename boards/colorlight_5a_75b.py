@@ -8,7 +8,8 @@ Stands alone: a file a board, with its pins, clocks and what the card can do.
 
 from litex_boards.platforms import colorlight_5a_75b
 
-from liteprobe.boards.ecp5 import Ecp5Board, timing_header
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.family import timing_header
 from liteprobe.boards.io_timing import B50612D, GRADE_6, M12L16161A_5, M12L64322A_5, Parts, RTL8211F, W25Q32JV, W9816G6JH_6
 
 # IOs ----------------------------------------------------------------------------------------------

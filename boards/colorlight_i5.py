@@ -8,7 +8,8 @@ Stands alone: a file a board, with its pins, clocks and what the module can do.
 
 from litex_boards.platforms import colorlight_i5
 
-from liteprobe.boards.ecp5 import Ecp5Board, timing_header
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.family import timing_header
 from liteprobe.boards.io_timing import B50612D, EM638325_6, GD25Q16C, GRADE_6, Parts
 
 # IOs ----------------------------------------------------------------------------------------------

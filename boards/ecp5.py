@@ -10,18 +10,15 @@ from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from litex.gen import *
 
-from litex.build.generic_platform import IOStandard, Misc, Pins, Subsignal
 from litex.build.io import DDRInput, DDROutput, SDRInput, SDROutput, SDRTristate
 from litex.soc.cores.clock import ECP5PLL
 
 from litedram.phy import GENSDRPHY
 
-from liteprobe.boards.io_timing import (
-    EYE_CLK_FREQS, EYE_CLOCK_PHASE, EYE_CLOCK_STEPS, MEMORY_CLK_FREQ, MEMORY_CLOCK_PHASE, RX_DELAY, SDRAM_CLOCK_PHASE, margins,
-)
-from liteprobe.boards.rgmii import RgmiiPort, leave_out
+from liteprobe.boards.family import LateDataPin, LatePin, RgmiiBoard, make_fast, replaced_pins
+from liteprobe.boards.io_timing import EYE_CLOCK_PHASE, margins
+from liteprobe.boards.rgmii import RgmiiPort
 from liteprobe.cores.assign import copied
-from liteprobe.cores.formats import PHY_KINDS
 from liteprobe.cores.memory.eye import REACH, STEP_TAPS, SampleQueue
 
 # Clocks -------------------------------------------------------------------------------------------
@@ -166,7 +163,7 @@ class DdrSamples(LiteXModule):
         before = Signal(2, reset_less=True)
         word   = Signal(4, reset_less=True)
         late   = Signal(reset_less=True)
-        self.specials += DDRInput(clk=ClockSignal("timebase2x"), i=pad, o1=pair[0], o2=pair[1])
+        self.add_input(pad, pair)
         self.sync.timebase2x += before.eq(pair)
         # What is taken as tick t + 2 begins was sampled 4, 6, 8 and 10 ns after tick t began.
         self.sync.timebase += [
@@ -175,14 +172,9 @@ class DdrSamples(LiteXModule):
         ]
         self.comb += self.samples.eq(Cat(late, word[:3]))
 
-SDRAM_BYTES = 4*1024*1024 # What a probe uses of any of these chips.
-
-def make_fast(platform, name, number):
-    """Give the pins of a resource of ``platform`` fast edges, as the others of its bus have, and as data sheets mean them."""
-    manager = platform.constraint_manager
-    for position, resource in enumerate(manager.available):
-        if resource[:2] == (name, number):
-            manager.available[position] = (*resource, Misc("SLEWRATE=FAST"))
+    def add_input(self, pad, pair):
+        """Add the register of the pin, whose samples of a rising edge and of the falling one behind it come together."""
+        self.specials += DDRInput(clk=ClockSignal("timebase2x"), i=pad, o1=pair[0], o2=pair[1])
 
 class RegisteredPin(LiteXModule):
     """Drives and reads a data pin with output, enable and input in registers of the I/O.
@@ -197,33 +189,6 @@ class RegisteredPin(LiteXModule):
             SDROutput(i=pin.o,   o=output,   clk=pin.clk),
             SDROutput(i=~pin.oe, o=disabled, clk=pin.clk),
             SDRInput(i=input,    o=pin.i,    clk=pin.clk),
-            Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
-        ]
-
-class LatePin(LiteXModule):
-    """Drives an output from a DDR register of the I/O, which changes with the falling edge after that of a register."""
-    def __init__(self, pin):
-        before = Signal()
-        self.sync     += before.eq(pin.i)
-        self.specials += DDROutput(i1=before, i2=pin.i, o=pin.o, clk=pin.clk)
-
-class LateDataPin(LiteXModule):
-    """Drives a data pin with the falling edge, and reads it by a register of the I/O and one after it.
-
-    The enable, in a register of the I/O, begins half a cycle before the output and ends with it or half a cycle later.
-    """
-    def __init__(self, pin):
-        before   = Signal()
-        enabled  = Signal()
-        output   = Signal()
-        disabled = Signal()
-        input    = Signal()
-        taken    = Signal()
-        self.sync += [before.eq(pin.o), enabled.eq(pin.oe), pin.i.eq(taken)]
-        self.specials += [
-            DDROutput(i1=before, i2=pin.o, o=output, clk=pin.clk),
-            SDROutput(i=~(pin.oe | enabled), o=disabled, clk=pin.clk),
-            SDRInput(i=input, o=taken, clk=pin.clk),
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
@@ -261,14 +226,6 @@ class SampledPin(LiteXModule):
             Instance("TRELLIS_IO", p_DIR="BIDIR", i_B=pin.io, i_I=output, i_T=disabled, o_O=input),
         ]
 
-def replace_pins(phy, kind, by):
-    """Replace the pins of a kind of LiteDRAM's PHY."""
-    specials = phy._fragment.specials # Migen has no other way to a special that was added.
-    # In the order in which they were made: a set has another one each time.
-    for pin in sorted((special for special in specials if isinstance(special, kind)), key=lambda pin: pin.duid):
-        specials.remove(pin)
-        phy.submodules += by(pin)
-
 def sdram_phy(platform, clk_freq, is_late=False):
     """Return LiteDRAM's PHY of the SDRAM of ``platform``.
 
@@ -278,11 +235,11 @@ def sdram_phy(platform, clk_freq, is_late=False):
     make_fast(platform, "sdram_clock", 0)
     phy = GENSDRPHY(platform.request("sdram"), clk_freq, cl=2)
     if is_late:
-        replace_pins(phy, SDROutput, LatePin)
-        replace_pins(phy, SDRTristate, LateDataPin)
+        phy.submodules += replaced_pins(phy, SDROutput, LatePin)
+        phy.submodules += replaced_pins(phy, SDRTristate, LateDataPin)
         phy.settings.read_latency += 2
     else:
-        replace_pins(phy, SDRTristate, RegisteredPin)
+        phy.submodules += replaced_pins(phy, SDRTristate, RegisteredPin)
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
 
@@ -300,8 +257,8 @@ def sampled_sdram_phy(platform, clk_freq):
     phy.delays = delays = SimpleNamespace(load_n=Signal(), move=Signal(), direction=Signal())
     phy.submodules.queue = queue = SampleQueue()
     bits = iter(zip(queue.rising, queue.falling, queue.word))
-    replace_pins(phy, SDROutput, LatePin)
-    replace_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
+    phy.submodules += replaced_pins(phy, SDROutput, LatePin)
+    phy.submodules += replaced_pins(phy, SDRTristate, lambda pin: SampledPin(pin, delays, *next(bits)))
     phy.settings.read_latency = EYE_LATENCY
     phy.specials += DDROutput(i1=1, i2=0, o=platform.request("sdram_clock"), clk=ClockSignal("sdram"))
     return phy
@@ -332,143 +289,17 @@ class FlashPins(LiteXModule):
             if hasattr(pads, name):
                 self.comb += getattr(pads, name).eq(1)
 
-def timing_header(pps_out, tx, rx, pps=None):
-    """Return the pins, 3.3 V, of a header that takes the PPS and gives one, and a GNSS receiver's UART, as the probe sees it."""
-    level = IOStandard("LVCMOS33")
-    taken = [("pps", 0, Pins(pps), level)] if pps else []
-    return [*taken, ("pps_out", 0, Pins(pps_out), level), ("gnss", 0, Subsignal("tx", Pins(tx)), Subsignal("rx", Pins(rx)), level)]
-
 # Board --------------------------------------------------------------------------------------------
 
-class Ecp5Board:
-    """Names what a SoC may ask of a board, and nothing of what it does with it.
-
-    A board gives its platform, and sets what differs from here.
-
-    Attributes
-    ----------
-    name : str, as in ``liteprobe build``.
-    ports : int, Ethernet PHYs.
-    oscillator : its pin, and its frequency (Hz); ``reset_pin``: of a button, low; "": there is none.
-    timing : pins as of `timing_header`.
-    left_out : of each port, pins of its PHY that two ports share, or that nobody drives.
-    sys_clk_freq : float, Hz
-    two_way_clk_freq : float, Hz, of ``sys`` where an emulator goes both ways without the discipline; None: as all else.
-    placer : str, of nextpnr, with processor and discipline.
-    lut_sites, block_rams : int, of the device.
-    with_serial, with_pcie : bool
-    sdram_bytes : int, that a probe can use; 0: none.
-    sdram_banks : int, banks of 2 MiB that an emulator can use, of the least of its chips.
-    spare_bytes : int
-        Block RAM that firmware can have by default, where there is no SDRAM; 0: none.
-    spare_records : int
-        That each port of a train holds by default beside firmware in block RAM, which gets what is not taken of 1024.
-    flash_offset : int, where firmware lies in the flash, after the bitstream.
-    pps_is_serial_rx : bool, whether the PPS takes the pin of the serial port's RX.
-    flash_bytes : int, size of the flash.
-    cable : str, JTAG cable by openFPGALoader's name.
-    jtag_advice : str, what to look at when no FPGA answers on the cable.
-    limits : str, what the board can't do, for docs/boards.md.
-    loading : str, what to know before it is loaded, for docs/boards.md.
-    parts : Parts, what is beside the FPGA, for the margins of its buses, and to set it up.
-    rx_delay : float, ns that the FPGA delays received data by.
-    sdram_clock_phase : float, degrees that the SDRAM's clock is behind ``sys``.
-    memory_clk_freq : float, Hz, of the SDRAM of a probe that replays; None: as all else, ``sys``.
-    memory_clock_phase : float, degrees that the SDRAM's clock is behind ``memory`` then.
-    eye_clk_freqs : pair of float, Hz, of an emulator's SDRAM whose eye is found at start; and where none is found.
-    eye_clock_steps : of its clock, as of `ReadEye`.
-    with_late_sdram : bool, whether the SDRAM answers a cycle later, because its pins are far from the processor.
-    phy_times : dict, ``reset_s`` and ``start_s`` of `Mdio` where they differ: a simulation can't wait that long.
-    """
-    ports        = 2
-    oscillator   = ("clk25", 25e6)
-    reset_pin    = ""
-    sys_clk_freq = 50e6
-    two_way_clk_freq = None
-    placer       = "heap"
-    lut_sites    = 24288 # LFE5U-25F.
-    block_rams   = 56
-    with_serial  = True
-    with_pcie    = False
-    sdram_bytes  = SDRAM_BYTES
-    spare_bytes  = 0
-    spare_records = 1024
-    flash_offset = 0x100000 # A bitstream of the LFE5U-25F takes 0.7 MB at most.
-    pps_is_serial_rx = False
-    jtag_advice  = ""
-    loading      = ""
-    limits       = "1 Gb/s full duplex only."
-    rx_delay     = RX_DELAY
-    sdram_clock_phase = SDRAM_CLOCK_PHASE
-    memory_clk_freq   = MEMORY_CLK_FREQ
-    memory_clock_phase = MEMORY_CLOCK_PHASE
-    eye_clk_freqs   = EYE_CLK_FREQS
-    eye_clock_steps = EYE_CLOCK_STEPS
-    with_late_sdram = False
-    phy_times    = {}
-
-    def __init__(self, platform):
-        self.platform = platform
-        self.platform.add_extension(self.timing)
-        for port, pins in enumerate(self.left_out):
-            leave_out(self.platform, "eth", port, pins)
-
-    def crg(self):
-        """Return the clocks and resets."""
-        pin, freq   = self.oscillator
-        clock       = self.platform.request(pin)
-        reset       = ~self.platform.request(self.reset_pin) if self.reset_pin else 0
-        self.clocks = ProbeClocks(clock, freq, self.sys_clk_freq, reset=reset)
-        return self.clocks
-
-    @property
-    def device(self):
-        """Return the name of the FPGA, as its maker orders it."""
-        return self.platform.device
-
-    @property
-    def phy_kind(self):
-        """Return the kind of its PHYs: what a probe sets up in them."""
-        return next(kind for kind in PHY_KINDS if kind.name == self.parts.phy.name)
-
-    @property
-    def sdram_banks(self):
-        """Return the banks of its SDRAM."""
-        return min((chip.banks for chip in self.parts.sdrams), default=0)
-
-    def phy(self, port):
-        """Return the PHY of one port; the PHY delays both clocks."""
-        pads = self.platform.request("eth", port)
-        if hasattr(pads, "mdio"):
-            self.mdio_pads = pads
-        return RgmiiPort(
-            clock_pads = self.platform.request("eth_clocks", port),
-            pads       = pads,
-            number     = port,
-            tx_delay   = 0,
-            rx_delay   = self.rx_delay,
-        )
-
-    def mdio(self):
-        """Return the pads of the bus to all PHYs, ``mdc`` and ``mdio``; after ``phy()`` of port 0."""
-        return self.mdio_pads
-
-    def pps(self):
-        """Return the pad of the PPS input."""
-        return self.platform.request("pps")
+class Ecp5Board(RgmiiBoard):
+    """Gives a board of an ECP5 its clocks, PHYs, SDRAM and flash."""
+    clocks_kind = ProbeClocks
+    port_kind   = RgmiiPort
 
     def pps_samples(self):
         """Return a module with four samples a tick of the PPS input; after ``crg()``."""
         self.clocks.add_double()
         return DdrSamples(self.pps())
-
-    def pps_out(self):
-        """Return the pad of the PPS output."""
-        return self.platform.request("pps_out")
-
-    def gnss(self):
-        """Return the pads of the GNSS receiver's UART, ``tx`` and ``rx`` as the probe sees them."""
-        return self.platform.request("gnss")
 
     def sdram(self, has_clock=False):
         """Return the PHY of the SDRAM, in ``memory`` where ``has_clock``, and the frequency of its times; after ``crg()``."""

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Speaks RGMII on ECP5 as a test port needs it: a given transmit clock, RX_ER, and the link from in-band status."""
+"""Speaks RGMII as a test port needs it: a given transmit clock, RX_ER, and the link from in-band status. Pins are an ECP5's."""
 
 from migen import *
 from migen.genlib.resetsync import AsyncResetSynchronizer
@@ -60,36 +60,23 @@ class RgmiiReceive(LiteXModule):
 
         # # #
 
-        load, move, down = self.delay
+        self.rx_delay = rx_delay
         data     = Signal(8)
         ctl      = Signal(2)
-        data_d   = Signal(8)
+        data_d   = Signal(8, reset_less=True)
         ctl_d    = Signal(2)
         up       = Signal()
         was_reported = Signal() # Some status has come: from now on it is believed.
 
         # Pads.
         # -----
-        def add_input(pad, rising, falling):
-            delayed = Signal()
-            self.specials += [
-                Instance("DELAYF",
-                    p_DEL_MODE  = "USER_DEFINED",
-                    p_DEL_VALUE = taps_of(rx_delay),
-                    i_A         = pad,
-                    i_LOADN     = ~load,
-                    i_MOVE      = move,
-                    i_DIRECTION = down,
-                    o_Z         = delayed,
-                ),
-                DDRInput(clk=ClockSignal("eth_rx"), i=delayed, o1=rising, o2=falling),
-            ]
-        add_input(pads.rx_ctl, ctl[0], ctl[1])
+        self.add_input(pads.rx_ctl, ctl[0], ctl[1])
         for i in range(4):
-            add_input(pads.rx_data[i], data[i], data[4 + i])
+            self.add_input(pads.rx_data[i], data[i], data[4 + i])
 
         # Octets.
         # -------
+        stream.set_reset_less(source.payload)
         self.sync.eth_rx += [
             data_d.eq(data),
             ctl_d.eq(ctl),
@@ -106,6 +93,23 @@ class RgmiiReceive(LiteXModule):
             self.status.eq(Cat(data_d[:4], was_reported)),
             self.link_up.eq(up | (~was_reported & (data_d[:4] == 0))),
         )
+
+    def add_input(self, pad, rising, falling):
+        """Add the delay of a pin, and its samples of a rising edge and of the falling one behind it, which come together."""
+        load, move, down = self.delay
+        delayed = Signal()
+        self.specials += [
+            Instance("DELAYF",
+                p_DEL_MODE  = "USER_DEFINED",
+                p_DEL_VALUE = taps_of(self.rx_delay),
+                i_A         = pad,
+                i_LOADN     = ~load,
+                i_MOVE      = move,
+                i_DIRECTION = down,
+                o_Z         = delayed,
+            ),
+            DDRInput(clk=ClockSignal("eth_rx"), i=delayed, o1=rising, o2=falling),
+        ]
 
 # Port ---------------------------------------------------------------------------------------------
 
@@ -135,6 +139,7 @@ class RgmiiPort(LiteXModule):
     tx_clk_freq = 125e6
     tx_ticks    = 1
     rx_ticks    = 3
+
     def __init__(self, clock_pads, pads, number, tx_delay=0, rx_delay=RX_DELAY):
         # The receive clock needs a reset from the start, whatever the PHY does with its clock later.
         # A register behind the synchroniser, which stays near the PLL: the domain is far from it.
@@ -144,13 +149,14 @@ class RgmiiPort(LiteXModule):
         setattr(self, f"cd_eth_rx{number}", cd_eth_rx)
         cd_eth_rx.rst.reset      = Constant(1)
         cd_eth_rx.rst.reset_less = True
-        self.comb     += [cd_reset.clk.eq(clock_pads.rx), cd_eth_rx.clk.eq(clock_pads.rx)]
+        rx_clk = self.received_clock(clock_pads.rx)
+        self.comb     += [cd_reset.clk.eq(rx_clk), cd_eth_rx.clk.eq(rx_clk)]
         self.specials += AsyncResetSynchronizer(cd_reset, ResetSignal("timebase"))
         sync = getattr(self.sync, f"reset_rx{number}")
         sync += cd_eth_rx.rst.eq(cd_reset.rst)
 
-        self.tx      = ClockDomainsRenamer({"eth_tx": "timebase"})(LiteEthPHYRGMIITX(pads))
-        self.rx      = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(RgmiiReceive(pads, rx_delay))
+        self.tx      = ClockDomainsRenamer({"eth_tx": "timebase"})(self.new_transmit(pads))
+        self.rx      = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}"})(self.new_receive(pads, rx_delay))
         self.sink    = self.tx.sink
         self.source  = self.rx.source
         self.link_up = self.rx.link_up
@@ -160,8 +166,24 @@ class RgmiiPort(LiteXModule):
 
         # # #
 
-        # Transmit clock.
-        # ---------------
+        self.add_transmit_clock(clock_pads.tx, tx_delay)
+        if hasattr(pads, "rst_n"):
+            self.comb += pads.rst_n.eq(~ResetSignal("timebase") & ~self.reset)
+
+    def new_transmit(self, pads):
+        """Return what sends octets, in ``eth_tx``."""
+        return LiteEthPHYRGMIITX(pads)
+
+    def new_receive(self, pads, rx_delay):
+        """Return what receives octets, in ``eth_rx``."""
+        return RgmiiReceive(pads, rx_delay)
+
+    def received_clock(self, pad):
+        """Return the clock of received data, of its pin."""
+        return pad
+
+    def add_transmit_clock(self, pad, tx_delay):
+        """Send the clock of ``timebase``, ``tx_delay`` ns late."""
         clock = Signal()
         self.specials += [
             DDROutput(clk=ClockSignal("timebase"), i1=1, i2=0, o=clock),
@@ -169,8 +191,6 @@ class RgmiiPort(LiteXModule):
                 p_DEL_MODE  = "SCLK_ALIGNED",
                 p_DEL_VALUE = taps_of(tx_delay),
                 i_A         = clock,
-                o_Z         = clock_pads.tx,
+                o_Z         = pad,
             ),
         ]
-        if hasattr(pads, "rst_n"):
-            self.comb += pads.rst_n.eq(~ResetSignal("timebase") & ~self.reset)

@@ -5,7 +5,8 @@
 
 from litex_boards.platforms import lattice_versa_ecp5
 
-from liteprobe.boards.ecp5 import Ecp5Board, timing_header
+from liteprobe.boards.ecp5 import Ecp5Board
+from liteprobe.boards.family import timing_header
 from liteprobe.boards.io_timing import FLASH_NOT_AT_HAND, GRADE_8, PHY_88E1512, Parts
 
 # IOs ----------------------------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 
 """Parts the processor from the bus by a register, and lets a block RAM show settings in the place of their registers."""
 
+from contextlib import contextmanager
+
 from migen import *
 
 from litex.gen import *
 
 from litex.soc.interconnect import csr_bus, wishbone
-from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
+from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage, GenericBank
 
 WORD_BITS    = 32
 BANK_BITS    = 4 # Of a `ReadBack`: then it is one block RAM of an ECP5.
@@ -17,7 +19,7 @@ OFFSET_BITS  = 5 # Settings are among the first 32 words of a bank.
 # Bus Register -------------------------------------------------------------------------------------
 
 class BusRegister(LiteXModule):
-    """Parts a Wishbone master from what decides about its cycle: requests and answers are held in registers.
+    """Parts a Wishbone master from what decides about its cycle: answers are held in a register.
 
     The processor's pipeline waits on the answer in the cycle in which it comes, and the interconnect forms that answer from
     all slaves and the time-out; in one cycle that is the longest path of the probe.
@@ -30,7 +32,10 @@ class BusRegister(LiteXModule):
     Attributes
     ----------
     sink, source : wishbone.Interface, slave and master
-        Each access takes two cycles more. Bursts become single accesses.
+        Each access takes a cycle more, in which nothing is asked. Bursts become single accesses.
+
+    Limits: the master must hold its request until the answer, as Wishbone says, and give it from registers: only the answer is
+    held here. The interconnect gives all masters the same data, so Yosys makes one register of the masters' answers.
     """
     def __init__(self, master):
         self.sink, self.source = sink, source = [
@@ -40,23 +45,22 @@ class BusRegister(LiteXModule):
 
         # # #
 
-        self.fsm = fsm = FSM(reset_state="IDLE")
-        fsm.act("IDLE",
-            *[NextValue(getattr(source, name), getattr(sink, name)) for name in ("adr", "dat_w", "sel", "we")],
-            If(sink.cyc & sink.stb, NextState("ASK")),
-        )
-        fsm.act("ASK",
-            source.cyc.eq(1),
-            source.stb.eq(1),
-            NextValue(sink.dat_r, source.dat_r),
-            NextValue(sink.err, source.err),
-            If(source.ack | source.err, NextState("ANSWER")),
-        )
-        fsm.act("ANSWER",
-            sink.ack.eq(1),
-            NextValue(sink.err, 0),
-            NextState("IDLE"),
-        )
+        answers = Signal()
+        is_bad  = Signal()
+        answer  = Signal(master.data_width, reset_less=True)
+        self.comb += [
+            *[getattr(source, name).eq(getattr(sink, name)) for name in ("adr", "dat_w", "sel", "we")],
+            source.cyc.eq(sink.cyc & sink.stb & ~answers),
+            source.stb.eq(source.cyc),
+            sink.dat_r.eq(answer),
+            sink.ack.eq(answers),
+            sink.err.eq(is_bad),
+        ]
+        self.sync += [
+            answers.eq(source.cyc & (source.ack | source.err)),
+            is_bad.eq(source.cyc & source.err),
+            answer.eq(source.dat_r),
+        ]
 
 # Write Only CSR -----------------------------------------------------------------------------------
 
@@ -97,6 +101,27 @@ class WriteOnlyCSR(CSRStorage):
         """Return the words at power-up, the highest first."""
         return [self.storage.reset.value >> low & (1 << busword) - 1 for low in reversed(range(0, self.size, busword))]
 
+class MemoryCSR(WriteOnlyCSR):
+    """Brings a setting of 32 bits to a memory, which is written with it.
+
+    Attributes
+    ----------
+    is_written, data : Signal(), Signal(32), out
+        In one cycle.
+    """
+    def __init__(self, name, description):
+        WriteOnlyCSR.__init__(self, WORD_BITS, name, description)
+        self.data = Signal(WORD_BITS)
+
+    def do_finalize(self, busword, ordering):
+        assert busword == WORD_BITS
+        word = CSR(WORD_BITS, self.name)
+        self.simple_csrs.append(word)
+        self.comb += [
+            self.is_written.eq(word.re),
+            self.data.eq(word.r),
+        ]
+
 # Register Bank ------------------------------------------------------------------------------------
 
 class RegisterBank(LiteXModule):
@@ -117,10 +142,56 @@ class RegisterBank(LiteXModule):
             setattr(self, f"_{name}", register)
             self.comb += register.status.eq(signal)
 
+# Joined Bank --------------------------------------------------------------------------------------
+
+class JoinedBank(GenericBank):
+    """Has the registers of a module on the bus, as LiteX's CSRBank, but for its register of what is read: all banks share one.
+
+    Attributes
+    ----------
+    word : Signal(32), out
+        Register that the bus asks for, in the same cycle; 0 where it is another bank's.
+    """
+    def __init__(self, description, address=0, bus=None, paging=0x800, ordering="big"):
+        self.bus  = bus
+        self.word = Signal(len(bus.dat_w))
+        GenericBank.__init__(self, description=description, busword=len(bus.dat_w), ordering=ordering)
+
+        # # #
+
+        page_bits = log2_int(paging//4)
+        is_asked  = Signal()
+        number    = bus.adr[:page_bits]
+        self.comb += [
+            is_asked.eq(bus.adr[page_bits:] == address),
+            If(is_asked, Case(number, {n: self.word.eq(one.w) for n, one in enumerate(self.simple_csrs)})),
+        ]
+        for n, one in enumerate(self.simple_csrs):
+            self.comb += [
+                one.r.eq(bus.dat_w[:one.size]),
+                If(is_asked & (number == n),
+                    one.re.eq(bus.we),
+                    one.we.eq(bus.re),
+                ),
+            ]
+
+@contextmanager
+def joins_banks(banks):
+    """Have LiteX make a `JoinedBank` in place of each bank meanwhile; they are added to the list ``banks``."""
+    def bank(*args, **kwargs):
+        banks.append(JoinedBank(*args, **kwargs))
+        return banks[-1]
+    theirs, csr_bus.CSRBank = csr_bus.CSRBank, bank
+    try:
+        yield
+    finally:
+        csr_bus.CSRBank = theirs
+
 # Read Back ----------------------------------------------------------------------------------------
 
 class ReadBack(LiteXModule):
     """Sits between the bridge and the registers, and answers for each `WriteOnlyCSR`: see docs/design/settings.md.
+
 
     Where each one is, is known when the SoC is finalized: call `learn` then, before the Verilog is written.
 
@@ -132,15 +203,19 @@ class ReadBack(LiteXModule):
         Octets of a bank of registers.
     bank_bits : int
         Of the number of a bank: settings of banks that are alike in these bits must not be at the same place.
+    banks : list of JoinedBank
+        Whose words it gives to the bus; all are in it when the SoC is finalized. Other banks may be on ``bus``, too.
 
     Attributes
     ----------
     bus : csr_bus.Interface, master
         For the registers, which answer 0 for a setting.
     """
-    def __init__(self, master, paging, bank_bits=BANK_BITS):
+    def __init__(self, master, paging, bank_bits=BANK_BITS, banks=()):
         # Else LiteX gives the memories a page of the bus.
         self.autocsr_exclude = {"settings", "is_setting"}
+        self.master       = master
+        self.banks        = banks
         self.bus          = bus = csr_bus.Interface.like(master)
         self.page_bits    = log2_int(paging//4)
         self.bank_bits    = bank_bits
@@ -152,11 +227,11 @@ class ReadBack(LiteXModule):
 
         self.specials += self.settings, self.is_setting
         write   = self.settings.get_port(write_capable=True, mode=READ_FIRST)
-        read    = self.settings.get_port(mode=READ_FIRST)
+        self.read = read = self.settings.get_port(mode=READ_FIRST)
         asked   = self.is_setting.get_port(async_read=True)
         self.specials += write, read, asked
         address = Cat(bus.adr[:OFFSET_BITS], bus.adr[self.page_bits:self.page_bits + bank_bits])
-        shows   = Signal()
+        self.shows = shows = Signal()
         is_low  = Signal() # A word where settings are.
         self.sync += shows.eq(asked.dat_r & is_low)
         self.comb += [
@@ -166,8 +241,13 @@ class ReadBack(LiteXModule):
             is_low.eq(bus.adr[OFFSET_BITS:self.page_bits] == 0),
             write.we.eq(bus.we & is_low),
             write.dat_w.eq(bus.dat_w),
-            master.dat_r.eq(bus.dat_r | Mux(shows, read.dat_r, 0)),
         ]
+
+    def do_finalize(self):
+        word = Signal(WORD_BITS, reset_less=True)
+        if self.banks:
+            self.sync += word.eq(Reduce("OR", [bank.word for bank in self.banks]))
+        self.comb += self.master.dat_r.eq(word | self.bus.dat_r | Mux(self.shows, self.read.dat_r, 0))
 
     def learn(self, banks):
         """Take the places and the first values of all settings.

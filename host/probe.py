@@ -279,7 +279,7 @@ class Probe:
     def launch_all(self, requests: Sequence[tuple[TrainProgram, int]]) -> int:
         """Start several programs in the same tick, as `launch` does; in band, answers are waited for until the last ends."""
         self.need(Part.GENERATE)
-        return TrainRun([Route(program, self, self, transmit, transmit) for program, transmit in requests]).launch()
+        return self._train_run([(program, transmit, None) for program, transmit in requests]).launch()
 
     def send(
         self,
@@ -430,12 +430,25 @@ class Probe:
     ) -> list[TrainResult]:
         """Send several programs, their first SFDs in the same tick; each is (program, transmit, receive)."""
         self.need(Part.GENERATE)
+        return self._train_run(requests, progress).run()
+
+    def _train_run(
+        self, requests: Sequence[tuple[TrainProgram, int, int | None]], progress: Progress | None = None
+    ) -> TrainRun:
+        """Return a run of trains, those with an address of their port with the MAC addresses that were found."""
         count = len(self.ports)
         routes = [
             Route(program, self, self, sent, self.link.receive_port(sent, count) if seen is None else seen)
             for program, sent, seen in requests
         ]
-        return TrainRun(routes, progress).run()
+        if not any(route.program.source for route in routes):
+            return TrainRun(routes, progress)
+        found, neighbours = self.resolve(
+            [route.asking for route in routes], {route.transmit: route.receive for route in routes}
+        )
+        programs = [replace(route.program, headers=one.headers) for route, one in zip(routes, found, strict=True)]
+        known = [replace(route, program=program) for route, program in zip(routes, programs, strict=True)]
+        return TrainRun(known, progress, neighbours.tend)
 
     def capture(
         self,

@@ -178,8 +178,8 @@ ROM_IS_WRITTEN_LATER = [0]  # soc/boot.py has the program; it holds addresses, w
 def processor_parameters(config: ProbeConfig, board: BoardLimits) -> dict[str, Any]:
     """Return the arguments of SoCCore that build the processor in, or leave it out.
 
-    The UART is a crossover: the host reads and writes the console through registers, over any link, so it
-    takes no pins and is the same on every board.
+    Console and timer are ours (`ProbeSoC.add_uart`, `ProbeSoC.add_timer`): the host reads and writes the console through
+    registers, over any link, so it takes no pins and is the same on every board.
     """
     if not config.with_cpu:
         return {"cpu_type": None, "integrated_sram_size": 0, "with_uart": False, "with_timer": False}
@@ -191,9 +191,7 @@ def processor_parameters(config: ProbeConfig, board: BoardLimits) -> dict[str, A
         "integrated_sram_size": config.ram_bytes,
         "integrated_main_ram_size": config.main_ram_block_bytes(board),  # SDRAM: main_ram.py.
         "with_uart": True,
-        "uart_name": "crossover",
         "with_timer": True,
-        "timer_uptime": True,
     }
 
 SELECT       = 1 << 8 # Of `boot_flash`, written: the flash is selected, from now on.

@@ -16,7 +16,7 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack
+from liteprobe.cores.bus import BANK_BITS, BusRegister, ReadBack, joins_banks
 from liteprobe.cores.capture.capture import BlockCapture
 from liteprobe.cores.capture.export import BlockExport, FrameArbiter
 from liteprobe.cores.capture.ring_memory import BlockRamRing, BurstRing
@@ -64,6 +64,7 @@ from liteprobe.cores.transmit.stamp import STAMP_TICKS
 from liteprobe.soc.boot import BootRegisters, Firmware, boot_program, processor_parameters
 from liteprobe.soc.config import LONGEST
 from liteprobe.soc.export import identity, soc_map
+from liteprobe.soc.processor import CrossoverConsole, TickTimer
 
 CSR_ORIGIN       = 0xf0000000 # The same with and without a CPU.
 DATA_WIDTH       = 32         # Of the frame streams in sys.
@@ -580,6 +581,7 @@ class ProbeSoC(SoCCore):
         config = config.on(board)
         self.board        = board
         self.probe_config = config
+        self.banks        = [] # Of registers; LiteX makes them when the SoC is finalized.
 
         # SoCCore ----------------------------------------------------------------------------------
         self.mem_map = {**SoCCore.mem_map, "csr": CSR_ORIGIN}
@@ -631,25 +633,35 @@ class ProbeSoC(SoCCore):
     # Bus ------------------------------------------------------------------------------------------
 
     def add_bus_registers(self):
-        """Put a register between the processor and the bus."""
+        """Hold what the bus answers to the processor in registers."""
         for name, master in list(self.bus.masters.items()):
             register = BusRegister(master)
             self.add_module(name=f"{name}_register", module=register)
             self.comb += master.connect(register.sink)
             self.bus.masters[name] = register.source
 
+    def add_uart(self, name="uart", **kwargs):
+        """Give the processor a console that the host reads and writes."""
+        self.add_module(name=name, module=CrossoverConsole())
+
+    def add_timer(self, name="timer0"):
+        """Interrupt the processor for each tick of its kernel."""
+        self.add_module(name=name, module=TickTimer())
+        self.irq.add(name, use_loc_if_exists=True)
+
     def add_controller(self, name="ctrl", **kwargs):
         """Leave the scratch register out, which nobody reads but LitePCIe's own test of its driver."""
         SoCCore.add_controller(self, name, with_scratch=self.probe_config.link == "pcie", **kwargs)
 
-    def add_csr_bridge(self, name="csr", origin=None, register=True):
+    def add_csr_bridge(self, name="csr", origin=None, **kwargs):
         """Put a register between the bus and the registers (LiteX does so only beside a SDRAM), and a memory of the settings."""
-        SoCCore.add_csr_bridge(self, name, origin, register=True)
+        # It is given by place: LiteX 2024.12 calls it ``register``, later ones ``with_register``.
+        SoCCore.add_csr_bridge(self, name, origin, True)
         # With more modules than 16: meters with a processor or with senders, or a bank for each DMA.
         config    = self.probe_config
         has_more  = config.with_hosts or ((config.monitors or config.measures) and (config.with_cpu or config.generates))
         bank_bits = BANK_BITS + (config.link == "pcie" or has_more)
-        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits)
+        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits, self.banks)
         self.csr.masters[name] = self.read_back.bus
 
     # Time -----------------------------------------------------------------------------------------
@@ -1006,7 +1018,8 @@ class ProbeSoC(SoCCore):
     def finalize(self):
         if self.finalized:
             return
-        SoCCore.finalize(self)
+        with joins_banks(self.banks):
+            SoCCore.finalize(self)
         if self.probe_config.link == "pcie":
             from liteprobe.soc.pcie import check_reach
             check_reach(self.bus.regions)

@@ -5,6 +5,11 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import other_litex
 
 #: The folders and files of each area; some belong to two. A house test holds that each test is in one.
 AREAS = {
@@ -64,5 +69,19 @@ def chosen(words: Sequence[str]) -> list[str]:
     return [path for word in words for path in AREAS.get(word, (word,))]
 
 
+def main(words: list[str]) -> int:
+    """Become pytest, with the LiteX of a folder after ``--litex``; return 2 where that is none."""
+    if "--litex" in words:
+        place = words.index("--litex")
+        try:
+            folder = Path(os.environ.get("LITEPROBE_HERE", ""), *words[place + 1 : place + 2])
+            print("\n".join(other_litex.use(folder, os.environ)), flush=True)
+        except ValueError as error:
+            print(f"test: {error}", file=sys.stderr)
+            return 2
+        del words[place : place + 2]
+    os.execv(sys.executable, [*PYTEST, *chosen(words)])
+
+
 if __name__ == "__main__":
-    os.execv(sys.executable, [*PYTEST, *chosen(sys.argv[1:])])
+    sys.exit(main(sys.argv[1:]))

@@ -153,7 +153,7 @@ def measure(name: str, make: Callable[[], Made], folder: Path) -> dict[str, int]
         setattr(bench, f"cd_{each}", domain)
         pins |= {domain.clk, domain.rst}
     with contextlib.chdir(folder):  # Initial values of memories come beside it.
-        convert(bench, ios=pins, name="stage", regular_comb=False).write("stage.v")
+        convert(bench, ios=pins, name="stage").write("stage.v")
     script = f"read_verilog stage.v\nsynth_ecp5 {OPTIONS} -top stage\ntee -o stat.json stat -json\n"
     (folder / "stage.ys").write_text(script, encoding="utf-8")
     require("yosys", ["-q", "stage.ys"], folder, folder / "yosys.log")

@@ -20,22 +20,25 @@ from liteprobe.cores.formats.emulate import NOW_BITS, RULES
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.decide import wait_cycles
 from liteprobe.cores.receive.unified.walk import WalkStep
+from liteprobe.cores.timebase.clock import PastTime
 
 arp_type  = 0x0806
 broadcast = 2**48 - 1
 
 # Tick Clock ---------------------------------------------------------------------------------------
 
-class TickClock:
+class TickClock(LiteXModule):
     """Lets arrivals be stamped in ticks.
 
     Attributes
     ----------
     now : Signal(64), timebase
         ``ticks`` of the `TimebaseClock` of the probe.
+    past : PastTime
     """
     def __init__(self, clock):
-        self.now = clock.ticks
+        self.now  = clock.ticks
+        self.past = PastTime(self.now)
 
 class ForwardArrivals(Arrivals):
     """Takes in frames as `Arrivals` does; libpcap finds addresses in RARP, too."""
@@ -107,7 +110,8 @@ class ForwardPath(LiteXModule):
 
         # # #
 
-        self.arrivals = arrivals = ForwardArrivals(TickClock(clock), True, wait_cycles, with_management=management_mac is not None,
+        self.ticks    = ticks    = TickClock(clock)
+        self.arrivals = arrivals = ForwardArrivals(ticks, True, wait_cycles, with_management=management_mac is not None,
             pad_ticks=pad_ticks, is_packed=True)
         self.sink, self.management_source = arrivals.sink, arrivals.management_source
         self.parser  = parser = arrivals.parser

@@ -34,15 +34,15 @@ class DelaySquare(LiteXModule):
         # taken for 2^32 - 1.
         bits   = Signal(64)
         sign   = Signal()
-        is_far = Signal()
+        is_far = Signal(reset_less=True)
         a      = Signal((17, True), reset_less=True)
         b      = Signal((17, True), reset_less=True)
         near   = Signal(32)
         low    = Signal((17, True))
         high   = Signal((17, True))
         # Four inputs to a LUT, then a tree.
-        differs = Signal(11)
-        is_some = Signal(8)
+        differs = Signal(11, reset_less=True)
+        is_some = Signal(8, reset_less=True)
         self.sync += [
             differs.eq(Cat(*[bits[n:n + 3] != Replicate(sign, len(bits[n:n + 3])) for n in range(32, 64, 3)])),
             is_some.eq(Cat(*[bits[n:n + 4] != 0 for n in range(0, 32, 4)])),

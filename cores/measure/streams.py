@@ -253,7 +253,7 @@ class SequenceWindow(LiteXModule):
         ]
         # Two bits of each to a LUT, then a tree.
         pairs    = [(stored[n:n + 2] == tag[n:n + 2]) for n in range(0, len(tag), 2)]
-        is_equal = Signal(len(pairs))
+        is_equal = Signal(len(pairs), reset_less=True)
         self.sync += [
             stored.eq(read.dat_r),
             is_equal.eq(Cat(*pairs)),

@@ -165,7 +165,7 @@ class Tally(LiteXModule):
         carry   = Signal()
         total   = Signal(WORD_BITS, reset_less=True)
         sum_    = Signal(WORD_BITS + 1)
-        address      = Signal(max=self.words)
+        address      = Signal(max=self.words, reset_less=True)
         writes_live  = Signal()
         writes_shown = Signal()
         last         = [Signal.like(one, name=f"last_{name}") for name, one in [

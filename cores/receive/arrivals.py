@@ -117,7 +117,7 @@ class Arrivals(LiteXModule):
     Parameters
     ----------
     clock : TimebaseClock
-        Gives ``now`` (ns) in timebase.
+        Gives the time (ns) in timebase.
     with_headers : bool
         As of `UnifiedParser`.
     wait : int
@@ -177,7 +177,7 @@ class Arrivals(LiteXModule):
         self.comb += [
             self.sink.connect(mac.sink),
             stamper.sfd.eq(mac.sfd),
-            stamper.now.eq(clock.now),
+            stamper.past.eq(clock.past.ago(stamper.past_ticks)),
             mac.source.connect(parser.sink),
             stamper.source.connect(pairing.stamps),
             pairing.report.eq(parser.seen),
@@ -203,6 +203,7 @@ class Arrivals(LiteXModule):
         """Store what is for the probe; a word later, when the parser knows."""
         self.store = store = FrameStore(is_packed=is_packed)
         source, sink = self.mac.source, store.sink
+        stream.set_reset_less(sink.payload)
         self.sync += copied(sink, source, "valid", "last", "payload")
         self.comb += [
             store.refuse.eq(~self.for_management),

@@ -46,7 +46,7 @@ class SFDDetector(LiteXModule):
         self.sink           = sink = stream.Endpoint(eth_phy_description(8))
         self.sfd            = Signal()
         self.octet_valid    = Signal()
-        self.octet          = Signal(8)
+        self.octet          = Signal(8, reset_less=True)
         self.end            = Signal()
         self.symbol_error   = Signal()
         self.preamble_error = Signal()
@@ -54,13 +54,13 @@ class SFDDetector(LiteXModule):
         # # #
 
         carrier = Signal()
-        octet   = Signal(8)
-        symbol  = Signal()
+        octet   = Signal(8, reset_less=True)
+        symbol  = Signal(reset_less=True)
         self.spacing = spacing = Signal(max=least_sfd_spacing) # Ticks in which no SFD is taken.
         refused = Signal()
         # Comparisons are registers: their verdict goes far.
-        is_sfd      = Signal()
-        is_preamble = Signal()
+        is_sfd      = Signal(reset_less=True)
+        is_preamble = Signal(reset_less=True)
         is_spaced   = Signal(reset=1)
 
         # Pads.
@@ -138,18 +138,18 @@ class FCSChecker(LiteXModule):
         self.octet        = Signal(8)
         self.end          = Signal()
         self.source_valid = Signal()
-        self.source_octet = Signal(8)
+        self.source_octet = Signal(8, reset_less=True)
         self.source_end   = Signal()
-        self.fcs_error    = Signal()
+        self.fcs_error    = Signal(reset_less=True)
 
         # # #
 
         crc      = Signal(32, reset=0xffffffff, reset_less=True) # Each SFD sets it.
         delayed  = [Signal(8, reset_less=True, name=f"delayed_by_{age + 1}") for age in range(4)]
         filled   = Signal(4, reset_less=True) # One bit a place of ``delayed``.
-        crc_low  = Signal()
-        crc_high = Signal()
-        has_fcs  = Signal()
+        crc_low  = Signal(reset_less=True)
+        crc_high = Signal(reset_less=True)
+        has_fcs  = Signal(reset_less=True)
         end      = Signal()
         valid    = Signal()
         octet    = Signal(8, reset_less=True)
@@ -202,7 +202,7 @@ class WordPacker(LiteXModule):
         self.end            = Signal()
         self.source_valid   = Signal()
         self.source_last    = Signal()
-        self.source_data    = Signal(data_width)
+        self.source_data    = Signal(data_width, reset_less=True)
         self.source_last_be = Signal(data_width//8)
 
         # # #
@@ -277,8 +277,8 @@ class ReceiveMAC(LiteXModule):
         # In step with the packer: three ticks after the detector's ``end``.
         number  = Signal(number_bits)
         present = Cat(detector.symbol_error, number)
-        stages  = [Signal(len(present), name=f"mark_{age}_ago") for age in (1, 2, 3)]
-        fcs_error = Signal()
+        stages  = [Signal(len(present), name=f"mark_{age}_ago", reset_less=True) for age in (1, 2, 3)]
+        fcs_error = Signal(reset_less=True)
         self.sync.eth_rx += [
             If(detector.sfd, number.eq(number + 1)),
             stages[0].eq(present), stages[1].eq(stages[0]), stages[2].eq(stages[1]),

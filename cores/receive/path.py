@@ -67,6 +67,7 @@ class ReceivePath(LiteXModule):
         """Add ``measured``: each frame with a stamp, once that is there, before the next one ends; ``flags`` are faults alone."""
         arrivals, parser = self.arrivals, self.arrivals.parser
         self.measured = measured = stream.Endpoint(measured_layout)
+        stream.set_reset_less(measured.payload) # Counts from ``valid`` on.
         self.comb += measured.passed.eq(1)
         self.sync += [
             measured.valid.eq(arrivals.ready & arrivals.has_stamp),

@@ -33,8 +33,8 @@ class ArrivalStamper(LiteXModule):
     ----------
     sfd : Signal(), in, eth_rx
         From `ReceiveMAC`.
-    now : Signal(64), in, timebase
-        Present time (ns).
+    past : Signal(64), in, timebase
+        Time (ns) of ``past_ticks`` ticks ago.
     source : Endpoint([("stamp", 64), ("number", number_bits)]), out, sys
         One for each SFD, in order. Where 16 wait, the next ones are lost; their frames find none and tell.
     waiting : Signal(64), out, timebase
@@ -42,7 +42,10 @@ class ArrivalStamper(LiteXModule):
     """
     def __init__(self, pad_ticks=0):
         self.sfd    = Signal()
-        self.now    = Signal(64)
+        # The time waits as long as the number takes; the last tick of it here. A subtraction would round.
+        self.past_ticks = pad_ticks + latency_ticks
+        self.past       = Signal(64)
+        self.waiting    = Signal(64, reset_less=True)
         layout      = [("stamp", 64), ("number", number_bits)]
         self.source = stream.Endpoint(layout)
 
@@ -61,16 +64,9 @@ class ArrivalStamper(LiteXModule):
             fifo.sink.valid.eq(seen != number.o),
             # The count with this SFD in it: the frame's end knows the same.
             fifo.sink.number.eq(number.o),
+            self.waiting.eq(self.past),
         ]
-
-        # ``now`` waits as long as the number takes. Registers are cheap here, and a subtraction would round.
-        waiting = self.now
-        for _ in range(pad_ticks + latency_ticks + 1):
-            later = Signal(64, reset_less=True)
-            self.sync.timebase += later.eq(waiting)
-            waiting = later
-        self.waiting = waiting
-        self.comb += fifo.sink.stamp.eq(waiting)
+        self.comb += fifo.sink.stamp.eq(self.waiting)
 
 # Stamp Pairing ------------------------------------------------------------------------------------
 

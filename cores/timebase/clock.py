@@ -17,6 +17,29 @@ INCREMENT     = 8 << FRACTION_BITS # ns per tick at exactly 125 MHz.
 LOW_BITS      = 48                 # Where the accumulator is cut: 40 of fraction, 8 of nanoseconds.
 HIGH_BITS     = 64 + FRACTION_BITS - LOW_BITS
 
+# Past Time ----------------------------------------------------------------------------------------
+
+class PastTime(LiteXModule):
+    """Remembers the time of some ticks ago; all who ask share its registers.
+
+    Attributes
+    ----------
+    now : Signal(64), in, timebase
+    """
+    def __init__(self, now):
+        self.now  = now
+        self.past = [now]
+
+    def ago(self, ticks):
+        """Return what ``now`` was so many ticks ago; ask before the logic is finalized."""
+        while len(self.past) <= ticks:
+            past = Signal(64, name=f"now_{len(self.past)}_ago", reset_less=True)
+            self.sync.timebase += past.eq(self.past[-1])
+            self.past.append(past)
+        return self.past[ticks]
+
+# Clock --------------------------------------------------------------------------------------------
+
 class TimebaseClock(LiteXModule):
     """Counts nanoseconds and ticks; all in ``timebase``.
 
@@ -29,6 +52,8 @@ class TimebaseClock(LiteXModule):
         Present time (ns since the PTP epoch once set; since reset before). Wraps.
     fraction : Signal(40), out
         Of the nanosecond, in 2^-40 ns.
+    past : PastTime
+        ``now`` of some ticks ago.
     ticks : Signal(64), out
         Ticks since reset; nothing sets or adjusts it.
     increment : Signal(48), in
@@ -48,6 +73,7 @@ class TimebaseClock(LiteXModule):
     """
     def __init__(self):
         self.now          = Signal(64)
+        self.past         = PastTime(self.now)
         self.fraction     = Signal(FRACTION_BITS)
         self.ticks        = Signal(64)
         self.increment    = Signal(LOW_BITS, reset=INCREMENT, reset_less=True)

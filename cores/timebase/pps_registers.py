@@ -10,7 +10,7 @@ from litex.gen import *
 from litex.soc.interconnect.csr import *
 from litex.soc.interconnect.csr_eventmanager import EventManager, EventSourcePulse
 
-from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing
+from liteprobe.cores.crossing import EventCrossing, HeldCrossing, LevelCrossing, PulseCrossing, StillCrossing
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.timebase.pps import PpsInput, edge_numbers
 from liteprobe.cores.timebase.pps_out import PpsOutput
@@ -55,7 +55,7 @@ class Pps(LiteXModule):
     def add_csr(self):
         """Add the registers of the contract ("Registers", ``pps``)."""
         self._control   = CSRStorage(2, name="control",
-            description="Bit 0: enable; bit 1: a pulse is low. A write takes period, min_width and window over, too.")
+            description="Bit 0: enable; bit 1: a pulse is low. Write it after the three that follow.")
         self._period    = WriteOnlyCSR(32, name="period", reset=PERIOD_NS, description="Nominal period (ns, whole ticks).")
         self._min_width = WriteOnlyCSR(16, name="min_width", reset=MIN_WIDTH, description="Ticks; a shorter pulse is a glitch.")
         self._window    = WriteOnlyCSR(32, name="window",
@@ -91,32 +91,27 @@ class Pps(LiteXModule):
         self.add_counters()
 
     def add_settings(self):
-        """Bring what is written to ``timebase``, by the write that takes it over."""
+        """Bring what is written to ``timebase``.
+
+        Settings of the input stand still but for the tick of a write: then an edge in progress may be missed, no more.
+        """
         source, sink = self.input, self.output
-        for strobe, words, pulse in [
-            (self._control, [
-                (self._control.storage,   Cat(source.enable, source.invert)),
-                (self._period.storage,    source.period),
-                (self._min_width.storage, source.min_width),
-                (self._window.storage,    source.window),
-            ], None),
-            (self._out_arm, [
-                (self._out_next.storage,   sink.first),
-                (self._out_period.storage, sink.period),
-                (self._out_width.storage,  sink.width),
-            ], sink.arm),
-        ]:
-            given    = Cat(*[word for word, _ in words])
-            crossing = HeldCrossing(len(given), "sys", "timebase")
-            self.submodules += crossing
-            self.comb += [
-                crossing.i.eq(given),
-                crossing.take.eq(strobe.re),
-                # Steady but for the tick of a write: then an edge in progress may be missed, no more.
-                Cat(*[target for _, target in words]).eq(crossing.o),
-            ]
-            if pulse is not None:
-                self.comb += pulse.eq(crossing.taken)
+        running = Cat(self._out_period.storage, self._out_width.storage)
+        self.arm  = arm  = StillCrossing(len(self._out_next.storage), "sys", "timebase")
+        self.held = held = HeldCrossing(len(running), "sys", "timebase") # An output that runs needs them until it is armed again.
+        self.comb += [
+            Cat(source.enable, source.invert).eq(self._control.storage),
+            source.period.eq(self._period.storage),
+            source.min_width.eq(self._min_width.storage),
+            source.window.eq(self._window.storage),
+            arm.take.eq(self._out_arm.re),
+            held.take.eq(self._out_arm.re),
+            arm.i.eq(self._out_next.storage),
+            held.i.eq(running),
+            sink.arm.eq(arm.taken),
+            sink.first.eq(arm.o),
+            Cat(sink.period, sink.width).eq(held.o),
+        ]
 
     def add_last_edge(self):
         """Let ``sys`` read the last edge."""

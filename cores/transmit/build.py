@@ -57,7 +57,7 @@ class FrameBuild(LiteXModule):
         self.fill     = Signal(2,  reset_less=True)
         self.is_valid = Signal()
         self.is_last  = Signal()
-        self.last_be  = Signal(data_width//8)
+        self.last_be  = Signal(data_width//8, reset_less=True)
         self.comb += self.advance.eq(source.ready | ~source.valid)
         if with_streams:
             self.add_streams()
@@ -139,8 +139,8 @@ class FrameBuild(LiteXModule):
         fill  = Signal(bits) # Index of the first word of the fill.
         lane  = {
             "header": Signal(LANE, name="header"),
-            **{name: Signal(name=name) for name in ("is_header", "is_sequence", "is_fill")},
-            "number": Signal(6, name="fill_number"), # Of the word in the fill, modulo 64.
+            **{name: Signal(name=name, reset_less=True) for name in ("is_header", "is_sequence", "is_fill")},
+            "number": Signal(6, name="fill_number", reset_less=True), # Of the word in the fill, modulo 64.
             "prbs":   Signal(LANE, name="prbs"),
         }
         first = self.sink.header_words
@@ -172,7 +172,7 @@ class FrameBuild(LiteXModule):
 
     def add_prbs(self, lanes):
         """Run one generator over the lanes of the fill, in order; each frame starts it anew."""
-        state = Signal(PRBS_BITS, reset=PRBS_SEED)
+        state = Signal(PRBS_BITS, reset=PRBS_SEED, reset_less=True)
         begin = state
         for lane in lanes:
             end        = Signal(PRBS_BITS)
@@ -183,9 +183,9 @@ class FrameBuild(LiteXModule):
                 If(lane["is_fill"], end.eq(after)),
             ]
             begin = end
-        self.sync += If(self.advance & self.is_valid,
+        self.sync += If(self.advance,
             state.eq(end),
-            If(self.is_last, state.eq(PRBS_SEED)),
+            If(self.is_last | ~self.is_valid, state.eq(PRBS_SEED)),
         )
 
 DATA_WIDTH = 32

@@ -56,7 +56,7 @@ class DueTime(LiteXModule):
         self.is_there  = Signal()
         self.is_due    = Signal()
         self.is_late   = Signal()
-        self.min_ticks = Signal(FAR_BITS - TICK_NS_BITS)
+        self.min_ticks = Signal(FAR_BITS - TICK_NS_BITS, reset_less=True)
         self.fits      = Signal()
 
         # # #

@@ -5,14 +5,9 @@
 
 from litex.soc.interconnect.stream import EndpointDescription
 
-# What the host asks for; see docs/design/interfaces.md, "Registers".
+# What the host asks for, but the numbers of `TrainSchedule`; see docs/design/interfaces.md, "Registers".
 program_layout = [
     ("length",            14), # Bytes without FCS.
-    ("count",             32), # Frames of a train.
-    ("repeats",           32), # Trains.
-    ("interval_ticks",    32), # Start to start; both parts 0 is back to back.
-    ("interval_fraction", 32), # 2^-32 ticks.
-    ("gap_ticks",         32), # Between the slot of a train's last frame and the next head.
     ("start_time",        64), # ns, of the first SFD.
     ("timed",              1), # Wait for start_time.
     ("fill",               2), # formats.Fill.

@@ -12,18 +12,19 @@ from litex.soc.interconnect.csr import *
 from liteeth.common import eth_phy_description
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
+from liteprobe.cores.bus import MemoryCSR, RegisterBank, WriteOnlyCSR
 from liteprobe.cores.crossing import LevelCrossing, PulseCrossing, StillCrossing, StreamCrossing, WordCrossing
-from liteprobe.cores.formats import MIN_LENGTH, NO_SEQUENCE, OVERHEAD, STAMP_OCTETS, STAMP_OFFSET, TransmitState
+from liteprobe.cores.formats import MIN_LENGTH, STAMP_OCTETS, STAMP_OFFSET, TransmitState
 from liteprobe.cores.formats.emulate import DUE_BITS as FORWARD_DUE_BITS, NOW_BITS as FORWARD_NOW_BITS
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.build import FrameBuild, FrameFetch
+from liteprobe.cores.transmit.counters import COUNTERS, TransmitCounters
 from liteprobe.cores.transmit.due import Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS, descriptor_description, program_layout, stamp_layout, word_description
 from liteprobe.cores.transmit.mac import TransmitMAC, WidthConverter
 from liteprobe.cores.transmit.management import ManagementQueue
 from liteprobe.cores.transmit.pace import TrainPacer
-from liteprobe.cores.transmit.sources.train import TrainSchedule
+from liteprobe.cores.transmit.sources.train import NUMBERS, WORD_BITS, TrainSchedule
 from liteprobe.cores.transmit.stamp import StampInserter
 
 # Registers (docs/design/interfaces.md, ``port<n>_tx``).
@@ -61,72 +62,6 @@ STATUS = {
     "disturbed":          "Writes to the program or its header while it ran: what it sent is not to be trusted.",
 }
 
-# Of those that are narrower than 32; they stop at their highest count.
-COUNTER_BITS = dict.fromkeys(["underruns", "management_held", "management_dropped", "disturbed"], 16)
-COUNTERS     = ["sent", "late", "first_late", "underruns", "management_sent", "management_held", "management_dropped", "disturbed"]
-EVENTS       = ["late", "sent", "underruns", "management_sent", "management_held"]
-
-# Transmit Counters --------------------------------------------------------------------------------
-
-class TransmitCounters(LiteXModule):
-    """Counts events of ``timebase`` in ``sys``; counters of 32 bits wrap, those of 16 stop at 65535.
-
-    Events of one kind are a slot apart (84 ticks) or more, so each crosses as a pulse.
-
-    Attributes
-    ----------
-    events : dict of Signal(), in, ``timebase``
-        ``late``, ``sent``, ``underruns``, ``management_sent``, ``management_held``: one pulse each. ``late`` must
-        come eight ticks before ``sent`` of the same frame or earlier.
-    dropped, disturbs : Signal(), in, ``sys``
-    clear, clear_program : Signal(), in, ``sys``
-        Clear all; clear what belongs to a program (sent, late, first_late, underruns, disturbed).
-    late, sent, management_sent : Signal(32), out, ``sys``
-    underruns, management_held, management_dropped : Signal(16), out, ``sys``
-    disturbed : Signal(16), out, ``sys``
-        Of a program, too.
-    first_late : Signal(32), out, ``sys``
-        Sequence of the first late frame; NO_SEQUENCE if there was none.
-    pulses : dict of Signal(), out, ``sys``
-        One pulse for each event, as it is counted.
-    """
-    def __init__(self):
-        self.events             = {name: Signal(name=name) for name in EVENTS}
-        self.dropped            = Signal()
-        self.disturbs           = Signal()
-        self.clear              = Signal()
-        self.clear_program      = Signal()
-        self.late               = Signal(32)
-        self.sent               = Signal(32)
-        self.underruns          = Signal(COUNTER_BITS["underruns"])
-        self.management_sent    = Signal(32)
-        self.management_held    = Signal(COUNTER_BITS["management_held"])
-        self.management_dropped = Signal(COUNTER_BITS["management_dropped"])
-        self.disturbed          = Signal(COUNTER_BITS["disturbed"])
-        self.first_late         = Signal(32, reset=NO_SEQUENCE)
-
-        # # #
-
-        self.pulses = pulses = {"management_dropped": self.dropped, "disturbed": self.disturbs}
-        for name in EVENTS:
-            crossing = PulseCrossing("timebase", "sys")
-            self.submodules += crossing
-            self.comb += crossing.i.eq(self.events[name])
-            pulses[name] = crossing.o
-        for name, pulse in pulses.items():
-            counter  = getattr(self, name)
-            is_clear = self.clear if name.startswith("management") else self.clear | self.clear_program
-            is_full  = (counter == 2**len(counter) - 1) & int(name in COUNTER_BITS)
-            self.sync += [
-                If(pulse & ~is_full, counter.eq(counter + 1)),
-                If(is_clear, counter.eq(0)),
-            ]
-        self.sync += [
-            # Frames sent before this one are its sequence.
-            If(pulses["late"] & (self.late == 0), self.first_late.eq(self.sent)),
-            If(self.clear | self.clear_program, self.first_late.eq(NO_SEQUENCE)),
-        ]
-
 # Program Path -------------------------------------------------------------------------------------
 
 class ProgramPath(RegisterBank):
@@ -152,8 +87,8 @@ class ProgramPath(RegisterBank):
         One pulse: the host that held the probe is gone, and with it the program, if its register ``attached`` is set.
     state : Signal(3), out, ``sys``
         ``formats.TransmitState``.
-    sent, late, first_late, management_sent : Signal(32), out, ``sys``
-    underruns, management_held, management_dropped, disturbed : Signal(16), out, ``sys``
+    counters : TransmitCounters
+        ``asks`` and ``word`` read them, where no registers do.
     start_strobe, ready : Signal(), in and out, ``timebase``
         For StartGate.
     source : Endpoint(eth_phy_description(8)), out, ``timebase``
@@ -176,8 +111,6 @@ class ProgramPath(RegisterBank):
         self.source       = stream.Endpoint(eth_phy_description(8))
         self.phy_link_up  = Signal(reset=1)
         self.link_up      = Signal()
-        for name in COUNTERS:
-            setattr(self, name, Signal(COUNTER_BITS.get(name, 32), name=name))
         self.asked        = Signal()
         self.taken        = Signal()
         self.begins       = Signal()
@@ -265,8 +198,15 @@ class ProgramPath(RegisterBank):
             counters.clear_program.eq(self.taken),
             link.i.eq(self.phy_link_up),
             self.link_up.eq(link.o),
-            *[getattr(self, name).eq(getattr(counters, name)) for name in COUNTERS],
         ]
+
+    def add_states(self, table):
+        """Add what is read, counters and others, as of `add_status`."""
+        for name, description in table.items():
+            if name in COUNTERS:
+                setattr(self, f"_{name}", self.counters.status(name, description))
+            else:
+                self.add_status({name: description})
 
     def add_management(self, with_stamp):
         """Bring management frames to the line, where the pacer arbitrates."""
@@ -306,6 +246,8 @@ class TransmitPath(ProgramPath):
     ----------
     program : Record(program_layout), in, ``sys``
         Must stand still from ``arm`` to the end of the program.
+    address, number : Signal(3), Signal(32), out and in, ``sys``
+        As of `TrainSchedule`: reads the numbers of the program, which must stand still likewise.
     header : Memory(32, 32), ``sys``
         Without sources that vary headers: everything before the sequence; give it a bus port. Must stand still likewise. With
         them, trains have the header of stream 0.
@@ -317,6 +259,8 @@ class TransmitPath(ProgramPath):
     """
     def __init__(self, clock, data_width=32, with_management=False, pad_ticks=0, sources=(), with_stamp=False):
         self.program       = Record(program_layout)
+        self.address       = Signal(max=len(NUMBERS))
+        self.number        = Signal(WORD_BITS)
         self.program_write = Signal()
         self.header_write  = Signal()
         self.arm           = Signal()
@@ -329,7 +273,7 @@ class TransmitPath(ProgramPath):
         for name, source in self.sources.items():
             setattr(self, name, source)
         # Without this LiteX gives every memory in there a page of the CSR bus.
-        self.autocsr_exclude = {"header", "build", "management"}
+        self.autocsr_exclude = {"header", "build", "management", "schedule"}
         headers  = [source for source in sources if source.header_read is not None]
         fetches  = [source for source in sources if source.fetch is not None]
         announce = Announcer(with_stamps=bool(sources), with_replay=bool(fetches))
@@ -380,9 +324,7 @@ class TransmitPath(ProgramPath):
 
     def add_program(self, sources):
         """Check the program, resolve its intervals, and give it to both sides."""
-        program      = self.program
-        interval     = Signal(32, reset_less=True) # Back to back resolved; they follow the program at once.
-        interval_gap = Signal(33, reset_less=True)
+        program, schedule = self.program, self.schedule
         length, ends = program.length, self.is_stopped
         for source in sources:
             if source.is_scheduled:
@@ -392,28 +334,22 @@ class TransmitPath(ProgramPath):
         is_other     = Reduce("OR", others) if others else Constant(0, 1) # It has another schedule.
         shown        = Record(program_layout)
         is_good      = Signal()
-        take         = Signal(2)
         self.program_crossing = crossing = StillCrossing(len(shown), "sys", "timebase")
-        self.sync += [
-            interval.eq(program.interval_ticks),
-            If((program.interval_ticks == 0) & (program.interval_fraction == 0), interval.eq(length + OVERHEAD)),
-            interval_gap.eq(interval + program.gap_ticks),
-            is_good.eq((program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
-            take.eq(Cat(self.asked & ~self.is_busy, take)),
-        ]
         self.comb += [
-            self.taken.eq(take[-1] & (is_good | is_other) & ~self.is_busy),
+            schedule.check.eq(self.asked & ~self.is_busy),
+            self.taken.eq(schedule.checked & (is_good | is_other) & ~self.is_busy),
+            is_good.eq(schedule.is_good & (program.length >= MIN_LENGTH)),
+            *copied(self, schedule, "address"),
+            *copied(schedule, self, "number"),
             crossing.i.eq(program.raw_bits()),
             crossing.take.eq(self.taken),
             shown.raw_bits().eq(crossing.o),
             self.pace.arm.eq(crossing.taken),
             *[getattr(self.pace, name).eq(getattr(shown, name)) for name in ("timed", "start_time")],
-            *[getattr(self.schedule, name).eq(getattr(program, name)) for name in (
-                "count", "repeats", "length", "interval_fraction", "payload_offset", "fill", "checksum_enable", "checksum_seed")],
-            self.schedule.interval.eq(interval),
-            self.schedule.interval_gap.eq(interval_gap),
-            self.schedule.start.eq(self.begins & ~is_other),
-            self.schedule.stop.eq(ends),
+            *copied(schedule, program, "payload_offset", "fill", "checksum_enable", "checksum_seed"),
+            schedule.length.eq(length),
+            schedule.start.eq(self.begins & ~is_other),
+            schedule.stop.eq(ends),
         ]
         if not sources:
             self.add_stamp_of_program(shown)
@@ -510,11 +446,16 @@ class TransmitPath(ProgramPath):
 
     def add_csr(self):
         """Add the registers of the contract, in its order."""
-        for name, width in program_layout:
-            register = WriteOnlyCSR(width, name=name, description=PROGRAM[name])
+        for name, description in PROGRAM.items():
+            if name in NUMBERS:
+                register = MemoryCSR(name, description)
+            else:
+                signal   = getattr(self.program, name)
+                register = WriteOnlyCSR(len(signal), name=name, description=description)
+                self.comb += signal.eq(register.storage)
             setattr(self, f"_{name}", register)
-            self.comb += getattr(self.program, name).eq(register.storage)
-        settings = [getattr(self, f"_{name}") for name, _ in program_layout]
+        self.add_numbers([getattr(self, f"_{name}") for name in NUMBERS])
+        settings = [getattr(self, f"_{name}") for name in PROGRAM]
         self.comb += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
         self._attached = WriteOnlyCSR(1, name="attached",
             description="The program ends with the lease of the host that started it.")
@@ -523,9 +464,23 @@ class TransmitPath(ProgramPath):
             register = CSRStorage(1, name=name, description=description)
             setattr(self, f"_{name}", register)
             self.comb += getattr(self, name).eq(register.re | ends.get(name, 0))
-        self.add_status(STATUS)
+        self.add_states(STATUS)
         for source in self.sources.values():
             source.add_csr()
+
+    def add_numbers(self, registers):
+        """Keep numbers of the program in a LUT RAM."""
+        memory = Memory(WORD_BITS, 16, name="numbers")
+        reader = memory.get_port(async_read=True)
+        writer = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += memory, reader, writer
+        self.comb += [
+            *[If(register.is_written, writer.adr.eq(number)) for number, register in enumerate(registers)],
+            writer.we.eq(Reduce("OR", [register.is_written for register in registers])),
+            writer.dat_w.eq(registers[0].data),
+            reader.adr.eq(self.address),
+            self.number.eq(reader.dat_r),
+        ]
 
 # Forward Transmit ---------------------------------------------------------------------------------
 
@@ -605,4 +560,4 @@ class ForwardTransmit(ProgramPath):
         self._stop = CSRStorage(1, name="stop", description=STROBES["stop"])
         self.comb += self.stop.eq(self._stop.re)
         of_management = ("management_sent", "management_held", "management_dropped") if hasattr(self, "management") else ()
-        self.add_status({name: STATUS[name] for name in ("state", "sent", "late", "underruns", *of_management, "link_up")})
+        self.add_states({name: STATUS[name] for name in ("state", "sent", "late", "underruns", *of_management, "link_up")})

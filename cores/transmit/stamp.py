@@ -81,7 +81,7 @@ class StampInserter(LiteXModule):
         self.is_odd     = Signal(STAGES) # It has an odd place there.
         self.complement = Signal(16)
         self.position   = Signal(5) # Of the octet of the time that is chosen, in nibbles.
-        self.octet      = Signal(8) # It, two ticks later.
+        self.octet      = Signal(8, reset_less=True) # It, two ticks later.
         self.is_stamp   = Signal()  # It belongs into the stamp,
         self.is_first   = Signal()  # as the first octet of it.
         for unreset in [*(octet.payload for octet in [*self.stages, self.source]), self.in_payload, self.is_odd, self.complement]:

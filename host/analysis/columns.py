@@ -113,6 +113,14 @@ class Columns(Mapping[str, Column]):
     def of(self, keys: str) -> list[Column]:
         return [self._columns[key] for key in keys.split()]
 
+    def known(self, rows: Sequence[Any], keys: str, if_any: str) -> list[Column]:
+        """Return these columns; those of ``if_any`` only where a row has a figure for them."""
+        return [
+            one
+            for one in self.of(keys)
+            if one.key not in if_any.split() or any(one.value(row) is not None for row in rows)
+        ]
+
     def document(self, row: Any, keys: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the values of a row as what JSON can hold."""
         return {key: self._columns[key].plain(row) for key in keys or self}

@@ -45,7 +45,9 @@ FIGURES_OF_CHECKS = "passed failed not_done sent received lost loss_ratio least 
 FIGURES_OF_SESSIONS = "sent received lost duplicated reordered loss_ratio least mean std p50 p99 p99_9 most"
 FIGURES_OF_CAPTURES = "received lost octets"
 FIGURES_OF_LOOKS = "received octets lost duplicated reordered bit_errors refused"
-FIGURES_OF_RFC2544 = "rate fps p50 p99_9 pdv least most burst buffer recovery reset"
+FIGURES_OF_RFC2544 = (
+    "rate fps p50 p99_9 pdv least most burst buffer recovery reset frmol mfr broadcast addresses learning"
+)
 FIGURES_OF_Y1564 = "passed failed not_done lost loss_ratio rate least mean most pdv available_ratio"
 FIGURES_OF_SOAKS = (
     "sent received lost loss_ratio duplicated reordered late bit_errors checked_bits bit_error_ratio events"

@@ -18,6 +18,7 @@ BOARDS = {
     "colorlight_i5": "Colorlight i5 V7.0, LFE5U-25F: a module on its extension board, jacks to wire",
     "colorlight_i9": "Colorlight i9 V7.2, LFE5U-45F: a module on its extension board, jacks to wire",
     "versa_ecp5": "Lattice Versa ECP5-5G, LFE5UM5G-45F: two sockets, JTAG on board",
+    "colorlight_i9plus": "Colorlight i9plus (i9+) V6.1, XC7A50T: Verilog, for openXC7 or Vivado",
     "sqrl_acorn": "SQRL Acorn CLE-215+ on a baseboard, XC7A200T: Verilog only, for Vivado",
 }
 

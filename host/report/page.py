@@ -416,9 +416,11 @@ def _error_bars(sweeps: Sequence[Sweep]) -> list[Block]:
     return [heading("Accuracy"), *said_of(bounds), *fits]
 
 
-def definitions(names: Sequence[str] = OF_TRAINS) -> list[Block]:
-    """Return what these words mean."""
-    entries = [(name, said(DEFINITIONS[name])) for name in names]
+def definitions(names: Sequence[str] = OF_TRAINS, own: Mapping[str, str] | None = None) -> list[Block]:
+    """Return what these words mean; ``own``: what others mean, that are of one page alone."""
+    entries = [
+        (name, said(text)) for name, text in {**{name: DEFINITIONS[name] for name in names}, **(own or {})}.items()
+    ]
     return [heading("Definitions"), Block("terms", entries=entries)]
 
 

@@ -12,15 +12,16 @@ from liteprobe.host.analysis.columns import Column
 from liteprobe.host.base import extras
 from liteprobe.host.base.output import write_text
 from liteprobe.host.clock.timebase import delay_words
+from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import MARKERS, MUTED, SERIES, STYLE, axes_of, series, svg
-from liteprobe.host.suites.rfc2544 import COLUMNS, Rfc2544Result, SizeFigures
+from liteprobe.host.suites.rfc2544 import COLUMNS, TESTS_2889, Rfc2544Result, SizeFigures
 
 with extras.named():
     import matplotlib
 
-TITLE = "RFC 2544, measured"
+TITLE = "Tests of RFC 2544"
 TRIALS_MOST = 400  # Rows of the table of trials; JSON has them all.
 RATES = "Frames a second on a logarithmic axis, beside what the line carries (dashed)."
 DELAYS = "Of the slower way, at the load of the table; from the least to the greatest delay, with TL and WCL."
@@ -43,6 +44,18 @@ MEANS = {
     "Back-to-back": """
         The longest burst with the least gap that comes whole. Implied buffer time: that burst over the greatest frame rate;
         corrected: less what leaves meanwhile, by the throughput (RFC 9004, section 6).""",
+    "Forwarding rates": """
+        Frames a second that left the device in the last half of a trial: at 100 % of the line (FRMOL), and the greatest of all
+        loads of the test of loss (MFR), with its load (RFC 2889, section 5.6).""",
+    "Broadcasts": """
+        The greatest load of frames to ff:ff:ff:ff:ff:ff at which none is lost, and delays there (RFC 2889, section 5.10).""",
+    "Frames that are too long": """
+        Longer than 1518 octets with FCS and without a tag: a device forwards none of them, unless it is set up for jumbo frames
+        (RFC 2889, section 5.9). A probe sends no frame with a wrong FCS or of less than 64 octets, so these are not tested.""",
+    "Address table": """
+        Addresses: the greatest number that the device knows all of when each has sent one frame. Learned a second: the greatest
+        rate at which it learns all of a given number (RFC 2889, sections 5.7 and 5.8). Seen through two ports and not three:
+        frames to addresses at the port that sends them are filtered where the address is known, else flooded.""",
     "Recovery, reset": """
         Recovery: from the change from 110 % of the throughput (at most the whole line) to half of that until the last frame that
         is lost (RFC 2544, section 26.5). Reset: the frames lost over their rate (RFC 6201).""",
@@ -71,17 +84,18 @@ def write(path: Path, result: Rfc2544Result, content: Mapping[str, Any]) -> None
         *_loss(result),
         *_back_to_back(result),
         *_others(result),
+        *_switch(result),
         heading("Trials"),
         *_trials(result),
-        heading("Definitions"),
-        Block("terms", entries=[(name, said(text)) for name, text in MEANS.items()]),
+        *page.definitions((), MEANS),
         *page.made_with(content),
     ]
     write_text(path, page.document(_title(result), content, parts))
 
 
 def _title(result: Rfc2544Result) -> str:
-    return TITLE if not result.request.shortfalls else f"{TITLE} ({result.request.shortfalls[0]})"
+    title = f"{TITLE}, and RFC 2889's" if {*TESTS_2889} & {*result.request.tests} else TITLE
+    return title if not result.request.shortfalls else f"{title} ({result.request.shortfalls[0]})"
 
 
 def _tiles(result: Rfc2544Result) -> Block:
@@ -289,6 +303,39 @@ def _others(result: Rfc2544Result) -> list[Block]:
             cells = [[one.size, *(number(end / scale, 3) for end in getattr(one, name))] for one in rows]
             made += [heading(title), table("Size|At least, µs|At most, µs", cells)]
     return made
+
+
+def _switch(result: Rfc2544Result) -> list[Block]:
+    """Return what RFC 2889 asks beyond."""
+    made: list[Block] = []
+    rates = [one for one in result.sizes if one.forwarding]
+    if rates:
+        load = Column("load", "", "MFR at,\n%", 1, of=lambda one: 100 * one.forwarding[1].load)
+        made += [heading("Forwarding rates"), listed([*_columns("size frmol mfr"), load], rates)]
+    sent = [one for one in result.sizes if one.broadcast]
+    if sent:
+        delays = [
+            Column("typical", "", "TL,\nns", of=lambda one: _slowest(one, "typical")),
+            Column("worst", "", "WCL,\nns", of=lambda one: _slowest(one, "worst")),
+        ]
+        made += [heading("Broadcasts"), listed([*_columns("size broadcast"), *delays], sent)]
+        made.append(Block("items", entries=[f"{one.size}: {one.broadcast.why}" for one in sent if one.broadcast]))
+    long = [step for one in result.sizes for step in one.oversize]
+    if long:
+        cells = [[str(one.size), f"{one.sent:,}", f"{one.received:,}"] for one in long]
+        made += [heading("Frames that are too long"), table("Size with FCS|Sent|Forwarded", cells)]
+    known = [one for one in result.sizes if one.addresses or one.learning_fps]
+    if known:
+        made += [
+            heading("Address table"),
+            listed(COLUMNS.known(known, "addresses learning", "addresses learning"), known),
+        ]
+    return made
+
+
+def _slowest(one: SizeFigures, name: str) -> Bounds | None:
+    found = [Bounds(*getattr(way, name)) for way in one.broadcast_latency]
+    return max(found, key=lambda bounds: bounds.most, default=None)
 
 
 def _trials(result: Rfc2544Result) -> list[Block]:

@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.analysis.columns import time_text
 from liteprobe.host.base import extras
 from liteprobe.host.base.output import write_text
+from liteprobe.host.base.units import TIMES, fitting
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Block, heading, listed, said, said_of, table
+from liteprobe.host.report.page import Block, heading, listed, said_of, table
 from liteprobe.host.report.plots import PLAIN, SERIES, axes_of, svg
-from liteprobe.host.suites.soak import SOAK_COLUMNS, SoakResult
+from liteprobe.host.suites.soak import SOAK_COLUMNS, SoakEvent, SoakResult, shown_columns
+from liteprobe.host.suites.trials import lasting
 
 with extras.named():
     import matplotlib
@@ -39,45 +43,67 @@ MEANS = {
 
 def write(path: Path, result: SoakResult, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
-    title = "Bit errors, tested" if result.request.is_bert else "Soak test"
+    request, rows = result.request, result.rows
+    title = "Bit errors, tested" if request.is_bert else "Soak test"
+    segments = f"{len(result.trials)} of {len(request.segments)} segments of {lasting(request.segment_s)}"
+    sent = f"{page.address(content['url'])}: {segments}"
     shown = result.events[:EVENTS_MOST]
-    rows = [
-        [one.stream, f"{one.at_s:.6f}", f"{one.until_s:.6f}", f"{one.lost:,}", f"{one.bit_errors:,}"] for one in shown
-    ]
+    counts = "name verdict sent received lost loss_ratio duplicated reordered late events first_error_s error_free_s"
+    others = "name bit_errors checked_bits ber least mean most"
+    seconds = rows[0].seconds if rows else 0.0
     parts = [
+        *said_of([f"{sent}; {delay_words(result.uncertainty_ns)}."]),
         *said_of(["Incomplete: it was ended before its end"] * (not result.is_complete), "note"),
         *said_of(result.notes, "note"),
         page.tiles_of(
             [
                 (str(result.outcome), "verdict"),
                 (f"{len(result.events):,}", "events"),
-                (f"{result.rows[0].seconds:,.6g} s" if result.rows else "-", "sent"),
+                (time_text(1e9 * seconds), "sent"),
+                *(
+                    (one.text(row), f"bit error ratio of {row.name}")
+                    for one in [SOAK_COLUMNS["ber"]]
+                    for row in rows[:4]
+                    if row.checked_bits
+                ),
             ]
         ),
         heading("Streams"),
-        listed([one for one in SOAK_COLUMNS.values() if one.title], result.rows),
-        *said_of([f"{row.name}: {row.reason}." for row in result.rows if row.reason]),
+        listed(shown_columns(rows, counts), rows),
+        listed(shown_columns(rows, others), rows),
+        *said_of([f"{row.name}: {row.reason}." for row in rows if row.reason]),
         *_figures(result),
-        *([heading("Events"), table(["Stream", "From, s", "To, s", "Lost", "Bit errors"], rows)] if rows else []),
+        *(
+            [heading("Events"), table("Stream|From, s|To, s|What went wrong", [_event(one) for one in shown], "words")]
+            if shown
+            else []
+        ),
         *page.asked_for(content["request"]["streams"]),
-        heading("Definitions"),
-        Block("terms", entries=[(name, said(text)) for name, text in MEANS.items()]),
+        *page.definitions((), MEANS),
         *page.made_with(content),
     ]
     write_text(path, page.document(title, content, parts))
 
 
+def _event(one: SoakEvent) -> list[str]:
+    return [one.stream, f"{one.at_s:.6f}", f"{one.until_s:.6f}", one.what]
+
+
 def _figures(result: SoakResult) -> list[Block]:
     if not result.events:
         return []
-    names = list(result.parts)
+    names, seconds = list(result.parts), max(row.seconds for row in result.rows)
+    unit, size = fitting(1e9 * seconds, TIMES)
+    scale = 1e9 / float(size)
     with matplotlib.rc_context(PLAIN):
-        figure, (axes,) = axes_of()
+        figure, (axes,) = axes_of(1, 0.9 + 0.35 * len(names))
         for one in result.events:
             place = names.index(one.stream)
-            axes.plot([one.at_s, one.until_s], [place, place], "-", lw=8, color=SERIES[place % len(SERIES)])
+            ends = [scale * one.at_s, scale * one.until_s]
+            axes.plot(ends, [place, place], "-", lw=8, solid_capstyle="butt", color=SERIES[place % len(SERIES)])
         axes.set_yticks(range(len(names)), names)
-        axes.set_xlim(0, max(row.seconds for row in result.rows))
-        axes.set_xlabel("time (s)")
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(0, scale * seconds)
+        axes.set_xlabel(f"time ({unit.replace('u', 'µ')})")
         drawn = svg(figure, "events")
     return [heading("Figures"), page.figures([(drawn, "When it went wrong.", WHEN)])]

@@ -25,6 +25,11 @@ with extras.named():
 
 TITLE = "STAMP session"
 DEFINED = ("Time stamps", "Lost, duplicated, reordered")
+MEANS = {
+    "Ways": """
+        There: from the probe to the reflector, T2 - T1. Back: T4 - T3. Both: T4 - T1 less the reflector's own time, T3 - T2.
+        Packets lost each way are known where the reflector counts (RFC 8762; RFC 8972, Direct Measurement).""",
+}
 DISTRIBUTION = """
     Of the packets that were answered, the share whose delay was no greater. Both ways: T4 - T1 less the reflector's own time,
     T3 - T2 (RFC 8762)."""
@@ -40,6 +45,7 @@ def write(path: Path, result: StampResult, content: Mapping[str, Any]) -> None:
     parts = [
         *said_of([f"{sent}{ended(result.duration_s, result.end, result.is_complete)}."]),
         *said_of(result.notes, "note"),
+        page.tiles_of(_tiles(result)),
         *_figures(result),
         heading("Packets"),
         listed(WAY.of("name sent received lost duplicated reordered loss_ratio"), result.ways),
@@ -47,7 +53,7 @@ def write(path: Path, result: StampResult, content: Mapping[str, Any]) -> None:
         *said_of([said(BOUND, state=result.clock_state, trust=delay_words(result.uncertainty_ns))]),
         listed([*WAY.of("name"), *WAY_DELAYS.values()], result.ways),
         *_tlvs(result),
-        *page.definitions(DEFINED),
+        *page.definitions(DEFINED, MEANS),
         *page.made_with(content),
     ]
     write_text(path, page.document(TITLE, content, parts))
@@ -66,7 +72,22 @@ def _tlvs(result: StampResult) -> list[Block]:
     if not result.tlvs:
         return []
     rows = [[one.name, page.count(one.returned), page.count(one.unrecognized), tlv_words(one)] for one in result.tlvs]
-    return [heading("TLVs"), table(["TLV", "In answers", "Unknown to the reflector", "Last value"], rows)]
+    return [heading("TLVs"), table("TLV|In answers|Unknown to the reflector|Last value", rows, "words")]
+
+
+def _tiles(result: StampResult) -> list[tuple[str, str]]:
+    """Return what came of both ways together, and what of it each way lost, as far as that is known."""
+    ways = {one.name: one for one in result.ways}
+    both, lost = ways["both"], WAY["lost"]
+    return [
+        (f"{WAY['received'].text(both)} of {WAY['sent'].text(both)}", "packets were answered"),
+        *((page.typeset(lost.text(ways[name])), f"lost {name}") for name in ("there", "back") if name in ways),
+        (
+            f"{page.typeset(WAY_DELAYS['mean'].text(both))} ns",
+            "mean delay of both ways, without the reflector's own time",
+        ),
+        (f"{page.typeset(WAY_DELAYS['most'].text(both))} ns", "the greatest"),
+    ]
 
 
 def draw_delays(result: StampResult) -> str:

@@ -11,19 +11,48 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.analysis.columns import MEGA, NONE, Column
 from liteprobe.host.base import extras
 from liteprobe.host.base.output import write_text
+from liteprobe.host.clock.timebase import delay_words
 from liteprobe.host.report import page
-from liteprobe.host.report.page import Block, heading, listed, said, said_of, table
+from liteprobe.host.report.page import Block, heading, listed, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg
 from liteprobe.host.suites.suite import Verdict
-from liteprobe.host.suites.y1564 import STEPS_COLUMNS, EthernetService, Y1564Result
+from liteprobe.host.suites.y1564 import OF_SOME, STEPS_COLUMNS, EthernetService, Y1564Result
 
 with extras.named():
     import matplotlib
 
 TITLE = "Services, tested (Y.1564)"
-RATES = "Bars: the information rate that came. Strokes: what was asked for."
+RATES = "Bars: the information rate that came; orange: the step has failed. Strokes: what was asked for."
+STEP = Column("name", "", "Step")
+
+
+def _limit(key: str, title: str, scale: float, digits: int = 0) -> Column:
+    """Return the column of what was agreed on; a dash where it isn't judged."""
+
+    def of(one: EthernetService) -> float | str:
+        found = getattr(one, key)
+        return NONE if found is None else float(found)
+
+    return Column(key, "", title, digits, scale, of=of)
+
+
+#: Of what was agreed on for a service.
+AGREED = [
+    Column("name", "", "Service"),
+    _limit("cir_bps", "CIR,\nMb/s", MEGA, 3),
+    _limit("eir_bps", "EIR,\nMb/s", MEGA, 3),
+    Column("cbs", "", "CBS,\noctets"),
+    Column("ebs", "", "EBS,\noctets"),
+    Column("policed", "", "Policed", of=lambda one: "yes" if one.is_policed else "no"),
+    _limit("loss_ratio", "Loss,\n%", 0.01, 4),
+    _limit("delay_ns", "Mean delay,\nµs", 1e3, 3),
+    _limit("delay_most_ns", "Greatest,\nµs", 1e3, 3),
+    _limit("variation_ns", "Variation,\nµs", 1e3, 3),
+    _limit("availability", "Available,\n%", 0.01, 3),
+]
 MEANS = {
     "Information rate": """
         Octets from the destination MAC to the FCS, as bandwidth profiles count them (MEF 10.3); preamble and gap aren't in it.""",
@@ -46,28 +75,34 @@ MEANS = {
 def write(path: Path, result: Y1564Result, content: Mapping[str, Any]) -> None:
     """Write the page of ``result`` to ``path``; ``content`` is that of the JSON file."""
     request = result.request
-    rows = [[name, str(verdict)] for name, verdict in result.verdicts.items()]
+    rates = "verdict offered_bps rate settled burst sent lost loss_ratio"
+    delays = "least mean most variation available_ratio"
     parts = [
         *said_of(["; ".join(request.shortfalls)] if request.shortfalls else [], "note"),
+        *said_of([f"{page.address(content['url'])}; {delay_words(result.uncertainty_ns)}."]),
         *said_of(["Incomplete: the suite was ended before its end"] * (not result.is_complete), "note"),
         *said_of(result.notes, "note"),
         page.tiles_of(_tiles(result)),
         heading("Verdict"),
-        table(("Service", "Verdict"), rows),
-        *said_of([f"{one.name}: {one.reason}." for one in result.steps if one.reason]),
+        table(
+            "Service|Verdict|Why",
+            [[name, str(verdict), _why(result, name)] for name, verdict in result.verdicts.items()],
+            "words",
+        ),
         *_figures(result),
         heading("Steps"),
-        listed([one for one in STEPS_COLUMNS.values() if one.title], result.steps),
+        *(listed([STEP, *STEPS_COLUMNS.known(result.steps, keys, OF_SOME)], result.steps) for keys in (rates, delays)),
         heading("Services"),
-        table(
-            ["Service", "CIR Mb/s", "EIR Mb/s", "CBS", "EBS", "Loss %", "Policed"],
-            [_agreed(one) for one in request.services],
-        ),
-        heading("Definitions"),
-        Block("terms", entries=[(name, said(text)) for name, text in MEANS.items()]),
+        listed(AGREED, request.services),
+        *page.definitions((), MEANS),
         *page.made_with(content),
     ]
     write_text(path, page.document(TITLE, content, parts))
+
+
+def _why(result: Y1564Result, service: str) -> str:
+    said = [f"{one.test}: {one.reason}" for one in result.steps if one.service == service and one.reason]
+    return "; ".join(said)
 
 
 def _tiles(result: Y1564Result) -> list[tuple[str, str]]:
@@ -76,18 +111,6 @@ def _tiles(result: Y1564Result) -> list[tuple[str, str]]:
         (f"{sum(one is Verdict.PASSED for one in found)} of {len(found)}", "services passed"),
         (str(sum(one.verdict == Verdict.FAILED for one in result.steps)), "steps failed"),
         (str(len(result.trials)), "trials"),
-    ]
-
-
-def _agreed(one: EthernetService) -> list[str]:
-    rates = [f"{float(rate) / 1e6:,.3f}" for rate in (one.cir_bps, one.eir_bps)]
-    return [
-        one.name,
-        *rates,
-        f"{one.cbs:,}",
-        f"{one.ebs:,}",
-        f"{100 * float(one.loss_ratio):g}",
-        "yes" if one.is_policed else "no",
     ]
 
 

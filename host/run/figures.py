@@ -20,6 +20,8 @@ from liteprobe.host.traffic.stream import Stream
 PERCENTILES = (50, 99, 99.9)
 RATIO_CONFIDENCE = 3.0  # Bits without an error, times the ratio of errors, at which 95 % would have shown one.
 
+NONE_CAME = "none of its"  # Begins the note on a stream of which nothing came.
+
 
 @dataclass(frozen=True)
 class Latency:

@@ -48,7 +48,15 @@ from liteprobe.host.run.engine import (
     is_shared,
     noted,
 )
-from liteprobe.host.run.figures import PERCENTILES, Latency, StreamFigures, TrafficLook, TrafficResult, longest_ns
+from liteprobe.host.run.figures import (
+    NONE_CAME,
+    PERCENTILES,
+    Latency,
+    StreamFigures,
+    TrafficLook,
+    TrafficResult,
+    longest_ns,
+)
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort, known_state
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import SharedLine, UnknownDueError
@@ -1111,7 +1119,7 @@ def _row_notes(rows: Sequence[StreamFigures], is_given_range: bool) -> list[str]
             "it is not measured: the port that it comes to can't tell it from other streams without a probe header": (
                 one.received is None and not one.stream.probe and one.stream.used_stamp is not None
             ),
-            f"none of its {one.sent} frames came to port {one.receive} whole and in time: check what is on the way, give a "
+            f"{NONE_CAME} {one.sent} frames came to port {one.receive} whole and in time: check what is on the way, give a "
             "longer waiting time, or name the port that it leads to (receive)": one.sent and one.received == 0,
         }
         found += [f"{name}: {note}" for note in noted(said)]

@@ -25,6 +25,9 @@ from liteprobe.host.run.engine import (
 )
 from liteprobe.host.run.port import TransmitPort
 from liteprobe.host.run.receive import ReceivePort, concatenated
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import Fixed
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import Schedule, TrainProgram, gap_for, schedule
 
 Progress = Callable[[int, int], None]
@@ -46,6 +49,23 @@ class Route:
     transmit: int = 0  # Port of the sender.
     receive: int = 0  # Port of the receiver.
     is_recorded: bool = True  # Each frame has a record; else it is measured by accumulators alone.
+
+    @property
+    def asking(self) -> Stream:
+        """Stream that has its addresses: who asks for the MAC address of whom."""
+        program = self.program
+        name, length = f"train of port {self.transmit}", Fixed(program.length)
+        return Stream(
+            name,
+            1,
+            length,
+            Interval(),
+            1,
+            port=self.transmit,
+            headers=program.headers,
+            source=program.source,
+            via=program.via,
+        )
 
     def end(self, probe: RunDevice, number: int) -> PortEnd:
         """Return a port of it; messages name its probe, too, where there are two."""
@@ -108,18 +128,22 @@ class RunningTrain:
 class TrainRun(PortRun):
     """One start of one program or several, on one probe or several, all in the same tick.
 
-    ``progress``: called with the frames sent and the frames to send, now and then. Raises UsageError when a program or
+    ``progress``: called with the frames sent and the frames to send, now and then; ``tend``: at each look, for what must go on
+    beside the trains. Raises UsageError when a program or
     a port can't be.
     """
 
     wording = ErrorWording("the train", "during the train", "run")
     halt_s = 0.0  # A program that is over by so much, and sends nothing, stands still.
 
-    def __init__(self, routes: Sequence[Route], progress: Progress | None = None) -> None:
+    def __init__(
+        self, routes: Sequence[Route], progress: Progress | None = None, tend: Callable[[], None] | None = None
+    ) -> None:
         if not routes:
             raise UsageError("there is no train to send: give one or more")
         self._count = len(routes)
         self._progress = progress or (lambda sent, total: None)
+        self._remind = tend or (lambda: None)
         probes = {id(probe): probe for route in routes for probe in (route.sender, route.receiver)}.values()
         for probe in probes:
             probe.need(Part.GENERATE)
@@ -258,6 +282,7 @@ class TrainRun(PortRun):
 
     def _look(self) -> bool:
         """Drain the rings, see what was sent, and return whether anything was."""
+        self._remind()
         sent_before = sum(job.sent for job in self.jobs)
         for job in self.jobs:
             self.seen(job)

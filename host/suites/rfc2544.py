@@ -19,6 +19,7 @@ from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Measured
+from liteprobe.host.suites.rfc2889 import NEEDS_MORE, AddressSettings, AddressTests
 from liteprobe.host.suites.search import METHODS, Found, Goal
 from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest, SuiteResult
 from liteprobe.host.suites.trials import (
@@ -42,6 +43,11 @@ from liteprobe.host.traffic.modifiers import Increment
 from liteprobe.host.traffic.stream import Stream
 
 TESTS = ("throughput", "latency", "loss", "back-to-back", "recovery", "reset")
+#: Of RFC 2889; its forwarding rates (5.6) come with the test of loss.
+TESTS_2889 = ("broadcast", "oversize", "address-capacity", "learning-rate")
+OVERSIZE = (1519, 1522, 1600, 2000, 9004)  # With FCS, without a tag: longer than IEEE 802.3 allows.
+OVERSIZE_LOAD = 0.1
+BROADCAST = "ff:ff:ff:ff:ff:ff"
 USUAL_TESTS = ("throughput", "latency", "loss", "back-to-back")
 SIZES = ("64", "128", "256", "512", "1024", "1280", "1518")  # RFC 2544, section 9.1 (octets with FCS).
 #: Letters of an IMIX genome, and sizes with FCS (RFC 6985, section 3).
@@ -51,6 +57,7 @@ OVERLOAD = 1.1  # Of the throughput, in the test of recovery (RFC 2544, section 
 RECOVERED_AT = 0.5  # Of that.
 CHECK_FRAMES, CHECK_LOAD = 40, 0.01  # What is sent each way before all else.
 SEARCH_MOST = 14  # Trials of a search, about, at most.
+LEARNING_MOST = 20  # Trials of the search of a learning rate.
 LONG_S = 8 * 3600.0  # A plan of more says what shortens it.
 
 
@@ -91,6 +98,7 @@ class Rfc2544Request(SuiteRequest):
     #: Address of the port that sends the first way, then of that which measures it: the probe then finds MAC addresses by itself.
     hosts: tuple[str, ...] = ()
     routers: tuple[str, ...] = ()  # That each of them goes by; none: the other end is a neighbour.
+    table: AddressSettings = field(default_factory=AddressSettings)  # Of the tests of the address table.
 
     def __post_init__(self) -> None:
         for what, addresses in (("host", self.hosts), ("router", self.routers)):
@@ -99,8 +107,12 @@ class Rfc2544Request(SuiteRequest):
         if len(self.routers) > len(self.hosts):
             raise UsageError("a router is asked from an address of the port: give one with --from for each router")
         for test in self.tests:
-            if test not in TESTS:
-                raise UsageError(f"there is no test '{test}': {nearest(test, TESTS)}")
+            if test in NEEDS_MORE:
+                raise UsageError(f"'{test}' of RFC 2889 {NEEDS_MORE[test]}")
+            if test not in (*TESTS, *TESTS_2889):
+                raise UsageError(f"there is no test '{test}': {nearest(test, (*TESTS, *TESTS_2889))}")
+        if self.hosts and (own := sorted({*TESTS_2889} & {*self.tests})):
+            raise UsageError(f"'{own[0]}' has MAC addresses of its own, and none is asked for: leave out --from")
         for size in self.sizes:
             length_of(size)
         if not self.tests or not self.sizes or not self.ways:
@@ -127,8 +139,11 @@ class Rfc2544Request(SuiteRequest):
     @property
     def shortfalls(self) -> list[str]:
         """Sentences that say where it asks for less than the RFCs do; empty: nowhere."""
-        short = conformance(self.goal.seconds)
+        timed = {*self.tests} - {"address-capacity", "learning-rate"}
+        short = conformance(self.goal.seconds) if timed else ""
         said = [short] if short else []
+        if timed != {*self.tests}:
+            said.append("the address table is seen through two ports: RFC 2889 asks for three")
         if "latency" in self.tests and (self.latency_repeats < 20 or self.latency_s < 120):
             said.append(
                 f"latency of {self.latency_repeats} runs of {lasting(self.latency_s)}: RFC 2544 asks for 20 of 120 s"
@@ -143,12 +158,15 @@ class Rfc2544Request(SuiteRequest):
         """Return it as plain data: a suite goes on only with the same."""
         return asdict(self)
 
-    def streams(self, size: str, share: float, seconds: float) -> tuple[Stream, ...]:
-        """Return the streams of all ways at a load, for a time."""
+    def streams(self, size: str, share: float, seconds: float, is_broadcast: bool = False) -> tuple[Stream, ...]:
+        """Return the streams of all ways at a load, for a time; ``is_broadcast``: to all who are there."""
         length = length_of(size)
         cycle = len(length.cycle or (0,))
         frames = int(Fraction(str(seconds)) * 10**9 / TICK_NS * Fraction(str(share)) / (length.mean + OVERHEAD))
-        return self.counted(size, share, max(frames // cycle, 1) * cycle)
+        found = self.counted(size, share, max(frames // cycle, 1) * cycle)
+        if not is_broadcast:
+            return found
+        return tuple(replace(one, headers=replace(one.headers, destination_mac=BROADCAST)) for one in found)
 
     def counted(self, size: str, share: float, frames: int) -> tuple[Stream, ...]:
         """Return the streams of all ways at a load, of so many frames each."""
@@ -209,6 +227,19 @@ class Rfc2544Request(SuiteRequest):
             steps.append(SuiteStep("recovery", sizes, sizes, 2 * goal.seconds))
         if "reset" in self.tests:
             steps.append(SuiteStep("reset", 1, 1, goal.seconds))
+        if "broadcast" in self.tests:
+            steps.append(
+                SuiteStep("broadcast", sizes * (goal.sums + 1), sizes * (SEARCH_MOST * goal.sums + 1), goal.seconds)
+            )
+        if "oversize" in self.tests:
+            steps.append(SuiteStep("oversize", len(OVERSIZE), len(OVERSIZE), goal.seconds))
+        table = self.table
+        for test, most, count in (
+            ("address-capacity", math.ceil(math.log2(table.most)) + 1, table.most),
+            ("learning-rate", LEARNING_MOST, table.learned),
+        ):
+            if test in self.tests:
+                steps.append(SuiteStep(test, 3, most + 2, table.ageing_s + 2 * count / table.fps))
         return SuitePlan(tuple(steps), self.pause_s, tuple(self._shorter(steps)))
 
     @property
@@ -255,6 +286,11 @@ class Throughput:
     seconds: float  # Of all trials, of the probe's time.
     why: str  # Why it is no more.
 
+    @property
+    def share(self) -> Measured | None:
+        """Share of the line, each way: what was shown, up to what was shown not to pass; None: not shown."""
+        return _between((self.lower, self.upper))
+
 
 @dataclass(frozen=True)
 class LatencyWay:
@@ -284,6 +320,16 @@ class LossStep:
     sent: int
     is_shown: bool  # Whether it can be believed.
     reason: str
+    forwarded_fps: float | None = None  # Of the slower way, at the end of the trial; None: too few frames came.
+
+
+@dataclass(frozen=True)
+class Oversize:
+    """Holds what became of frames that are longer than IEEE 802.3 allows."""
+
+    size: int  # With FCS.
+    sent: int
+    received: int
 
 
 @dataclass(frozen=True)
@@ -318,15 +364,27 @@ class SizeFigures(PartFigures):
     back_to_back: BackToBack | None = None
     recovery_ns: tuple[float, float] | None = None  # Between what it lies.
     reset_ns: tuple[float, float] | None = None
+    broadcast: Throughput | None = None
+    broadcast_latency: tuple[LatencyWay, ...] = ()
+    #: ``oversize``, ``addresses``, ``learning_fps``: of the device, with its first size; the last two between what was shown
+    #: and what was shown not to be.
+    oversize: tuple[Oversize, ...] = ()
+    addresses: tuple[int, int | None] | None = None
+    learning_fps: tuple[float | None, float | None] | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def share(self) -> Measured | None:
         """Throughput as a share of the line, each way: what was shown, up to what was shown not to pass; None: not shown."""
-        found = self.throughput
-        if found is None or found.lower is None:
+        return self.throughput.share if self.throughput else None
+
+    @property
+    def forwarding(self) -> tuple[LossStep, LossStep] | None:
+        """Steps of loss at the maximum offered load, and at the maximum forwarding rate (RFC 2889, 5.6); None: not measured."""
+        known = [step for step in self.loss if step.forwarded_fps is not None]
+        if not known or known[0] is not self.loss[0]:
             return None
-        return Measured(found.lower, Bounds(found.lower, found.lower if found.upper is None else found.upper))
+        return known[0], max(known, key=lambda step: step.forwarded_fps or 0.0)
 
     @property
     def delay_figures(self) -> Mapping[str, Any]:
@@ -379,6 +437,13 @@ class Rfc2544Result(SuiteResult):
         return {"sizes": [{**asdict(one), **COLUMNS.document(one)} for one in self.sizes]}
 
 
+def _between(ends: tuple[float | None, float | None] | None) -> Measured | None:
+    """Return what was shown, with bounds up to what was shown not to be; None: nothing was."""
+    if not ends or ends[0] is None:
+        return None
+    return Measured(ends[0], Bounds(ends[0], ends[0] if ends[1] is None else ends[1]))
+
+
 def _times(of: Callable[[SizeFigures], float]) -> Callable[[SizeFigures], Measured | None]:
     """Return what returns the throughput times a factor."""
 
@@ -418,6 +483,14 @@ COLUMNS = Columns(
     Column("buffer", "buffer µs", "Buffer time,\nµs", 2, 1e3, of=lambda one: one.back_to_back and one.back_to_back.corrected_ns),
     Column("recovery", "recovery µs", "Recovery,\nµs", 2, 1e3, of=_pair("recovery_ns")),
     Column("reset", "reset ms", "Reset,\nms", 3, 1e6, of=_pair("reset_ns")),
+    Column("frmol", "FRMOL/s", "FRMOL,\nframes/s", of=lambda one: one.forwarding and one.forwarding[0].forwarded_fps),
+    Column("mfr", "MFR/s", "MFR,\nframes/s", of=lambda one: one.forwarding and one.forwarding[1].forwarded_fps),
+    Column(
+        "broadcast", "broadcast %", "Broadcast,\n% of the line", 3, 0.01,
+        of=lambda one: one.broadcast.share if one.broadcast else None,
+    ),
+    Column("addresses", "addresses", "Addresses", of=lambda one: one.addresses and one.addresses[0]),
+    Column("learning", "learned/s", "Learned\na second", of=lambda one: _between(one.learning_fps)),
 )  # fmt: skip
 Rfc2544Result.COLUMNS = Columns(*(column for key, column in COLUMNS.items() if key not in ("size", "share")))
 
@@ -485,17 +558,16 @@ class Rfc2544(Suite):
         during: Callable[[], None] | None = None,
     ) -> Trial:
         self._doing = f"{name} {size} at {100 * load:.4g} %"
-        return self._trials.run(
-            Offer(f"{name} {size}", self._request.streams(size, load, seconds), self._request.receive),
-            loss_most,
-            during,
-        )
+        streams = self._request.streams(size, load, seconds, name == "broadcast")
+        filtered = tuple(one.name for one in streams) if name == "oversize" else ()
+        offer = Offer(f"{name} {size}", streams, self._request.receive, filtered=filtered)
+        return self._trials.run(offer, loss_most, during)
 
     def _measure(self, size: str) -> None:
         """Measure all of a size; what needs a throughput that is not shown is left out, with a note."""
         request = self._request
         if request.needs_throughput:
-            self._search(size)
+            self._update(throughput=self._searched("throughput", size))
         share = self._rows[-1].share
         load = request.load if request.load is not None else share and float(share)
         is_shown = {"latency": load is not None, "recovery": share is not None, "reset": load is not None}
@@ -512,6 +584,11 @@ class Rfc2544(Suite):
             self._recovery(size, share)
         if "reset" in request.tests and load is not None and size == request.sizes[0]:
             self._outage(size, load)
+        if "broadcast" in request.tests:
+            self._broadcast(size)
+        if size == request.sizes[0]:
+            self._oversize()
+            self._addresses()
 
     # Before all else ----------------------------------------------------------------------------
 
@@ -540,26 +617,16 @@ class Rfc2544(Suite):
 
     # Tests --------------------------------------------------------------------------------------
 
-    def _search(self, size: str) -> None:
+    def _searched(self, name: str, size: str) -> Throughput:
+        """Return the greatest load at which nothing is lost, with notes on what must be known about it."""
         goal = self._request.goal
 
         def measure(load: float, seconds: float) -> Trial:
-            return self._run("throughput", size, load, seconds, goal.loss_ratio)
+            return self._run(name, size, load, seconds, goal.loss_ratio)
 
         before = len(self._trials.done)
         found = METHODS[self._request.search](measure, goal)
         done = self._trials.done[before:]
-        self._update(
-            throughput=Throughput(
-                found.method,
-                found.lower,
-                found.upper,
-                len(done),
-                sum(not trial.is_valid for trial in done),
-                sum(trial.seconds for trial in done),
-                _why(found, goal),
-            )
-        )
         below = [
             (load, trial)
             for trial, load in zip(found.trials, found.loads, strict=True)
@@ -572,12 +639,21 @@ class Rfc2544(Suite):
                 "where others lost none"
             )
         if found.lower is None:
-            self._note(f"no load down to {100 * goal.least:g} % of the line was shown to pass: {_why(found, goal)}")
+            what = "no load" if name == "throughput" else f"no load of {name}"
+            self._note(f"{what} down to {100 * goal.least:g} % of the line was shown to pass: {_why(found, goal)}")
+        return Throughput(
+            found.method,
+            found.lower,
+            found.upper,
+            len(done),
+            sum(not trial.is_valid for trial in done),
+            sum(trial.seconds for trial in done),
+            _why(found, goal),
+        )
 
     def _latency(self, size: str, load: float) -> None:
         runs = [self._run("latency", size, load, self._request.latency_s) for _ in range(self._request.latency_repeats)]
-        ways = [_latency_of(way) for way in zip(*(run.streams for run in runs), strict=True)]
-        self._update(latency=tuple(replace(way, load=load) for way in ways if way))
+        self._update(latency=_latencies(runs, load))
         if bad := [run for run in runs if not run.is_valid or run.lost]:
             self._note(
                 f"latency: {len(bad)} of {len(runs)} runs lost frames or lied: {bad[0].reason or f'{bad[0].lost:,} lost'}"
@@ -588,7 +664,11 @@ class Rfc2544(Suite):
         steps: list[LossStep] = []
         while load >= step / 2 and clean < 2:
             trial = self._run("loss", size, load, self._request.goal.seconds, loss_most=1.0)
-            steps.append(LossStep(load, trial.loss_ratio, trial.lost, trial.sent, trial.is_valid, trial.reason))
+            steps.append(
+                LossStep(
+                    load, trial.loss_ratio, trial.lost, trial.sent, trial.is_valid, trial.reason, _forwarded_fps(trial)
+                )
+            )
             clean = clean + 1 if trial.is_valid and not trial.lost else 0
             load = round(load - step, 9)
             self._update(loss=tuple(steps))
@@ -659,6 +739,47 @@ class Rfc2544(Suite):
             self._update(recovery_ns=max(found, key=lambda ends: ends[1]))
         else:
             self._note(f"recovery: {100 * high:.4g} % of the line lost nothing, so there was nothing to recover from")
+
+    # Tests of RFC 2889 --------------------------------------------------------------------------
+
+    def _broadcast(self, size: str) -> None:
+        """Search the throughput of frames to all, and measure their delays there (RFC 2889, section 5.10)."""
+        found = self._searched("broadcast", size)
+        self._update(broadcast=found)
+        if found.lower is not None:
+            run = self._run("broadcast", size, found.lower, self._request.goal.seconds)
+            self._update(broadcast_latency=_latencies([run], found.lower))
+
+    def _oversize(self) -> None:
+        """Send frames that are too long: a device must not forward them (RFC 2889, section 5.9)."""
+        found: list[Oversize] = []
+        for size in OVERSIZE if "oversize" in self._request.tests else ():
+            trial = self._run("oversize", str(size), OVERSIZE_LOAD, self._request.goal.seconds, loss_most=-1.0)
+            found.append(Oversize(size, trial.sent, trial.received))
+            self._update(oversize=tuple(found))
+
+    def _addresses(self) -> None:
+        """Measure the address table (RFC 2889, sections 5.7 and 5.8)."""
+        request, settings = self._request, self._request.table
+        if not {"address-capacity", "learning-rate"} & {*request.tests}:
+            return
+
+        def run(offer: Offer) -> Trial:
+            self._doing = f"{offer.name}, {offer.streams[0].count:,} addresses"
+            return self._trials.run(offer, -1.0)
+
+        tests, count = AddressTests(settings, request.ways[0], request.headers, run), settings.learned
+        if why := tests.floods():
+            self._note(f"the address table is not measured: {why}")
+            return
+        if "address-capacity" in request.tests:
+            found = tests.capacity()
+            self._update(addresses=found)
+            count = min(count, found[0])
+            if found[1] is None:
+                self._note(f"address capacity: {found[0]:,} or more, as many as were asked for (--addresses-most)")
+        if "learning-rate" in request.tests:
+            self._update(learning_fps=tests.learning_rate(count, request.goal.width))
 
     def _outage(self, size: str, load: float) -> None:
         """Reset the device while frames are sent: what is lost says how long it was away (RFC 6201, section 4)."""
@@ -732,6 +853,23 @@ def _latency_of(runs: Sequence[TrialStream]) -> LatencyWay | None:
         most=max(run.most_ns or 0.0 for run in known),
         frames=sum(run.received for run in known),
     )
+
+
+def _latencies(runs: Sequence[Trial], load: float) -> tuple[LatencyWay, ...]:
+    """Return the delays of each way over its runs at a load."""
+    ways = [_latency_of(way) for way in zip(*(run.streams for run in runs), strict=True)]
+    return tuple(replace(way, load=load) for way in ways if way)
+
+
+def _forwarded_fps(trial: Trial) -> float | None:
+    """Return the rate at which frames left the device in the last half of a trial, of the slower way; None: not known."""
+    found = []
+    for way in trial.streams:
+        parts = [part for part in way.end_parts if part.received > 1 and part.received_fps]
+        seconds = sum((part.received - 1) / (part.received_fps or 1.0) for part in parts)
+        found.append(sum(part.received - 1 for part in parts) / seconds if seconds else None)
+    known = [one for one in found if one is not None]
+    return min(known) if len(known) == len(found) else None
 
 
 def _median(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -178,19 +178,30 @@ def bisection(measure: Measure, goal: Goal, most: float = 1.0) -> Found:
                 break
         return bad <= goal.exceed_ratio * goal.sums
 
+    lower, upper = narrowed(passes, goal.width, goal.least, most)
+    return Found("bisection", lower, upper, tuple(trials), tuple(loads))
+
+
+def narrowed(
+    passes: Callable[[float], bool], width: float, least: float, most: float = 1.0
+) -> tuple[float | None, float | None]:
+    """Return the greatest load that passes, and the least above it that doesn't, no further apart than ``width`` of it.
+
+    None: the first where none passes that is no less than ``least``, the second where ``most`` passes.
+    """
+    if passes(most):
+        return most, None
     lower: float | None = None
-    upper: float | None = None if passes(most) else most
-    if upper is None:
-        lower = most
-    while upper is not None and upper - (lower or 0.0) > goal.width * upper:
+    upper = most
+    while upper - (lower or 0.0) > width * upper:
         middle = round((upper + (lower or 0.0)) / 2, 9)
-        if middle < goal.least:
+        if middle < least:
             break
         if passes(middle):
             lower = middle
         else:
             upper = middle
-    return Found("bisection", lower, upper, tuple(trials), tuple(loads))
+    return lower, upper
 
 
 METHODS = {"mlrsearch": mlrsearch, "bisection": bisection}

@@ -136,12 +136,16 @@ class SoakEvent:
     bit_errors: int
     is_silent: bool  # Whether nothing came in some of it.
 
+    @property
+    def what(self) -> str:
+        """Words for what went wrong."""
+        said = [f"{self.lost:,} lost"] * bool(self.lost) + [f"{self.bit_errors:,} bit errors"] * bool(self.bit_errors)
+        return ", ".join([*said, *["nothing came"] * self.is_silent])
+
     def words(self) -> str:
         """Return it as a sentence."""
-        what = [f"{self.lost:,} lost"] * bool(self.lost) + [f"{self.bit_errors:,} bit errors"] * bool(self.bit_errors)
-        what += ["nothing came"] * self.is_silent
         span = f"{time_text(1e9 * self.at_s)} to {time_text(1e9 * self.until_s)}"
-        return f"{span}: {self.stream}: {', '.join(what)}"
+        return f"{span}: {self.stream}: {self.what}"
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ SOAK_COLUMNS = Columns(
     Column("sent", "sent", "Sent"),
     Column("received", "received", "Received"),
     Column("lost", "lost", "Lost", is_fault=True),
-    Column("loss_ratio", "", "Loss ratio"),
+    Column("loss_ratio", "", "Loss ratio", 6),
     Column("duplicated", "dup", "Doubled", is_fault=True),
     Column("reordered", "reord", "Reordered", is_fault=True),
     Column("late", "late", "Late", is_fault=True),
@@ -204,6 +208,12 @@ SOAK_COLUMNS = Columns(
     Column("most", "most ns", "Greatest,\nns", of=lambda row: row.most_ns),
     Column("reason"),
 )
+
+
+def shown_columns(rows: Sequence[SoakStream], keys: str) -> list[Column]:
+    """Return the columns of these that a reader is shown: those of bit errors where bits were checked."""
+    found = SOAK_COLUMNS.known(rows, keys, "bit_errors ber first_error_s")
+    return [one for one in found if one.key != "checked_bits" or any(row.checked_bits for row in rows)]
 
 
 def _ber_words(bounds: Bounds | None) -> str | None:

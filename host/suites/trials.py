@@ -24,7 +24,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Cells
-from liteprobe.host.run.figures import StreamFigures, TrafficLook, TrafficResult
+from liteprobe.host.run.figures import NONE_CAME, StreamFigures, TrafficLook, TrafficResult
 from liteprobe.host.traffic.document import write_document
 from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
 from liteprobe.host.traffic.load import share_of
@@ -86,6 +86,9 @@ class Offer:
     receive: Mapping[int, int] | None = None  # None: the port that the wire leads to.
     #: Whether the device must sustain it: then streams are sent in parts, where they can be, and a queue that fills is found out.
     is_sustained: bool = True
+    pause_s: float = 0.0  # After it, at least.
+    #: Names of streams of which the device need forward nothing: that nothing came of them is no note.
+    filtered: tuple[str, ...] = ()
     block_s: float = 0.0  # What was sent and came in each so many seconds is kept; 0: it isn't.
 
     def __post_init__(self) -> None:
@@ -608,7 +611,7 @@ class Trials:
             found = self._measure(offer, key, during)
             if self.journal:
                 self.journal.keep(found)
-            self.probe.wait(self.settings.pause_s)
+            self.probe.wait(max(self.settings.pause_s, offer.pause_s))
         self.done.append(found)
         return found
 
@@ -638,6 +641,9 @@ class Trials:
         after_end = None if came_at_end is None else max(sum(one.received for one in streams) - came_at_end, 0)
         growth_most = self.settings.growth_most if offer.is_sustained else inf
         reason = reason_of(streams, after_end, result.is_complete, growth_most)
+        quiet = tuple(
+            f"stream '{part.name}': {NONE_CAME}" for of in parts for part in of if of[0].name.startswith(offer.filtered)
+        )
         return Trial(
             number=len(self.done) + 1,
             key=key,
@@ -647,7 +653,7 @@ class Trials:
             uncertainty_ns=result.uncertainty_ns,
             verdict=LIES if reason else VALID,
             reason=reason,
-            notes=tuple(result.notes),
+            notes=tuple(one for one in result.notes if not one.startswith(quiet)),
             blocks=blocks.found(streams),
         )
 
@@ -669,6 +675,13 @@ class _Blocks:
     def found(self, streams: Sequence[TrialStream]) -> tuple[TrialBlock, ...]:
         """Return all blocks: what is left when all has come is the last one."""
         if self._block_s:
+            if self._blocks and self._seconds - self._last_s < self._block_s / 2:  # It is no block of its own.
+                last = self._blocks.pop()
+                self._last_s -= last.seconds
+                taken = zip(last.sent, last.received, last.lost, last.bit_errors, strict=True)
+                self._counts = [
+                    [a - b for a, b in zip(*both, strict=True)] for both in zip(self._counts, taken, strict=True)
+                ]
             counts = [[one.sent, one.received, one.lost, one.bit_errors] for one in streams]
             self._add(max(self._seconds, self._last_s), counts)
         return tuple(self._blocks)

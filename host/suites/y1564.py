@@ -383,7 +383,7 @@ STEPS_COLUMNS = Columns(
     Column("sent", "sent", "Sent"),
     Column("received", "received", "Received"),
     Column("lost", "lost", "Lost"),
-    Column("loss_ratio", "", "Loss ratio"),
+    Column("loss_ratio", "", "Loss ratio", 6),
     Column("mean", "mean ns", "Mean,\nns", 1, of=lambda row: row.mean_ns),
     Column("least", "", "Least,\nns", of=lambda row: row.least_ns),
     Column("most", "most ns", "Greatest,\nns", of=lambda row: row.most_ns),
@@ -392,6 +392,8 @@ STEPS_COLUMNS = Columns(
     Column("verdict", "verdict", "Verdict"),
     Column("reason"),
 )
+
+OF_SOME = "settled burst available_ratio"  # Figures that some steps have.
 
 
 @dataclass(frozen=True, repr=False)

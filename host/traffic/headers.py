@@ -36,7 +36,7 @@ from liteprobe.host.base.document import (
     key,
     part,
 )
-from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.validate import Between, validated
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -504,3 +504,25 @@ def header_words(octets: bytes) -> list[int]:
     """Return ``octets`` as 32-bit words of the header memory: octet 0 in bits 7..0 of word 0."""
     padded = octets + bytes(-len(octets) % 4)
     return list(struct.unpack(f"<{len(padded) // 4}I", padded))
+
+
+def sourced(headers: Headers, source: str | None, via: str | None) -> Headers:
+    """Return headers that come from the address of the port that sends, ``source``, by the router ``via``, where they are given.
+
+    Raises RangeError where these can't be.
+    """
+    if source is None:
+        if via is not None:
+            raise RangeError("'via' names a router, which is asked from an address: give 'from', too", "via")
+        return headers
+    if not headers.has_ip:
+        raise RangeError("'from' is of IP, which these headers don't have: leave out one of them", "from")
+    if headers.source_ip not in (source, SOURCE_IP, SOURCE_IPV6):
+        raise RangeError("'from' is in the place of the source of the IP header: give one of them", "from")
+    if len({ip_address(one).version for one in (source, via, headers.destination_ip) if one}) > 1:
+        raise RangeError(
+            f"'from' {source}, {f'via {via}, ' if via else ''}and the destination {headers.destination_ip} are of different "
+            "families: give all of IPv4 or all of IPv6",
+            "from",
+        )
+    return replace(headers, source_ip=source)

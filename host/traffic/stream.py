@@ -3,7 +3,7 @@
 """A stream of frames is pure data: what it sends and when, checked as far as that can be without a probe."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from liteprobe.cores.formats import (
@@ -21,7 +21,7 @@ from liteprobe.cores.formats import (
     STAMP_OFFSET_MIN,
     TICK_NS,
 )
-from liteprobe.host.base.defaults import FILLS, SOURCE_IP, SOURCE_IPV6
+from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import (
     NAME,
     WORD_MAX,
@@ -46,9 +46,9 @@ from liteprobe.host.traffic.headers import (
     HALFWORD,
     Headers,
     MplsLabel,
-    ip_address,
     ones_complement_sum,
     probe_octets,
+    sourced,
     vlan_tag,
 )
 from liteprobe.host.traffic.intervals import NOMINAL, START, Burst, Interval, head_ticks, is_back_to_back
@@ -186,35 +186,12 @@ class Stream:
             check_fields(self)
         except RangeError as error:
             raise StreamError(self.name, error.key, str(error)) from None
-        self._take_source()
+        try:
+            object.__setattr__(self, "headers", sourced(self.headers, self.source, self.via))
+        except RangeError as error:
+            raise StreamError(self.name, error.key, str(error)) from None
         for name, message in _problems(self):
             raise StreamError(self.name, name, message)
-
-    def _take_source(self) -> None:
-        """Have the headers come from the address of the port."""
-        if self.source is None:
-            if self.via is not None:
-                raise StreamError(
-                    self.name, "via", "'via' names a router, which is asked from an address: give 'from', too"
-                )
-            return
-        if not self.headers.has_ip:
-            raise StreamError(
-                self.name, "from", "'from' is of IP, which these headers don't have: leave out one of them"
-            )
-        if self.headers.source_ip not in (self.source, SOURCE_IP, SOURCE_IPV6):
-            raise StreamError(
-                self.name, "from", "'from' is in the place of the source of the IP header: give one of them"
-            )
-        versions = {ip_address(one).version for one in (self.source, self.via, self.headers.destination_ip) if one}
-        if len(versions) > 1:
-            raise StreamError(
-                self.name,
-                "from",
-                f"'from' {self.source}, {f'via {self.via}, ' if self.via else ''}and the destination {self.headers.destination_ip} "
-                "are of different families: give all of IPv4 or all of IPv6",
-            )
-        object.__setattr__(self, "headers", replace(self.headers, source_ip=self.source))
 
     @property
     def used_stamp(self) -> Stamp | None:

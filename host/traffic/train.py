@@ -14,7 +14,7 @@ from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.validate import in_unit, validated
-from liteprobe.host.traffic.headers import HALFWORD, Headers
+from liteprobe.host.traffic.headers import HALFWORD, Headers, sourced
 
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
@@ -48,6 +48,9 @@ class TrainProgram:
     headers: Headers = field(default_factory=Headers)  # Addresses, VLAN tags, TTL.
     interval: InitVar[str | None] = None  # In the place of ``interval_ns``: a time with its unit.
     rate: InitVar[str | None] = None  # Likewise: a rate on the wire, preamble, SFD, FCS and IFG included.
+    #: Address of the port that sends, and of the router on the way: the probe then finds MAC addresses before the run.
+    source: str | None = None
+    via: str | None = None
 
     def __post_init__(self, interval: str | None, rate: str | None) -> None:
         given = [one for one in (self.interval_ns, interval, rate) if one is not None]
@@ -58,6 +61,7 @@ class TrainProgram:
             interval_ns = Fraction(interval_ns_for_rate(self.length, float(rate_bps)))
         if interval_ns is not None:
             object.__setattr__(self, "interval_ns", float(interval_ns))
+        object.__setattr__(self, "headers", sourced(self.headers, self.source, self.via))
         _check(self)
 
     @property

@@ -105,6 +105,11 @@ class Device:
     does: str = "forward"
     copies: int = 1
     services: tuple[Service, ...] = ()
+    table: int = 0
+    learn: int = 0
+    age: int = 0
+    largest: int = 0
+    storm: int = 0
 
     def service_ticks(self, length: int) -> Fraction:
         """Return how long the server has one frame of ``length`` octets without FCS."""
@@ -124,9 +129,9 @@ def parse(spec: str) -> Device:
         raise ValueError(spec)
     texts = dict(parse_qsl(options, strict_parsing=bool(options)))
     readers: dict[str, Callable[[str], int | str]] = {
-        "latency": ticks_of,
+        **dict.fromkeys(("latency", "age"), ticks_of),
         **dict.fromkeys(("loss", "corrupt", "load"), part_of),
-        **dict.fromkeys(("rate", "pps"), rate_of),
+        **dict.fromkeys(("rate", "pps", "learn", "storm"), rate_of),
         **dict.fromkeys(("mode", "does"), str),
     }
     values: dict[str, object] = {}
@@ -167,6 +172,8 @@ def throughput(device: Device, length: int) -> Fraction:
     Source: arithmetic; RFC 2544, section 26.1 for what it stands for.
     """
     if device.does != "forward" or device.loss or device.fault_size == length + FCS or device.reboot.length:
+        return Fraction(0)
+    if device.largest and length + FCS > device.largest:
         return Fraction(0)
     octets = length + LINE_OVERHEAD
     served = octets / device.service_ticks(length)
@@ -259,11 +266,47 @@ class _Bucket:
         return False
 
 
-class _Ingress:
-    """Faults and policers that a frame meets before the queue."""
+class AddressTable:
+    """The addresses that a device knows: by whom it learned them, and when."""
 
-    def __init__(self, device: Device, port: int) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
+        self.entries: dict[int, tuple[int, int]] = {}  # Port and tick of each; the oldest is the first.
+        self.free = Fraction(0)
+        self.begin: int | None = None  # Of the last reboot, which has it forget all.
+
+    def filters(self, port: int, source: int, destination: int, tick: int) -> bool:
+        """Learn the source of a frame; return whether its destination is at its own port, so that it goes nowhere."""
+        if (begin := self.device.reboot.last_begin(tick)) != self.begin:
+            self.begin, self.free = begin, Fraction(0)
+            self.entries.clear()
+        while self.device.age and self.entries:
+            oldest = next(iter(self.entries))
+            if self.entries[oldest][1] + self.device.age > tick:
+                break
+            del self.entries[oldest]
+        if not source >> 40 & 1 and self._has_space(source, tick):
+            self.entries.pop(source, None)
+            self.entries[source] = port, tick
+        known = self.entries.get(destination)
+        return known is not None and known[0] == port
+
+    def _has_space(self, source: int, tick: int) -> bool:
+        if source in self.entries:
+            return True
+        if len(self.entries) >= self.device.table or tick < self.free:
+            return False
+        if self.device.learn:
+            self.free = tick + Fraction(TICKS_A_SECOND, self.device.learn)
+        return True
+
+
+class _Ingress:
+    """Faults and policers that a frame meets before the queue; ``table``: of both ports."""
+
+    def __init__(self, device: Device, port: int, table: AddressTable) -> None:
+        self.device, self.port, self.table = device, port, table
+        self.storm_free = Fraction(0)
         self.random = SplitMix(device.seed, STREAMS * port + FRAMES)
         self.buckets = [_Bucket(service) for service in device.services]
         self.tokens, self.tick = Fraction(device.load_burst), 0
@@ -284,6 +327,14 @@ class _Ingress:
                 if not bucket.passes(tick, frame.content):
                     return REFUSED, None
                 break
+        labels = dict(frame.labels)
+        destination = labels.get("destination", 0)
+        if device.storm and destination >> 40 & 1:
+            if tick < self.storm_free:
+                return LOST, None
+            self.storm_free = tick + Fraction(TICKS_A_SECOND, device.storm)
+        if device.table and self.table.filters(self.port, labels.get("source", 0), destination, tick):
+            return REFUSED, None
         if corrupt and where // 8 < frame.content:
             return CORRUPTED, (where // 8, where % 8)
         return DELIVERED, None
@@ -291,6 +342,8 @@ class _Ingress:
     def _is_faulty(self, frame: Frame, tick: int) -> bool:
         device = self.device
         if device.mode == "store" and not frame.is_sound:
+            return True
+        if device.largest and frame.content > device.largest:
             return True
         if device.does == "drop" or device.fault_size == frame.content or device.reboot.end_if_in(tick) is not None:
             return True
@@ -353,7 +406,8 @@ def passage(spec: str, departures: tuple[list[Frame], list[Frame]]) -> Outcome:
         for port, left in enumerate(departures)
         for number, frame in enumerate(left)
     )
-    ingress = [_Ingress(device, port) for port in range(2)]
+    table = AddressTable(device)
+    ingress = [_Ingress(device, port, table) for port in range(2)]
     egress = [_Egress(device) for _ in range(2)]
     for tick, port, number in decided:
         frame = departures[port][number]

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from liteprobe.sim.models import device
+
 ON_LINE, SLOT = 12, 24  # Octets of a frame beside its length, without and with the gap.
 TICKS_PER_SECOND = 125_000_000
 
@@ -30,6 +32,11 @@ class Device:
     def forward(self, tick: int, port: int, length: int) -> int | None:
         """Return the tick at which a frame leaves that began to come at ``tick`` on ``port``; None: it is lost."""
         return tick + self._held(length)
+
+    def meet(self, tick: int, port: int, length: int, addresses: tuple[int, int]) -> int | None:
+        """Return the same for a frame from the first of two MAC addresses to the second."""
+        del addresses
+        return self.forward(tick, port, length)
 
     def truth(self, length: int, is_both_ways: bool) -> Fraction:
         """Return its throughput as a share of the line."""
@@ -178,3 +185,40 @@ class Hostile(Device):
     def copies(self) -> int:
         """Return how often each frame leaves."""
         return self.times
+
+
+@dataclass
+class Learner(Switch):
+    """Learns addresses, filters by them, and floods what it doesn't know.
+
+    Parameters
+    ----------
+    spec : str
+        Of the simulated device that it is (sim/models/device.py): its table, learning rate, ageing, storm limit, largest frame.
+    floods : bool
+        Whether it forwards frames to addresses that it doesn't know.
+    """
+
+    spec: str = "device?table=100"
+    floods: bool = True
+
+    def __post_init__(self) -> None:
+        self.known = device.parse(self.spec)
+        self.table = device.AddressTable(self.known)
+        self._storm_free = Fraction(0)
+
+    def meet(self, tick: int, port: int, length: int, addresses: tuple[int, int]) -> int | None:
+        """Return when a frame leaves, or None where it is filtered or lost."""
+        source, destination = addresses
+        known, came = self.known, tick + length + ON_LINE
+        if known.largest and length + device.FCS > known.largest:
+            return None
+        is_group = bool(destination >> 40 & 1)
+        if known.storm and is_group:
+            if came < self._storm_free:
+                return None
+            self._storm_free = came + Fraction(TICKS_PER_SECOND, known.storm)
+        filtered = known.table and self.table.filters(port, source, destination, came)
+        if filtered or not (self.floods or is_group or destination in self.table.entries):
+            return None
+        return self.forward(tick, port, length)

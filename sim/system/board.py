@@ -20,7 +20,7 @@ from litedram.phy.model import SDRAMPHYModel
 
 from liteeth.common import eth_phy_description
 
-from liteprobe.boards.ecp5 import SDRAM_BYTES
+from liteprobe.boards.family import SDRAM_BYTES
 from liteprobe.cores.timebase.pps import SAMPLE_TICKS
 from liteprobe.sim.system import FLASH_OFFSET
 

@@ -151,7 +151,7 @@ def write_verilog(soc: Any, folder: Path, top: str = TOP) -> list[Path]:
     platform = soc.platform
     platform.finalize(fragment)
     with own_combinatorial_blocks():
-        output = platform.get_verilog(fragment, name=top, regular_comb=False)
+        output = platform.get_verilog(fragment, name=top)
     verilog = folder / f"{top}.v"
     text = move_initial_values(inline_memories(output.main_source, output.data_files))
     verilog.write_text(text, encoding="utf-8")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+LOGIC_WRITERS = ("_generate_combinatorial_logic_synth", "_generate_combinatorial_logic")  # LiteX 2024.12, later ones.
+
 
 def once_a_node() -> Callable[[Any], set[Any]]:
     """Return Migen's ``list_targets``, which looks through a node but once: for statements that nobody changes meanwhile."""
@@ -52,7 +54,7 @@ def refuse_loop(target: Any, statements: list[Any], targets_of: Callable[[Any], 
         raise ValueError(f"combinatorial signal {name} reads itself: name what it was before, and read that")
 
 
-def combinatorial_blocks(fragment: Any, namespace: Any) -> str:
+def combinatorial_blocks(fragment: Any, namespace: Any, *_policy: str) -> str:
     """Return the combinatorial logic as ``always_comb``, one block for each target.
 
     LiteX 2024.12 writes ``always @(*)``, which has no trigger at time 0: a block of constant inputs is never
@@ -136,10 +138,11 @@ def own_combinatorial_blocks() -> Iterator[None]:
     """Make LiteX write its combinatorial logic by `combinatorial_blocks`."""
     from litex.gen.fhdl import verilog
 
-    stock = verilog._generate_combinatorial_logic_sim
-    verilog._generate_combinatorial_logic_sim = combinatorial_blocks
+    name = next(name for name in LOGIC_WRITERS if hasattr(verilog, name))
+    stock = getattr(verilog, name)
+    setattr(verilog, name, combinatorial_blocks)
     try:
         with quick_groups():
             yield
     finally:
-        verilog._generate_combinatorial_logic_sim = stock
+        setattr(verilog, name, stock)

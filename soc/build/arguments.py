@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,7 +60,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
     add_options(parser)
-    parser.add_argument("--seed", type=int, help="seed of placement (default: the board's own, then two others)")
+    parser.add_argument("--seed", type=int, help="seed of placement (default: the one that is known to meet timing, and two others)")
+    parser.add_argument("--at-once", type=int, choices=(1, 2, 3), default=min(2, os.cpu_count() or 1),
+        help="seeds that are placed side by side; the first that is met ends the others (default: %(default)s)")
     add_built_in(parser, default)
     parser.add_argument("--out", type=Path, help="folder of the products (default: build/BOARD, or build/BOARD_PRESET)")
     return parser.parse_args(arguments)

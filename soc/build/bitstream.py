@@ -9,11 +9,15 @@ import argparse
 import hashlib
 import json
 import logging
+import os
 import re
 import shutil
+import signal
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -21,9 +25,11 @@ from typing import Any
 
 from liteprobe.boards import VERILOG_ONLY, board
 from liteprobe.cores.formats import DEFAULT_PRESET
+from liteprobe.soc.build import openxc7
 from liteprobe.soc.build.arguments import board_for, check_together, config_of, left_out, parse
 from liteprobe.soc.build.flagships import first_seed, out_folder
 from liteprobe.soc.build.load import LoadTarget, backup_only, detect, flash_options_of, load_or_flash, restore_only
+from liteprobe.soc.build.record import record
 from liteprobe.soc.build.toolchain import BuildError, require, run_tool, tail, version_of
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.export import identity, write_map
@@ -209,10 +215,18 @@ ROUTER_SETTINGS = {"router2/currCongWeightMult": "0.5", "router2/bbMargin/x": "5
 ROUTER_ROUNDS = 200
 FEW_WIRES = 50
 SEEDS_TRIED = 3 # Where none is asked for.
+AT_ONCE = min(2, os.cpu_count() or 1) # A seed takes a core, and 1.5 GB on a full device.
 
 
 class NotMetError(BuildError):
     """A seed with which not all is routed, or not in time."""
+
+
+class EndedError(BuildError):
+    """Ends a seed because another one was met, or the build was interrupted."""
+
+    def __init__(self) -> None:
+        super().__init__("it was ended, as another seed was met")
 
 
 @dataclass(frozen=True)
@@ -264,11 +278,9 @@ def write_sources(name: str, config: ProbeConfig, out: Path, extension: Path | N
     return soc, folder
 
 
-def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
-    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
-    soc, folder = write_sources(name, config, out, extension)
-    target = soc.board
-    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+def asked_of(soc: Any) -> dict[str, float]:
+    """Return what each clock of a SoC must reach (MHz)."""
+    target, config = soc.board, soc.probe_config
     asked = {"sys": target.sys_clk_freq / 1e6, "timebase": 125.0}
     asked |= {f"eth_rx{number}": 125.0 for number in range(config.phys)}
     if hasattr(soc.crg, "cd_timebase2x"):
@@ -277,6 +289,15 @@ def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None 
         asked["memory"] = target.memory_clk_freq / 1e6
     if config.has_eye:
         asked["memory"] = target.eye_clk_freqs[0] / 1e6
+    return asked
+
+
+def elaborate(name: str, config: ProbeConfig, out: Path, extension: Path | None = None) -> tuple[Design, dict[str, Any]]:
+    """Write Verilog, constraints, script and register map of a board into ``out``; return them and the facts."""
+    soc, folder = write_sources(name, config, out, extension)
+    target = soc.board
+    (folder / f"{TOP}.ys").write_text(SYNTHESIS, encoding="utf-8")
+    asked = asked_of(soc)
     placer = target.placer if config.with_discipline and config.with_cpu else PLACER
     arguments = (*device_arguments(soc.platform), "--placer", placer, *PLACE_AND_ROUTE)
     design = Design(folder, soc.platform.device, arguments, asked, first_seed(name, config), ROUTER_SETTINGS)
@@ -310,16 +331,16 @@ def synthesize(design: Design, versions: dict[str, str]) -> tuple[Path, float]:
     return netlist, float(seconds.read_text(encoding="utf-8"))
 
 
-def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict[str, Any]:
+def place_and_route(design: Design, netlist: Path, seed: int, run: Path, is_over: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:
     """Place and route in the folder ``run``, strictly; return nextpnr's report.
 
-    Raises BuildError, naming clock, Fmax and target, when a constraint is missed.
+    Raises BuildError, naming clock, Fmax and target, when a constraint is missed, EndedError once ``is_over``.
     """
     (run / f"{TOP}.json").write_text(with_settings(netlist.read_text(encoding="utf-8"), design.router), encoding="utf-8")
     constraints = (design.folder / f"{TOP}.lpf").read_text(encoding="utf-8")
     (run / f"{TOP}.lpf").write_text(guarded(constraints), encoding="utf-8")
-    arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
-    arguments += ["--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
+    arguments = placing(design, seed)
     log, report_file = run / "nextpnr.log", run / "nextpnr.json"
     lines: list[str] = []
     for more in ((), (TIMING_RIPUP,)):
@@ -327,7 +348,9 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
             say(f"a constraint is missed ({lines[0]}); once more, and what is late is routed anew")
             for path in (report_file, log):
                 path.replace(path.with_stem("nextpnr_once")) # With the paths that were late.
-        code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: is_hopeless(log))
+        code = run_tool("nextpnr-ecp5", [*arguments, *more], run, run / "nextpnr.out", lambda: is_over() or is_hopeless(log))
+        if is_over():
+            raise EndedError
         if report_file.exists():
             report: dict[str, Any] = json.loads(report_file.read_text(encoding="utf-8"))
             lines = misses(clocks_of(report), design.asked_mhz) + late_crossings(report)
@@ -339,6 +362,12 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path) -> dict
         if not lines:
             raise BuildError(f"nextpnr-ecp5 failed, the end of {run / 'nextpnr.out'}:\n{tail(run / 'nextpnr.out')}")
     raise NotMetError("timing is not met:\n  " + "\n  ".join(lines) + f"\nsee {log}, or try another --seed")
+
+
+def placing(design: Design, seed: int) -> list[str]:
+    """Return nextpnr's arguments."""
+    arguments = [*design.place_arguments, "--seed", str(seed), "--json", f"{TOP}.json", "--lpf", f"{TOP}.lpf"]
+    return [*arguments, "--textcfg", f"{TOP}.config", "--report", "nextpnr.json", "-q", "-l", "nextpnr.log"]
 
 
 def with_settings(netlist: str, settings: dict[str, str]) -> str:
@@ -367,11 +396,12 @@ def is_hopeless(log: Path) -> bool:
 
 
 def build(name: str, config: ProbeConfig | None = None, seed: int | None = None, out: Path | None = None,
-    extension: Path | None = None) -> dict[str, Any]:
+    extension: Path | None = None, at_once: int = AT_ONCE) -> dict[str, Any]:
     """Build a board to a bitstream and return its report; the same sources, tools and seed are built once.
 
     Writes under ``out`` (``build/<board>``): csr.json, report.json, liteprobe.bit, liteprobe.svf, and the same with all
-    logs for each seed in ``seed<N>``. Without ``seed`` it is the board's own; where that isn't met others are tried.
+    logs for each seed in ``seed<N>``. Without ``seed`` it is the one that is known to meet timing, and others, ``at_once`` of
+    them side by side: the first that is met ends the rest.
 
     Raises
     ------
@@ -389,27 +419,60 @@ def build(name: str, config: ProbeConfig | None = None, seed: int | None = None,
     design, facts = elaborate(name, config or ProbeConfig(), out, extension)
     versions = {tool: version_of(tool) for tool in ("yosys", "nextpnr-ecp5", "ecppack")}
     facts |= {"date": date.today().isoformat(), "tools": versions, "seconds": {"elaborate": since(started)}}
+    facts["record"] = record(design.folder, design.place_arguments, design.router)
     how = json.dumps([design.place_arguments, design.router, design.asked_mhz, GUARD])
     seeds = seeds_of(design.seed) if seed is None else [seed]
     keys = {number: design.digest(*versions.values(), str(number), how) for number in seeds}
     built = next((number for number in seeds if is_current(out / f"seed{number}", keys[number])), None)
-    for number in seeds if built is None else []:
-        run = out / f"seed{number}"
-        shutil.rmtree(run, ignore_errors=True)
-        run.mkdir()
-        try:
-            implement(design, facts | {"seed": number, "key": keys[number]}, number, run)
-        except NotMetError as error:
-            if number == seeds[-1]:
-                raise
-            say(f"seed {number}: {str(error).splitlines()[0].removesuffix(':')}; the next one is tried")
-        else:
-            built = number
-            break
+    if built is None:
+        built = first_met(design, facts, keys, out, at_once)
     for product in ("report.json", f"{TOP}.bit", f"{TOP}.svf"):
         shutil.copy(out / f"seed{built}" / product, out / product)
     report: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
     return report
+
+
+def first_met(design: Design, facts: dict[str, Any], keys: Mapping[int, str], out: Path, at_once: int) -> int:
+    """Implement seeds, in their order and ``at_once`` side by side; return the first that is met, which ends the others.
+
+    ``keys``: of each seed, what tells its products from others. Raises NotMetError, of the last one, where none is met.
+    """
+    is_over, tried, lock = threading.Event(), [], threading.Lock()
+
+    def attempt(seed: int) -> None:
+        if is_over.is_set():
+            raise EndedError
+        with lock:
+            tried.append(seed)
+        run = out / f"seed{seed}"
+        shutil.rmtree(run, ignore_errors=True)
+        run.mkdir()
+        own = {"seconds": dict(facts["seconds"]), "seed": seed, "key": keys[seed], "seeds_tried": tried}
+        implement(design, facts | own, seed, run, is_over.is_set)
+        is_over.set() # Here, so that its worker begins no other one.
+
+    if len(keys) > 1 and at_once > 1:
+        synthesize(design, facts["tools"]) # Once, for all.
+    with ThreadPoolExecutor(min(at_once, len(keys))) as pool:
+        runs = {pool.submit(attempt, seed): seed for seed in keys}
+        left = len(runs)
+        try:
+            for run in as_completed(runs):
+                left -= 1
+                try:
+                    run.result()
+                except EndedError:
+                    continue
+                except NotMetError as error:
+                    if not left:
+                        raise
+                    say(f"seed {runs[run]}: {str(error).splitlines()[0].removesuffix(':')}; another one is tried")
+                else:
+                    return runs[run]
+        finally: # Those that run are ended, those that wait never begin.
+            is_over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+    raise AssertionError("a seed was neither met nor missed")
 
 
 def seeds_of(own: int) -> list[int]:
@@ -417,13 +480,15 @@ def seeds_of(own: int) -> list[int]:
     return [own, *(number for number in range(1, SEEDS_TRIED + 1) if number != own)][:SEEDS_TRIED]
 
 
-def implement(design: Design, facts: dict[str, Any], seed: int, run: Path) -> None:
-    """Synthesize, place, route and pack into ``run``; the report is written last."""
+def implement(design: Design, facts: dict[str, Any], seed: int, run: Path, is_over: Callable[[], bool]) -> None:
+    """Synthesize, place, route and pack into ``run``; the report is written last. Raises EndedError once ``is_over``."""
     netlist, facts["seconds"]["synthesis"] = synthesize(design, facts["tools"])
+    facts["netlist_sha256"] = hashlib.sha256(netlist.read_bytes()).hexdigest()
     say(f"place and route, nextpnr {facts['tools']['nextpnr-ecp5']}, seed {seed}")
     started = time.monotonic()
-    report = place_and_route(design, netlist, seed, run)
+    report = place_and_route(design, netlist, seed, run, is_over)
     facts["seconds"]["place_and_route"] = since(started)
+    facts["routed_anew"] = (run / "nextpnr_once.log").exists() # With TIMING_RIPUP.
     say(f"bitstream, ecppack {facts['tools']['ecppack']}")
     started = time.monotonic()
     arguments = ["--compress", f"{TOP}.config", "--svf", f"{TOP}.svf", "--bit", f"{TOP}.bit"]
@@ -478,10 +543,18 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         raise ValueError("nothing is compiled, so there is nothing to load: leave --load and --flash out")
     claim(out)
     say(f"Verilog of {args.board}, into {out}")
-    write_sources(args.board, config, out, args.extend)
+    soc, folder = write_sources(args.board, config, out, args.extend)
     print(f"Verilog, constraints and script: {out / 'gateware'}\nregister map: {out / 'csr.json'}")
     if config.link == "pcie":
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
+    elif getattr(soc.board, "with_openxc7", False):
+        if args.no_compile or not openxc7.is_here():
+            print(f"next: sh build_{TOP}.sh there, by Vivado, or the same command where openXC7 is on PATH (docs/boards/colorlight-i9plus.md)")
+        else:
+            say("bitstream, by openXC7")
+            bitstream = openxc7.build(folder, TOP, soc.platform.device, asked_of(soc))
+            shutil.copy(bitstream, out)
+            print(f"bitstream: {out / bitstream.name}")
     return 0
 
 
@@ -489,6 +562,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Build, report and, if asked for, load or write into the flash; return the exit code."""
     args = parse(arguments)
     logging.disable(logging.INFO)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler) # Tools are in process groups of their own, and are ended.
     out = args.out or out_folder(args.board, args.preset)
     try:
         check_together(args)
@@ -506,7 +581,7 @@ def main(arguments: list[str] | None = None) -> int:
         config.check(target)
         if args.load or args.flash: # Before minutes are spent on what couldn't be loaded.
             detect(target, options)
-        report = build(args.board, config, args.seed, out, args.extend)
+        report = build(args.board, config, args.seed, out, args.extend, args.at_once)
         print(summary(report), flush=True)
         if args.load or args.flash:
             load_or_flash(args, target, out / f"{TOP}.bit", options)

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 # Native name -> name of the same program from PyPI.
@@ -56,26 +59,36 @@ def version_of(name: str) -> str:
     return match.group() if match else "unknown"
 
 
-def run_tool(name: str, arguments: list[str], folder: Path, log: Path, is_hopeless: Callable[[], bool] | None = None) -> int:
+def run_tool(name: str, arguments: list[str], folder: Path, log: Path, is_over: Callable[[], bool] | None = None) -> int:
     """Run a tool in ``folder`` with its output in ``log``; return its exit code, negative when it was ended.
 
     YoWASP's sandbox sees the working folder wherever it is, but not /tmp: give paths relative to ``folder``. Where
-    ``is_hopeless`` is given it is asked every second, and ends the tool when it is true.
+    ``is_over`` is given it is asked every second, and ends the tool, with all that it has started, when it is true.
     """
     command = [find_tool(name), *arguments]
     with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            process_group=0 if os.name == "posix" else None)
         try:
             while True:
                 try:
-                    return process.wait(LOOK_S if is_hopeless else None)
+                    return process.wait(LOOK_S if is_over else None)
                 except subprocess.TimeoutExpired:
-                    if is_hopeless and is_hopeless():
-                        process.kill()
+                    if is_over and is_over():
+                        end_group(process)
         except BaseException:
-            process.kill()
+            end_group(process)
             process.wait()
             raise
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program that leads a process group, and all that it started: one of PATH may be a script around the real one."""
+    if os.name != "posix":
+        process.kill()
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def require(name: str, arguments: list[str], folder: Path, log: Path) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from boards_page import main
 
-from liteprobe.boards import BOARDS, OTHER_NAMES, board
+from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.base.folders import ROOT
 
 FOLDER = ROOT / "docs" / "boards"
 PAGES = {name: f"{name.replace('_', '-')}.md" for name in ("colorlight_i5", "colorlight_i9", "versa_ecp5")}
 PAGES |= {name: "colorlight-5a-75b.md" for name in BOARDS if name.startswith("colorlight_5a")}
+PAGES |= {name: f"{name.replace('_', '-')}.md" for name in VERILOG_ONLY if name != "sqrl_acorn"}  # docs/pcie.md.
 # What stands for something of the user's own, or of one board, in a message.
 PLACES = (
     r"^\d+ |openFPGALoader|\b(?:CABLE|BOARD|FILE)\b|cmsisdap|ft2232|LFE5U\w*-\d+|colorlight_\w+|0xff\b|\d[\d.:]+\d|/dev/\w+"
@@ -47,9 +48,9 @@ def messages(path: Path) -> list[str]:
 
 
 def test_each_board_has_a_page_and_each_page_names_its_boards() -> None:
-    assert set(PAGES) == set(BOARDS)
+    assert set(PAGES) == {*BOARDS, *VERILOG_ONLY} - {"sqrl_acorn"}
     assert {path.name for path in FOLDER.glob("*.md")} == {*PAGES.values(), "desk.md"}
-    for name in (*BOARDS, *OTHER_NAMES):
+    for name in (*PAGES, *OTHER_NAMES):
         assert f"`{name}`" in page(OTHER_NAMES.get(name, name)) or f"build {name} " in page(name), name
 
 
@@ -61,7 +62,7 @@ def test_what_the_desk_shows_of_a_backup_and_a_load_is_what_they_print() -> None
     assert [line for block in shown for line in block.splitlines() if f"        {line}\n" not in known] == []
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_of_a_board_has_its_cable_its_flash_and_where_firmware_lies(name: str) -> None:
     target, text = board(name), page(name)
     assert f"`--cable {target.cable}`, which is the default" in text or f"`--cable {target.cable}`, the default" in text
@@ -94,7 +95,7 @@ def test_each_message_of_a_page_is_one_that_a_program_gives(path: Path) -> None:
     assert strange == []
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_lights_of_a_board_are_named_by_their_pins(name: str) -> None:
     """The pins that litex-boards has for LEDs; of a receiver card the LED is told by J19."""
     pins = [
@@ -148,7 +149,7 @@ def sites(name: str) -> dict[str, str]:
     return {what: found[signal] for what, signal in signals.items()}
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", PAGES)
 def test_page_has_the_sites_of_the_board(name: str) -> None:
     rows = page_rows(name)
     assert {SIGNALS[signal]: site for signal, (_, site) in rows.items()} == sites(name)

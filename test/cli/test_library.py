@@ -145,6 +145,7 @@ PURE: dict[str, dict[str, Any]] = {
         **{"latency_s": 1.5, "latency_repeats": 3, "load": 0.5, "loss_step": 0.05, "burst_s": 1.0, "burst_repeats": 2},
         **{"pause_s": 0.5, "addresses": 7, "headers": Headers()},
     },
+    "suites.rfc2889.AddressSettings.__init__": {"ageing_s": 3.0, "most": 50, "fps": 100.0, "learned": 9},
     "suites.search.Goal.__init__": {"loss_ratio": 0.01, "exceed_ratio": 0.5, "sums": 3, "width": 0.005, "seconds": 2.0},
     "suites.soak.SoakRequest.__init__": {
         **{"streams": (ENDLESS,), "seconds": 3.0, "segment_s": 1.0, "is_bert": True, "ber": 1e-9, "confidence": 0.9},

@@ -103,10 +103,49 @@ def test_each_test_is_in_an_area_and_each_area_has_tests() -> None:
 
 def test_help_names_each_area() -> None:
     usage = subprocess.run([ROOT / "run", "help"], check=True, capture_output=True, text=True).stdout
-    named = re.search(r"those of an area: ([a-z, \n]+?)\n  labs", usage)
+    named = re.search(r"those of an area: ([a-z, \n]+?)\n  release", usage)
     assert named and re.split(r",\s+", named[1].strip()) == sorted(areas())
 
 
 def test_an_area_is_its_folders_and_files_for_pytest() -> None:
     chosen = runpy.run_path(str(ROOT / "tools" / "areas.py"))["chosen"]
     assert chosen(["clock", "-k", "step"]) == ["test/clock", "sim/unit/timebase", "sim/system/clock", "-k", "step"]
+
+
+# Another LiteX ------------------------------------------------------------------------------------
+
+
+def test_a_checkout_of_litex_comes_first_in_tests_and_in_what_they_type(tmp_path: Path) -> None:
+    for name, package in (("litex", "litex"), ("litex-boards", "litex_boards"), ("liteeth", "elsewhere")):
+        (tmp_path / "other" / name / package).mkdir(parents=True)
+        (tmp_path / "other" / name / package / "__init__.py").touch()
+    test = tmp_path / "test_where.py"
+    test.write_text(
+        "import subprocess\n"
+        "def test_where():\n"
+        "    import litex, litex_boards, liteeth\n"
+        "    print('imported', litex.__file__, litex_boards.__file__, liteeth.__file__)\n"
+        "    program = 'import litex; print(\"typed\", litex.__file__)'\n"
+        f"    subprocess.run(['{ROOT}/run', 'python', '-c', program], check=True)\n"
+    )
+    command = [ROOT / "run", "test", "--litex", "other", "-n", "0", "-s", "-p", "no:cacheprovider", str(test)]
+    text = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [line.split()[:3] for line in text.splitlines()[:4]] == [
+        ["litex", "no", "revision,"],
+        ["litex-boards", "no", "revision,"],
+        ["migen", "as", "pinned"],
+        ["liteeth", "as", "pinned"],
+    ]
+    other = tmp_path / "other"
+    assert f"imported {other}/litex/litex/__init__.py {other}/litex-boards/litex_boards/__init__.py {ROOT}" in text
+    assert f"typed {other}/litex/litex/__init__.py" in text
+
+
+def test_a_folder_without_litex_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "run", "test", "--litex", "."], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"test: {tmp_path} holds no checkout of LiteX in 'litex': clone it, and the cores, side by side\n",
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -40,6 +41,7 @@ from liteprobe.host.traffic.stream import (
     Values,
     weighted,
 )
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.frames.random_streams import StreamMaker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -485,3 +487,22 @@ def test_messages_of_the_page_are_those_that_come() -> None:
     assert set(lines) <= messages
     two = "streams:\n  - {name: voice, length: 60, share: 60%}\n  - {name: bulk, length: 60, share: 50%}\n"
     assert refusal(two) == second.strip()
+
+
+@pytest.mark.parametrize(
+    ("given", "culprit"),
+    [
+        ({"via": "10.0.1.1"}, "give 'from', too"),
+        ({"source": "10.0.1.2", "via": "fd00::1"}, "different families"),
+        ({"source": "fd00::2"}, "different families"),
+        ({"source": "10.0.1.2", "headers": Headers(source_ip="10.0.1.9")}, "give one of them"),
+    ],
+)
+def test_a_stream_and_a_train_that_can_not_have_their_address_are_refused_alike(
+    given: dict[str, Any], culprit: str
+) -> None:
+    with pytest.raises(UsageError, match=culprit):
+        Stream("one", 1, Fixed(100), Interval(), **given)
+    with pytest.raises(UsageError, match=culprit):
+        TrainProgram(100, 5, **given)
+    assert TrainProgram(100, 5, source="10.0.1.2").headers.source_ip == "10.0.1.2"

@@ -86,7 +86,7 @@ class ProbeFields(LiteXModule):
         self.state    = Signal(4)
         self.position = Signal(4)
         self.raw      = Signal(32)
-        self.fields   = fields = Record(probe_layout())
+        self.fields   = fields = Record(probe_layout(), reset_less=True)
 
         # # #
 

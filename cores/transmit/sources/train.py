@@ -3,14 +3,63 @@
 
 """Schedules the frames of a program of trains."""
 
+from enum import IntEnum
+
 from migen import *
 
 from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.formats import SEQUENCE_OFFSET, STAMP_OCTETS, STAMP_OFFSET
+from liteprobe.cores.formats import OVERHEAD, SEQUENCE_OFFSET, STAMP_OCTETS, STAMP_OFFSET
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
+
+WORD_BITS = 32
+# Of a program, in the memory that holds them.
+NUMBERS = ["count", "repeats", "interval_ticks", "interval_fraction", "gap_ticks"]
+
+class State(IntEnum):
+    """Places what is counted in its memory."""
+
+    FRAMES   = 0 # Of this train, those before this one left out.
+    TRAINS   = 1
+    FRACTION = 2 # Of the due tick, 2^-32 ticks.
+    DUE_LOW  = 3
+    DUE_HIGH = 4
+    SEQUENCE = 5
+    NONE     = 6 # 0: nobody writes it.
+
+class Addend(IntEnum):
+    """Says what a step adds."""
+
+    NONE   = 0
+    NUMBER = 1
+    SLOT   = 2 # Of a frame, on the line.
+    LESS   = 3 # -1.
+
+class Step(IntEnum):
+    """Numbers the steps, in their order."""
+
+    COUNT         = 0
+    REPEATS       = 1
+    IDLE          = 2
+    INTERVAL      = 3
+    PART          = 4
+    NO_PART       = 5
+    NO_LOW        = 6
+    NO_HIGH       = 7
+    NO_SEQUENCE   = 8
+    FRAME         = 9 # From here again for each frame.
+    TRAIN         = 10
+    AGAIN         = 11
+    ADD_PART      = 12
+    HOLD          = 13
+    ADD_LOW       = 14
+    ADD_HIGH      = 15
+    SHOW          = 16
+    NEXT          = 17
+    GAP_LOW       = 18
+    GAP_HIGH      = 19
 
 class TrainSchedule(LiteXModule):
     """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains; in ``sys``.
@@ -18,95 +67,207 @@ class TrainSchedule(LiteXModule):
     The first frame is due in tick 0. The interval has a fraction of 2^-32 ticks, which is carried from frame to frame: no
     rounding error adds up.
 
+    Numbers of 32 bits are read one a cycle, and what it counts lies in a LUT RAM, to which one adder adds a word a cycle. So the
+    next descriptor is there four cycles after one was taken, and there are 11 cycles from one to the next at least.
+
     Attributes
     ----------
     source : Endpoint(descriptor_description()), out
         ``sequence`` counts from 0 over the whole program; ``final`` marks the last frame of all.
-    count, repeats : Signal(32), in
-        From 1; must stand still while active, as all numbers.
+    address, number : Signal(3), Signal(32), out and in
+        Reads a number of the program, by its place in ``NUMBERS``, in the same cycle; all must stand still from ``check`` on
+        while active. ``count`` and ``repeats`` are from 1. ``interval_ticks`` are whole ticks from start to start; with a
+        fraction of 0, too, 0 is back to back. ``interval_fraction`` are 2^-32 ticks. ``gap_ticks`` come after the slot of the
+        last frame of a train.
     length : Signal(14), in
-        Octets of a frame, without FCS.
-    interval : Signal(32), in
-        Whole ticks from start to start.
-    interval_gap : Signal(33), in
-        The same after the last frame of a train.
-    interval_fraction : Signal(32), in
-        2^-32 ticks, added to both.
+        Octets of a frame, without FCS. It must stand still while active, as all that follow.
     payload_offset : Signal(8), in
         Start of the UDP payload; ``payload_offset + 6`` must be a multiple of 4.
     fill : Signal(2), in
         ``formats.Fill``.
     checksum_enable, checksum_seed : Signal(), Signal(16), in
+    check : Signal(), in
+        One cycle: takes count and repeats of a program; ignored while active.
+    checked, is_good : Signal(), Signal(), out
+        One cycle, three later: whether neither is 0.
     start : Signal(), in
-        Begins the program; ignored while active.
+        Begins the program that was checked; ignored while active.
     stop : Signal(), in
         While high, the next descriptor is ``empty`` and ``final``: the program ends early.
     is_active : Signal(), out
+    memory : Memory(32, 16)
+        What it counts, by `State`.
     """
     def __init__(self):
-        self.source            = source = stream.Endpoint(descriptor_description())
-        self.count             = Signal(32)
-        self.repeats           = Signal(32)
+        self.source            = stream.Endpoint(descriptor_description())
+        self.address           = Signal(max=len(NUMBERS))
+        self.number            = Signal(WORD_BITS)
         self.length            = Signal(LENGTH_BITS)
-        self.interval          = Signal(32)
-        self.interval_gap      = Signal(33)
-        self.interval_fraction = Signal(32)
         self.payload_offset    = Signal(8)
         self.fill              = Signal(2)
         self.checksum_enable   = Signal()
         self.checksum_seed     = Signal(16)
+        self.check             = Signal()
+        self.checked           = Signal()
+        self.is_good           = Signal()
         self.start             = Signal()
         self.stop              = Signal()
         self.is_active         = Signal()
 
         # # #
 
-        frames     = Signal(32, reset_less=True) # Frames of this train, this one included.
-        trains     = Signal(32, reset_less=True) # Trains, this one included.
-        sequence   = Signal(32, reset_less=True)
-        due        = Signal(64, reset_less=True)
-        fraction   = Signal(32, reset_less=True) # Of due, 2^-32 ticks.
-        step       = Signal(33)
-        train_last = Signal()
-        is_empty   = Signal()
-        taken      = Signal()
+        # One step.
+        # ---------
+        # state[target] becomes state[read] plus an addend and a carry.
+        self.read     = Signal(max=len(State))
+        self.target   = Signal(max=len(State))
+        self.addend   = Signal(max=len(Addend))
+        self.carry_in = Signal()
+        self.writes   = Signal()
+        self.total    = Signal(WORD_BITS)
+        self.is_zero  = Signal() # The total.
+        self.carry    = Signal() # Of the step before.
+        self.step     = Signal(max=len(Step), reset=int(Step.IDLE))
+        self.add_state()
+
+        # Steps of a program.
+        # -------------------
+        self.train_last = Signal()
+        self.is_last    = Signal() # The last frame of all.
+        self.is_slot    = Signal() # Back to back.
+        self.is_over    = Signal()
+        self.is_first   = Signal() # The descriptor that comes next.
+        self.add_steps()
+        self.add_descriptor()
+        self.add_settings()
+
+    def add_state(self):
+        """Add a word a cycle to what is counted."""
+        self.memory = memory = Memory(WORD_BITS, 16, init=[0]*16, name="train")
+        reader = memory.get_port(async_read=True)
+        writer = memory.get_port(write_capable=True, mode=READ_FIRST)
+        self.specials += memory, reader, writer
+        slot   = Signal(LENGTH_BITS + 1)
+        addend = Signal(WORD_BITS)
+        total  = Signal(WORD_BITS + 2)
         self.comb += [
-            taken.eq(source.valid & source.ready),
-            train_last.eq(frames == 1),
-            step.eq(Mux(train_last, self.interval_gap, self.interval)),
-            source.valid.eq(self.is_active),
+            slot.eq(self.length + OVERHEAD),
+            Case(self.addend, {
+                int(Addend.NUMBER) : addend.eq(self.number),
+                int(Addend.SLOT)   : addend.eq(slot),
+                int(Addend.LESS)   : addend.eq(2**WORD_BITS - 1),
+                "default"          : addend.eq(0),
+            }),
+            # One adder: the carry comes in through an extra lowest bit.
+            total.eq(Cat(Constant(1, 1), reader.dat_r) + Cat(self.carry_in, addend)),
+            self.total.eq(total[1:]),
+            self.is_zero.eq(self.total == 0),
+            reader.adr.eq(self.read),
+            writer.adr.eq(self.target),
+            writer.dat_w.eq(self.total),
+            writer.we.eq(self.writes),
+        ]
+        self.sync += If(self.step != int(Step.HOLD), self.carry.eq(total[-1]))
+
+    def do(self, number, target, read=None, addend=None, carry=0, more=()):
+        """Return a step: state[target] becomes state[read], 0 without, plus the addend and the carry, then ``more`` holds."""
+        return {int(number): [
+            self.target.eq(int(target)),
+            self.read.eq(int(State.NONE if read is None else read)),
+            *([] if addend is None else [
+                self.addend.eq(int(addend if isinstance(addend, Addend) else Addend.NUMBER)),
+                *([] if isinstance(addend, Addend) else [self.address.eq(NUMBERS.index(addend))])]),
+            self.carry_in.eq(carry),
+            self.writes.eq(1),
+            *more,
+        ]}
+
+    def add_steps(self):
+        """Check a program, begin it, and after each descriptor work out the next one."""
+        interval  = [If(self.is_slot, self.addend.eq(int(Addend.SLOT))), If(self.is_first, self.addend.eq(int(Addend.NONE)))]
+        not_first = [If(self.is_first, self.addend.eq(int(Addend.NONE)))]
+        of_train  = [If(~self.train_last, self.writes.eq(0))]
+        steps = {}
+        for one in [
+            self.do(Step.COUNT,       State.FRAMES,   addend="count"),
+            self.do(Step.REPEATS,     State.TRAINS,   addend="repeats"),
+            # The words are cleared by the next steps; only whether they are 0 counts.
+            self.do(Step.INTERVAL,    State.DUE_LOW,  addend="interval_ticks"),
+            self.do(Step.PART,        State.FRACTION, addend="interval_fraction"),
+            self.do(Step.NO_PART,     State.FRACTION),
+            self.do(Step.NO_LOW,      State.DUE_LOW),
+            self.do(Step.NO_HIGH,     State.DUE_HIGH),
+            self.do(Step.NO_SEQUENCE, State.SEQUENCE),
+            # Is the next one the last of its train, and of all?
+            self.do(Step.FRAME,       State.FRAMES,   State.FRAMES, Addend.LESS),
+            self.do(Step.TRAIN,       State.TRAINS,   State.TRAINS, Addend.LESS, more=of_train),
+            self.do(Step.AGAIN,       State.FRAMES,   addend="count", more=of_train),
+            self.do(Step.ADD_PART,    State.FRACTION, State.FRACTION, "interval_fraction", more=not_first),
+            # Once the one before is taken, for a source may say only then how long it was.
+            self.do(Step.ADD_LOW,     State.DUE_LOW,  State.DUE_LOW, "interval_ticks", self.carry, more=interval),
+            self.do(Step.ADD_HIGH,    State.DUE_HIGH, State.DUE_HIGH, carry=self.carry),
+            self.do(Step.SHOW,        State.SEQUENCE, State.SEQUENCE),
+            self.do(Step.NEXT,        State.SEQUENCE, State.SEQUENCE, carry=1),
+            self.do(Step.GAP_LOW,     State.DUE_LOW,  State.DUE_LOW, "gap_ticks", more=of_train),
+            self.do(Step.GAP_HIGH,    State.DUE_HIGH, State.DUE_HIGH, carry=self.carry & self.train_last),
+        ]:
+            steps |= one
+        self.comb += Case(self.step, {**steps, "default": []})
+
+        # A step a cycle, but where it waits.
+        # -----------------------------------
+        step  = self.step
+        waits = Signal()
+        self.comb += waits.eq((step == int(Step.IDLE)) | ((step == int(Step.HOLD)) & self.source.valid & ~self.source.ready))
+        self.sync += [
+            If(~waits, step.eq(step + 1)),
+            If(step == int(Step.GAP_HIGH), step.eq(int(Step.FRAME))),
+            If(~self.is_active & self.check, step.eq(int(Step.COUNT))),
+            If(~self.is_active & self.start, step.eq(int(Step.INTERVAL))),
+            If(self.is_over, step.eq(int(Step.IDLE))),
+            self.checked.eq(step == int(Step.REPEATS)),
+            If(step == int(Step.COUNT),   self.is_good.eq(~self.is_zero)),
+            If(step == int(Step.REPEATS), self.is_good.eq(self.is_good & ~self.is_zero)),
+            # Both parts of the interval are 0.
+            If(step == int(Step.INTERVAL), self.is_slot.eq(self.is_zero)),
+            If(step == int(Step.PART),     self.is_slot.eq(self.is_slot & self.is_zero)),
+            If(step == int(Step.FRAME),    self.train_last.eq(self.is_zero)),
+            If(step == int(Step.TRAIN),    self.is_last.eq(self.train_last & self.is_zero)),
+        ]
+
+    def add_descriptor(self):
+        """Show a descriptor until it is taken."""
+        source   = self.source
+        due      = Signal(2*WORD_BITS, reset_less=True)
+        sequence = Signal(WORD_BITS,   reset_less=True)
+        is_final = Signal(reset_less=True)
+        is_empty = Signal(reset_less=True)
+        shows    = Signal()
+        self.comb += [
+            self.is_over.eq(source.valid & source.ready & source.final),
+            shows.eq(self.step == int(Step.SHOW)),
             source.first.eq(1),
             source.last.eq(1),
             source.sequence.eq(sequence),
             source.length.eq(self.length),
             source.due.eq(due),
-            source.final.eq(is_empty | (train_last & (trains == 1))),
+            source.final.eq(is_empty | is_final),
             source.empty.eq(is_empty),
         ]
         self.sync += [
-            If(taken | ~self.is_active,
+            If(self.step == int(Step.ADD_LOW),  due[:WORD_BITS].eq(self.total)),
+            If(self.step == int(Step.ADD_HIGH), due[WORD_BITS:].eq(self.total)),
+            If(shows,
+                sequence.eq(self.total),
+                is_final.eq(self.is_last),
                 # Sampled between descriptors only: one that waits must not change.
                 is_empty.eq(self.stop),
             ),
-            If(taken,
-                sequence.eq(sequence + 1),
-                Cat(fraction, due).eq(Cat(fraction, due) + Cat(self.interval_fraction, step)),
-                frames.eq(frames - 1),
-                If(train_last,
-                    frames.eq(self.count),
-                    trains.eq(trains - 1),
-                ),
-                If(source.final, self.is_active.eq(0)),
-            ).Elif(self.start & ~self.is_active,
-                frames.eq(self.count),
-                trains.eq(self.repeats),
-                sequence.eq(0),
-                due.eq(0),
-                fraction.eq(0),
-                self.is_active.eq(1),
-            ),
+            If(shows, source.valid.eq(1)).Elif(source.ready, source.valid.eq(0)),
+            If(shows, self.is_first.eq(0)).Elif(self.start, self.is_first.eq(1)),
+            If(self.start, self.is_active.eq(1)),
+            If(self.is_over, self.is_active.eq(0)),
         ]
-        self.add_settings()
 
     def add_settings(self):
         """Say what stands in each frame: the same in all, a probe's header with its stamp."""

@@ -2,7 +2,7 @@
 /* This file is part of LiteProbe. */
 
 /*
- * The console that a host reads and types to through registers: LiteX's crossover UART, polled.
+ * The console that a host reads and types to through registers: `soc/processor.py`, polled.
  *
  * Zephyr's own driver waits for room without end. Nobody may be reading, so this one drops what
  * finds none: the clock must run whether or not a host looks on. The shell waits for a host for a

@@ -24,9 +24,9 @@ from liteprobe.host.cli.arguments import (
     add_waiting_time,
     of_options,
 )
-from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
+from liteprobe.host.cli.commands.train import add_headers, headers_of
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, share, span_ns, whole, words
+from liteprobe.host.cli.values import duration_ns, pps, share, span_ns, whole, words
 
 with lazily():
     import rich.console
@@ -37,14 +37,14 @@ with lazily():
     from liteprobe.host.cli import kept, tables
     from liteprobe.host.report import files, rfc2544_page
     from liteprobe.host.suites import rfc2544 as suite
-    from liteprobe.host.suites import search
-    from liteprobe.host.traffic import headers
+    from liteprobe.host.suites import rfc2889, search
 
-HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-back"
+HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-back; and a switch, as RFC 2889"
 EXAMPLES = """
 liteprobe rfc2544 --probe 'sim://switch?rate=600M&preset=tester' --frame-size 64,1518 --tests throughput,latency
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.html --json rfc2544.json
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --resume rfc2544.jsonl
+liteprobe rfc2544 --probe etherbone://192.168.1.50 --frame-size 64 --tests broadcast,address-capacity,learning-rate
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
 #: What is asked for where no option says it: by the RFCs, and of a simulated probe, whose 60 s would take hours.
@@ -55,9 +55,13 @@ OF_RFCS = {
     "burst_duration": 2.0,
     "burst_repeats": 50,
     "pause": 7.0,
+    "ageing": 300.0,
+    "addresses_most": 16_384,
+    "teach_rate": 1_000.0,
 }
 SIMULATED = {
     "duration": 0.02, "latency_duration": 0.02, "latency_repeats": 2, "burst_duration": 0.02, "burst_repeats": 2, "pause": 0.001,
+    "ageing": 0.005, "addresses_most": 256, "teach_rate": 200_000.0,
 }  # fmt: skip
 GOALS, SEARCHES = ("rfc2544", "tst009", "ndr", "pdr"), ("mlrsearch", "bisection")
 
@@ -72,7 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group,
         "--tests NAME[,NAME...]",
         words,
-        "throughput, latency, loss, back-to-back, recovery, reset (default: the first four)",
+        "throughput, latency, loss, back-to-back, recovery, reset (default: the first four); of RFC 2889: broadcast, oversize, "
+        "address-capacity, learning-rate",
         ["throughput", "latency", "loss", "back-to-back"],
     )
     what = "with FCS, 64 to 9004; imix; or letters of RFC 6985, like aaaadg (default: 64,128,256,512,1024,1280,1518)"
@@ -88,6 +93,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--burst-duration TIME", duration_ns, "the longest burst (default: 2s, simulated 20ms)")
     add(group, "--burst-repeats N", whole, "how often it is searched (default: 50, simulated 2)")
     add(group, "--reset-command COMMAND", str, "resets the device, for the test of that name (default: by hand)")
+    group = parser.add_argument_group("address table (RFC 2889)")
+    add(
+        group,
+        "--ageing TIME",
+        span_ns,
+        "after which the device has forgotten an address (default: 5min, simulated 5ms)",
+    )
+    add(group, "--addresses-most N", whole, "addresses that are tried at most (default: 16384, simulated 256)")
+    add(group, "--teach-rate N", pps, "frames a second that teach and ask for them (default: 1k, simulated 200k)")
+    add(group, "--learned N", whole, "addresses that the learning rate is measured with (default: 64)", 64)
     group = parser.add_argument_group("search")
     add(group, "--search NAME", str, "mlrsearch or bisection (default: mlrsearch)", "mlrsearch", choices=list(SEARCHES))
     add(group, "--goal NAME", str, "rfc2544, tst009, ndr or pdr (default: rfc2544)", "rfc2544", choices=list(GOALS))
@@ -122,7 +137,6 @@ def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> sui
     chosen = {name: float(value) for name, value in others.items() if value is not None}
     with of_options():
         goal = search.goal_of(args.goal, seconds=seconds("duration"), **chosen)
-        fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
         return suite.Rfc2544Request(
             tests=tuple(args.tests),
             sizes=tuple(args.sizes or suite.SIZES),
@@ -137,9 +151,15 @@ def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> sui
             burst_repeats=count("burst_repeats"),
             pause_s=seconds("pause"),
             addresses=args.addresses,
-            headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+            headers=headers_of(args),
             hosts=tuple(getattr(args, "from") or ()),
             routers=tuple(args.via or ()),
+            table=rfc2889.AddressSettings(
+                ageing_s=seconds("ageing"),
+                most=count("addresses_most"),
+                fps=float(usual["teach_rate"] if args.teach_rate is None else args.teach_rate),
+                learned=args.learned,
+            ),
         )
 
 
@@ -187,7 +207,8 @@ def table_of(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable:
     shown = [
         column
         for key, column in suite.COLUMNS.items()
-        if key in ("size", "share", "fps") or any(column.value(one) is not None for one in sizes)
+        if key == "size"
+        or any(column.value(one) is not None or (key in ("share", "fps") and one.throughput) for one in sizes)
     ]
     return tables.figures(shown, sizes)
 
@@ -217,10 +238,9 @@ def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
     marked = [rich.text.Text(one, "bold yellow") for one in found.request.marks]
     loss = loss_table(found.sizes)
     ways = "both ways at once, each" if len(found.request.ways) > 1 else "one way"
-    said = (
-        f"{len(found.trials)} trials, {found.lied} of which lied. Size with FCS; throughput {ways}: {found.request.goal.words}, "
-        f"by {found.request.search}."
-    )
+    said = f"{len(found.trials)} trials, {found.lied} of which lied. Size with FCS"
+    if any(one.throughput or one.broadcast for one in found.sizes):
+        said += f"; throughput {ways}: {found.request.goal.words}, by {found.request.search}"
     doubt = [rich.text.Text("? the trial lies: it would lose more, or lose at all, if it were longer.")] * any(
         not step.is_shown for one in found.sizes for step in one.loss
     )
@@ -229,8 +249,16 @@ def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
         for one in found.sizes
         if one.throughput and one.throughput.upper is not None
     ]
+    why += [
+        rich.text.Text(f"{one.size}: {one.broadcast.why} (broadcast)")
+        for one in found.sizes
+        if one.broadcast and one.broadcast.upper is not None
+    ]
+    for name, is_forwarded in (("forwarded", True), ("filtered", False)):
+        sizes = [f"{step.size}" for one in found.sizes for step in one.oversize if bool(step.received) is is_forwarded]
+        why += [rich.text.Text(f"frames of {', '.join(sizes)} octets are {name}")] * bool(sizes)
     notes = [rich.text.Text(f"{one.size}: {note}") for one in found.sizes for note in one.notes]
     return rich.console.Group(
-        *marked, table_of(found.sizes), *([loss] if loss else []), *doubt, rich.text.Text(said), *why, *notes,
+        *marked, table_of(found.sizes), *([loss] if loss else []), *doubt, rich.text.Text(f"{said}."), *why, *notes,
         *map(rich.text.Text, found.notes),
     )  # fmt: skip

@@ -30,7 +30,7 @@ from liteprobe.host.cli.arguments import (
     of_options,
     open_probe,
 )
-from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers
+from liteprobe.host.cli.commands.train import HEADER_OPTIONS, add_headers, add_hosts, headers_of
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import NumberRange, duration_ns, pps, share, spans, time_ns, whole
 
@@ -46,7 +46,7 @@ with lazily():
     from liteprobe.host.report import files, traffic_page
     from liteprobe.host.run import figures
     from liteprobe.host.run import streams as runs
-    from liteprobe.host.traffic import document, headers, intervals, layout, lengths, load, stream
+    from liteprobe.host.traffic import document, intervals, layout, lengths, load, stream
 
 HELP = "send streams of traffic, many at once, and measure each"
 EXAMPLES = """
@@ -93,13 +93,7 @@ def add_stream(parser: argparse.ArgumentParser, fill: str = "zero") -> None:
     add(group, "--stream-id ID", whole, "number that the frames carry (default: 1)")
     add(group, "--seed N", whole, "of what is random (default: 1)")
     add(group, "--transmit PORT", whole, "port that sends (default: 0)")
-    add(group, "--from ADDRESS", str, "address that the port has; MAC addresses are then found before the run")
-    add(
-        group,
-        "--via --gateway ADDRESS",
-        str,
-        "router on the way, with --from (default: the destination is a neighbour)",
-    )
+    add_hosts(group)
 
 
 def _lengths(text: str) -> list[NumberRange | str]:
@@ -180,7 +174,6 @@ def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
 
 
 def _stream(args: argparse.Namespace) -> stream.Stream:
-    fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
     with of_options("burst"):
         burst = None if args.burst is None else intervals.Burst(args.burst)
     with of_options():
@@ -197,7 +190,7 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
         interval=interval,
         count=args.count,
         port=args.transmit or 0,
-        headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+        headers=headers_of(args),
         source=getattr(args, "from"),
         via=args.via,
         fill=args.fill or "zero",

@@ -105,15 +105,7 @@ def run_segments(args: argparse.Namespace, request: suite.SoakRequest, name: str
 def table_of(rows: Sequence[suite.SoakStream]) -> tables.FittingTable:
     """Return streams as a table."""
     keys = "name verdict sent received lost duplicated reordered late bit_errors checked_bits ber events first_error_s mean most"
-    own = ("bit_errors", "checked_bits", "ber", "first_error_s")
-    shown = [
-        one
-        for one in suite.SOAK_COLUMNS.of(keys)
-        if one.key not in own or any(one.value(row) is not None for row in rows)
-    ]
-    return tables.figures(
-        [one for one in shown if one.key != "checked_bits" or any(row.checked_bits for row in rows)], rows
-    )
+    return tables.figures(suite.shown_columns(rows, keys), rows)
 
 
 def final(found: suite.SoakResult) -> rich.console.RenderableType:

@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(parser)
     add_ports(parser)
     add_headers(parser)
+    add_hosts(parser.add_argument_group("host on the port"))
     add_outputs(parser)
     add(parser, "--detach", bool, "start the train, let it go on without this host, and measure nothing")
 
@@ -88,6 +89,22 @@ def add_headers(parser: argparse.ArgumentParser, tags: str = "up to twice") -> N
     add(group, "--vlan ID[:PRIORITY]", vlan_tags, f"VLAN tag, id 0 to 4095, {tags}, outer first, like 7,100:5", [])
 
 
+def add_hosts(group: argparse._ActionsContainer) -> None:
+    """Add what has a probe find MAC addresses by itself."""
+    add(group, "--from ADDRESS", str, "address that the port has; MAC addresses are then found before the run")
+    what = "router on the way, with --from (default: the destination is a neighbour)"
+    add(group, "--via --gateway ADDRESS", str, what)
+
+
+def headers_of(args: argparse.Namespace) -> headers.Headers:
+    """Return the headers that options say; they come from the address of the port, where it has one."""
+    fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
+    source = getattr(args, "from", None)
+    if source and fields["source_ip"] == defaults.SOURCE_IP:
+        fields["source_ip"] = source if isinstance(source, str) else source[0]
+    return headers.Headers(**fields, vlan_tags=tuple(args.vlan))
+
+
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add where results go."""
     group = add_results(parser, "write a report with plots", "program")
@@ -98,7 +115,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
     """Return the sweep that was asked for, checked; raises UsageError when no probe could do it."""
-    fields = {field: getattr(args, field) for _, field, *_ in HEADER_OPTIONS}
     pace = args.rate or {}
     if pace.get("pps") == 0:
         raise UsageError("--rate 0 frames a second is out of range: give more, or leave it out for back to back")
@@ -111,7 +127,9 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
         gap_ns=args.gap,
         stream_id=args.stream_id,
         fill=args.fill,
-        headers=headers.Headers(**fields, vlan_tags=tuple(args.vlan)),
+        headers=headers_of(args),
+        source=getattr(args, "from", None),
+        via=getattr(args, "via", None),
     )
     programs = sweep.programs_for(args.length, args.count, template, rate_bps)
     sweep.check_programs(programs)

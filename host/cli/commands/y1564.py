@@ -130,12 +130,7 @@ def asked(request: suite.Y1564Request) -> rich.console.RenderableType:
 def table_of(steps: Sequence[suite.StepFigures]) -> tables.FittingTable:
     """Return steps as a table."""
     keys = "service test verdict offered_bps rate settled burst sent lost mean most variation available_ratio"
-    shown = [
-        one
-        for one in suite.STEPS_COLUMNS.of(keys)
-        if one.key not in ("settled", "burst", "available_ratio") or any(one.value(row) is not None for row in steps)
-    ]
-    return tables.figures(shown, steps)
+    return tables.figures(suite.STEPS_COLUMNS.known(steps, keys, suite.OF_SOME), steps)
 
 
 def final(found: suite.Y1564Result) -> rich.console.RenderableType:

@@ -25,6 +25,7 @@ from liteprobe.cores.memory.eye import STEP_TAPS, TAP_PS, ReadEye
 from liteprobe.cores.memory.interleaved import InterleavedController
 from liteprobe.cores.memory.sdram import SdramController
 from liteprobe.sim.drivers.tools.compiled import compiled, verilate
+from liteprobe.sim.system.combinatorial import own_combinatorial_blocks
 
 BOARD  = "colorlight_i9"
 HERE   = Path(__file__).parent
@@ -117,8 +118,9 @@ def write_verilog(path, is_late, mhz):
 def convert_bench(bench, name, platform, ios, path):
     """Write a module at the pins of a platform."""
     ios  = {*platform.constraint_manager.get_io_signals(), *ios}
-    text = str(convert(bench, ios=ios, name=name, regular_comb=False, platform=platform,
-        special_overrides=dict(lattice_ecp5_trellis_special_overrides)))
+    with own_combinatorial_blocks():
+        text = str(convert(bench, ios=ios, name=name, platform=platform,
+            special_overrides=dict(lattice_ecp5_trellis_special_overrides)))
     # Migen takes pins of an instance's inout for inputs.
     path.write_text(re.sub(r"input( +wire +\[31:0\] sdram_dq)", r"inout\1", text))
 

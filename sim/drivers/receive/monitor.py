@@ -27,6 +27,7 @@ from liteprobe.cores.formats import (
 from liteprobe.cores.measure.field_delay import FieldDelay
 from liteprobe.cores.receive.path import MeasurePath, MonitorPath
 from liteprobe.cores.receive.unified.key import key_layout
+from liteprobe.cores.timebase.clock import PastTime
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench, fields_of
 from liteprobe.sim.models.receive.monitor import Answer, MonitorModel, Outcome
@@ -101,10 +102,11 @@ class ParityMatcher(LiteXModule):
 class Now(LiteXModule):
     """A clock that counts ticks.
 
-    ``now``: Signal(64), out; ns, in ``timebase``.
+    ``now``: Signal(64), out; ns, in ``timebase``. ``past``: as of TimebaseClock.
     """
     def __init__(self):
-        self.now = Signal(64)
+        self.now  = Signal(64)
+        self.past = PastTime(self.now)
 
         # # #
 

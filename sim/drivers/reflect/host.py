@@ -26,6 +26,7 @@ from liteprobe.cores.transmit.path import TransmitPath
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.traffic.port import frames_of
+from liteprobe.sim.drivers.transmit.shown import ShownCounters, StillNumbers
 from liteprobe.sim.models.reflect.host import Host
 
 # Host Bench ---------------------------------------------------------------------------------------
@@ -43,7 +44,10 @@ class HostBench(PinnedBench):
         self.arrivals = arrivals = Arrivals(clock, False, passing_cycles, with_management=False)
         self.host     = host     = PortHost(CLK_FREQ)
         self.add_inputs(path, ["stop", "arm"])
-        self.add_outputs(path, ["state", "sent", "late", "underruns", "management_dropped"])
+        self.shown    = shown    = ShownCounters(path.counters)
+        self.numbers  = numbers  = StillNumbers(path)
+        self.add_outputs(path, ["state"])
+        self.add_outputs(shown, ["sent", "late", "underruns", "management_dropped"])
         self.add_outputs(clock, ["now"])
         self.add_input("set_time", clock.set_time)
         self.add_input("set_clock", clock.set)
@@ -53,11 +57,11 @@ class HostBench(PinnedBench):
         self.add_inputs(host, ["rate", "send", "send_octets"])
         self.add_outputs(host, ["sending"])
         self.add_input("program_length", path.program.length)
-        self.add_input("program_count", path.program.count)
-        self.add_input("program_interval", path.program.interval_ticks)
+        self.add_input("program_count", numbers.count)
+        self.add_input("program_interval", numbers.interval_ticks)
         self.add_bus([host.bus])
         self.comb += [
-            path.program.repeats.eq(1),
+            numbers.repeats.eq(1),
             path.program.payload_offset.eq(42),
             gate.mask.eq(1),
             gate.request.eq(self.add_pin("start_request")),

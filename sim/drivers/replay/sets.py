@@ -16,7 +16,7 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.formats import OVERHEAD, SetError
+from liteprobe.cores.formats import SetError
 from liteprobe.cores.memory.sdram import BurstPort
 from liteprobe.cores.transmit.sources.sets import BlockTable, SdramTable, SetsSource
 from liteprobe.cores.transmit.sources.train import TrainSchedule
@@ -25,6 +25,7 @@ from liteprobe.sim.drivers.replay.sets_maker import Made, SetsMaker
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.traffic.streams import EMPTY, FINAL, FRAME_DTYPE, DescriptorBench
+from liteprobe.sim.drivers.transmit.shown import StillNumbers
 from liteprobe.sim.models.traffic.sets import Repeats, Set, items
 from liteprobe.sim.models.traffic.sets import LEAD, Frame, Outcome, outcome
 
@@ -55,28 +56,25 @@ class SetsBench(DescriptorBench, SetsPins):
         self.core = core = SetsSource(SdramTable(port, TABLE_ADDRESS) if with_sdram else BlockTable(), with_templates=True)
         templates        = core.templates
         self.add_sets(core, port)
-        self.add_inputs(core, ["elapsed", "arm", "stop", "template_length"])
+        self.add_inputs(core, ["elapsed", "stop", "template_length"])
         self.add_outputs(core, ["is_primed", "is_active", "is_starved", "sets", "repeats", "underruns", "first_underrun", "error",
             "shows", "is_repeat"])
         self.add_inputs(templates, ["builds", "build_stream", "build_word"])
         self.add_templates(templates.source, templates.header_read, templates.headers)
         self.add_bus([templates.bus] + ([] if with_sdram else [core.table.bus]))
 
-        # A schedule says when frames are due, by intervals that are resolved as in `TransmitPath`.
-        resolved      = Signal(32)
+        # A schedule says when frames are due, and checks its numbers before the source begins, as in `TransmitPath`.
         self.schedule = schedule = TrainSchedule()
-        interval, fraction = self.add_pin("interval", 32), self.add_pin("fraction", 32)
-        self.sync += [
-            resolved.eq(interval),
-            If((interval == 0) & (fraction == 0), resolved.eq(core.length + OVERHEAD)),
-        ]
+        self.numbers  = numbers  = StillNumbers(schedule)
         self.comb += [
-            schedule.count.eq(self.add_pin("count", 32)),
-            schedule.repeats.eq(1),
-            schedule.interval.eq(resolved),
-            schedule.interval_gap.eq(resolved),
-            schedule.interval_fraction.eq(fraction),
-            schedule.start.eq(core.arm),
+            numbers.count.eq(self.add_pin("count", 32)),
+            numbers.repeats.eq(1),
+            numbers.interval_ticks.eq(self.add_pin("interval", 32)),
+            numbers.interval_fraction.eq(self.add_pin("fraction", 32)),
+            schedule.length.eq(core.length),
+            schedule.check.eq(self.add_pin("arm")),
+            core.arm.eq(schedule.checked),
+            schedule.start.eq(schedule.checked),
             schedule.stop.eq(core.stop | core.ends),
             schedule.source.connect(core.slots),
         ]

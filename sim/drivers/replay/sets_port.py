@@ -36,7 +36,7 @@ class SetsPortBench(PortBench, SetsPins):
         self.add_sets(sets, port)
         self.add_outputs(sets, COUNTERS[:-1], "sets_")
         for pin, name in PROGRAM.items():
-            self.add_input(f"program_{pin}", getattr(self.path.program, name))
+            self.add_input(f"program_{pin}", getattr(self.path.program if name == "length" else self.numbers, name))
         self.add_input("sets_arm", sets.request)
 
 BENCH = CompiledBench(SetsPortBench, Path(__file__).with_name("sets_port.cpp"))

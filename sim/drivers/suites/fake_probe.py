@@ -115,29 +115,33 @@ class FakeTraffic:
 
     # # #
 
-    def _frames(self, stream: Stream) -> Iterator[tuple[int, int, int, str]]:
-        """Yield the frames of a stream: the tick at which it is due, port, length and name."""
+    def _frames(self, stream: Stream) -> Iterator[tuple[int, int, int, str, tuple[int, int]]]:
+        """Yield the frames of a stream: the tick at which it is due, port, length, name, and its MAC addresses."""
         lengths = stream.length.cycle
         assert lengths and stream.count
         start = self._start + int(Fraction(stream.start_ns) / TICK_NS)
-        share = Fraction(stream.interval.share or 1)
-        each = (Fraction(sum(lengths), len(lengths)) + SLOT) / share
+        slot = Fraction(sum(lengths), len(lengths)) + SLOT
+        each = slot / Fraction(stream.interval.share or 1)
+        macs = [int(one.replace(":", ""), 16) for one in (stream.headers.source_mac, stream.headers.destination_mac)]
+        steps = [any(one.field == f"mac.{which}" for one in stream.modifiers) for which in ("source", "destination")]
         filled = 0
         for number in range(stream.count):
             length = lengths[number % len(lengths)]
-            yield start + (filled if share == 1 else ceil(number * each)), stream.port, length, stream.name
+            source, destination = (mac + number * step for mac, step in zip(macs, steps, strict=True))
+            due = start + (filled if each == slot else ceil(number * each))
+            yield due, stream.port, length, stream.name, (source, destination)
             filled += length + SLOT
 
     def _pass(self, count: int | None) -> None:
         """Give frames to the device in the order of their starts: so many, or all."""
         device, free = self.probe.device, self._free
-        for due, port, length, name in islice(self._frames_left, count):
+        for due, port, length, name, addresses in islice(self._frames_left, count):
             seen = self._seen[name]
             tick = max(due, free.get(port, 0))
             free[port] = tick + length + SLOT
             seen.sent.append(tick)
             self._end = max(self._end, free[port])
-            left = device.forward(tick, port, length)
+            left = device.meet(tick, port, length, addresses)
             goes_to = port if device.comes_back() else 1 - port
             if left is None or self.receive.get(port, 1 - port) != goes_to:
                 seen.lost += 1

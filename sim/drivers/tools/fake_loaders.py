@@ -71,7 +71,7 @@ class Machine:
             word = word if name == "ecpdap" or word.endswith("bit") else "--" + word.replace("_", "-")
             rows.append(
                 [
-                    word.replace("_bit", ".bit"),
+                    word.removesuffix("_bit") + ".bit" * word.endswith("_bit"),
                     code,
                     text,
                     str(self.vendor) if "read" in word or "dump" in word else None,

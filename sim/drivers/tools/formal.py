@@ -65,7 +65,7 @@ def prove(proof, name, run=Run()):
     folder = REPOSITORY / "build" / "formal" / name
     folder.mkdir(parents=True, exist_ok=True)
     outputs = [signal for signal, _ in proof.claims + proof.promises]
-    verilog = convert(proof, ios=proof.inputs | set(outputs) | set(proof.clocks.values()), name="core", regular_comb=False)
+    verilog = convert(proof, ios=proof.inputs | set(outputs) | set(proof.clocks.values()), name="core")
     verilog.write(folder / "core.v")
     names = {signal: verilog.ns.get_name(signal) for signal in [*proof.inputs, *proof.clocks.values()]}
     (folder / "top.sv").write_text(top_of(proof, names))

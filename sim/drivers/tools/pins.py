@@ -91,7 +91,7 @@ def fields_of(end):
 def write_module(bench, name, path):
     """Write ``bench``, whose pins are ``bench.pins``, to ``path`` as module ``name``, with the contents of its memories."""
     with own_combinatorial_blocks():
-        output = convert(bench, ios=bench.pins, name=name, regular_comb=False)
+        output = convert(bench, ios=bench.pins, name=name)
     path.write_text(inline_memories(output.main_source, output.data_files), encoding="utf-8")
 
 def write_bench(kind, name, path, **parameters):

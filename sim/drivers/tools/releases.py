@@ -25,8 +25,8 @@ def fake_map(name: str) -> dict[str, Any]:
     return {"csr_bases": {}, "csr_registers": registers, "constants": {"config_identifier": identifier}, "memories": {}}
 
 
-def leave_build(folder: Path, name: str, register_map: dict[str, Any] | None = None) -> Path:
-    """Leave in a folder of ``folder`` what a build of a flagship leaves, by its name; return that folder."""
+def leave_build(folder: Path, name: str, register_map: dict[str, Any] | None = None, noise: bytes = b"") -> Path:
+    """Leave in a folder of ``folder`` what a build of a flagship leaves, by its name; ``noise``: ends its bitstream. Return it."""
     one = next(one for one in FLAGSHIPS if str(one) == name)
     device = (
         "LFE5UM5G-45F-8BG381C"
@@ -35,7 +35,7 @@ def leave_build(folder: Path, name: str, register_map: dict[str, Any] | None = N
     )
     out = folder / f"{one.board}_{one.preset}"
     out.mkdir(parents=True)
-    octets = bitstream(IDCODES[part_of(device)], LENGTH)
+    octets = bitstream(IDCODES[part_of(device)], LENGTH) + noise
     found = register_map or fake_map(name)
     report = {
         "board": one.board,

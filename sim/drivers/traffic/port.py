@@ -24,6 +24,7 @@ from liteprobe.host.traffic.layout import port_words
 from liteprobe.host.traffic.stream import Decrement, Increment, Random, Stream, Values
 from liteprobe.sim.drivers.tools.compiled import CompiledBench, Done
 from liteprobe.sim.drivers.tools.pins import PinnedBench
+from liteprobe.sim.drivers.transmit.shown import ShownCounters, StillNumbers
 from liteprobe.sim.models.traffic import streams as traffic
 
 # Port Bench ---------------------------------------------------------------------------------------
@@ -41,7 +42,10 @@ class PortBench(PinnedBench):
         self.gate  = gate  = StartGate(1)
         self.path  = path  = TransmitPath(clock, sources=sources)
         self.add_inputs(path, ["stop", "clear"])
-        self.add_outputs(path, ["state", "sent", "late", "first_late", "underruns"])
+        self.shown   = ShownCounters(path.counters)
+        self.numbers = StillNumbers(path)
+        self.add_outputs(path, ["state"])
+        self.add_outputs(self.shown, ["sent", "late", "first_late", "underruns"])
         self.add_outputs(clock, ["now"])
         self.add_outputs(path.source, ["valid", "data"], "tx_")
         self.comb += [

@@ -22,15 +22,18 @@ from litex.gen import *
 
 from liteprobe.cores.formats import HEADER_OCTETS, TransmitState
 from liteprobe.cores.timebase.clock import TimebaseClock
+from liteprobe.cores.transmit.counters import COUNTERS
 from liteprobe.cores.transmit.frames import program_layout
 from liteprobe.cores.transmit.pace import StartGate
-from liteprobe.cores.transmit.path import COUNTERS, TransmitPath
+from liteprobe.cores.transmit.path import TransmitPath
+from liteprobe.cores.transmit.sources.train import NUMBERS, WORD_BITS
 from liteprobe.sim.drivers.frames.gmii import GmiiSink
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench, write_bench
+from liteprobe.sim.drivers.transmit.shown import ShownCounters, StillNumbers
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 
-PORT_INPUTS  = [(name, width) for name, width in program_layout] + [
+PORT_INPUTS  = [*program_layout, *((name, WORD_BITS) for name in NUMBERS)] + [
     ("arm", 1), ("stop", 1), ("clear", 1), ("header_adr", 5), ("header_dat", 32), ("header_we", 1),
     ("management_valid", 1), ("management_last", 1), ("management_data", 32), ("management_last_be", 4)]
 PORT_OUTPUTS = [(name, 32) for name in COUNTERS] + [("state", 3), ("tx_valid", 1), ("tx_data", 8)]
@@ -67,7 +70,10 @@ class TransmitBench(PinnedBench):
         setattr(self, f"path{number}", path)
         write = self.header_port(path)
         self.specials += write
+        shown, numbers = ShownCounters(path.counters), StillNumbers(path)
+        self.submodules += shown, numbers
         signals = {name: getattr(path.program, name) for name, _ in program_layout}
+        signals.update({name: getattr(numbers, name) for name in NUMBERS})
         signals.update({name: getattr(path, name) for name in ["arm", "stop", "clear"]})
         signals.update(header_adr=write.adr, header_dat=write.dat_w, header_we=write.we)
         if with_management:
@@ -77,7 +83,7 @@ class TransmitBench(PinnedBench):
         for name, _ in PORT_INPUTS:
             if name in signals:
                 self.add_input(f"p{number}_{name}", signals[name])
-        outputs = {name: getattr(path, name) for name in COUNTERS}
+        outputs = {name: getattr(shown, name) for name in COUNTERS}
         outputs.update(state=path.state, tx_valid=path.source.valid, tx_data=path.source.data)
         for name, _ in PORT_OUTPUTS:
             self.add_output(f"p{number}_{name}", outputs[name])

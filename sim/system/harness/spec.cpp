@@ -217,6 +217,11 @@ void add_device(std::map<std::string, Setter> &setters, WireSpec &spec) {
             refuse(n, t, "forward, drop, return or flood");
         device.does = found->second;
     };
+    setters["table"] = count(device.table, 1, 10'000'000);
+    setters["learn"] = [&device](auto &n, auto &t) { device.learn = parse_bits(n, t); };
+    setters["age"] = ticks(device.age, 1);
+    setters["largest"] = count(device.largest, 64, 16'384);
+    setters["storm"] = [&device](auto &n, auto &t) { device.storm = parse_bits(n, t); };
     setters["copies"] = count(device.copies, 1, 16);
     setters["answers"] = [&device](auto &n, auto &t) {
         if (t != "none" && t != "all")
@@ -237,8 +242,9 @@ void check_device(WireSpec &spec) {
     for (auto &[name, window] : windows_of(device))
         if (window->every && window->every <= window->length)
             throw UsageError("wire option " + name + "_every leaves no time between two: give more than " + name);
-    if (device.cuts_through && (device.buffer || device.fault_size || device.does != Does::FORWARD || device.answers_all || !device.services.empty()))
-        throw UsageError("wire option mode=cut knows no frame's length in time: leave out buffer (give queue), fault_size, service, does and answers");
+    if (device.cuts_through && (device.buffer || device.fault_size || device.table || device.largest || device.storm || device.does != Does::FORWARD || device.answers_all || !device.services.empty()))
+        throw UsageError("wire option mode=cut knows no frame's length in time: leave out buffer (give queue), fault_size, service, table, largest, "
+                         "storm, does and answers");
 }
 
 std::map<std::string, Setter> setters_of(WireSpec &spec, bool shared) {

@@ -16,6 +16,7 @@ namespace liteprobe {
 
 constexpr uint64_t NS_PER_TICK = 8;
 constexpr uint64_t LINE_RATE = 1'000'000'000;
+constexpr uint64_t TICKS_A_SECOND = 125'000'000;
 constexpr uint64_t PPB = 1'000'000'000;
 // In band, a frame's destination and type must be known before it goes on: preamble, two MACs, type, margin.
 constexpr uint64_t SHARED_DELAY_TICKS = 24;
@@ -87,6 +88,11 @@ struct DeviceSpec {
     unsigned flap_port = 1;
     Does does = Does::FORWARD;
     uint64_t copies = 1;       // That flooding sends out of each port.
+    uint64_t table = 0;        // Addresses that it can know; 0: it knows none, and forwards all.
+    uint64_t learn = 0;        // A second, at most; 0: any.
+    uint64_t age = 0;          // Ticks that it knows one; 0: for ever.
+    uint64_t largest = 0;      // Octets with FCS; larger frames are lost. 0: none are.
+    uint64_t storm = 0;        // Frames to groups, a second, at most; 0: any.
     bool answers_all = false;  // ARP and neighbour solicitations for any address.
     std::vector<ServiceSpec> services;
 };

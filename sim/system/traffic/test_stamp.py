@@ -20,6 +20,8 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.run.hosts import HostSettings
 from liteprobe.host.run.stamp import StampResult, StampSession
 from liteprobe.host.traffic.document import read_document
+from liteprobe.host.traffic.headers import Headers
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.peers.peer import Peer, ReflectingHost
 from liteprobe.sim.models.reflector import Host, Reflector
 
@@ -155,3 +157,19 @@ def test_streams_pass_a_router_that_must_be_spoken_to(tester: Path) -> None:
         2,
         2 + 2 + 1 + 3,
     )  # Announced twice, two questions; and again, then three.
+
+
+@pytest.mark.parametrize(
+    ("own", "router", "other"),
+    [("10.0.2.2", "10.0.2.1", "10.0.1.2"), ("fd00:0:0:2::2", "fd00:0:0:2::1", "fd00:0:0:1::2")],
+)
+def test_a_train_passes_it_as_streams_do(tester: Path, own: str, router: str, other: str) -> None:
+    headers = Headers(source_ip=own, destination_ip=other)
+    program = TrainProgram(100, 30, interval_ns=111_000.0, headers=headers, source=own, via=router)
+    with Probe(sim_url("router?latency=3us", build=tester, link="shared")) as probe:
+        result = probe.train(program, PORT)
+        with pytest.raises(ProbeError, match=r"did not answer .* on port 1"):
+            probe.train(replace(program, via=router.replace("::1", "::9").replace("2.1", "2.9")), PORT)
+    assert (result.sent, result.received, result.lost) == (30, 30, 0)
+    assert result.program.headers.destination_mac == "02:00:00:00:52:01"
+    assert min(result.delays_ns) == 8 * (100 + 12) + 3000

@@ -117,6 +117,36 @@ def test_policers_colour_each_service_by_its_own_buckets(stand_in: Path, tmp_pat
         assert fates == {truth.DELIVERED, truth.REFUSED}, kind
 
 
+LEARNERS = [
+    "device?table=20",
+    "device?table=7&age=40us",
+    "device?table=1000&learn=200k",
+    "device?table=12&learn=400k&age=25us&storm=50k&rate=700M&queue=9",
+    "device?storm=30k&largest=600",
+    "device?table=9&reboot=110us&reboot_every=270us&reboot_at=50us",
+]
+
+
+@pytest.mark.parametrize("spec", LEARNERS)
+def test_a_switch_learns_and_filters_by_addresses(stand_in: Path, tmp_path: Path, spec: str) -> None:
+    generator = random.Random(f"2889 {spec}")
+    macs = [generator.randrange(2**40) << 1 & 0xFEFFFFFFFFFF for _ in range(16)] + [2**48 - 1, 0x01005E000001]
+    contents, addresses = [], []
+    for number in range(400):
+        source, destination = generator.choice(macs[:-2] + macs[-1:] * (number % 40 == 0)), generator.choice(macs)
+        octets = destination.to_bytes(6) + source.to_bytes(6) + probe_content(number, generator.choice(LENGTHS))[12:]
+        contents.append((frame(octets), generator.randrange(3000)))
+        addresses.append((("source", source), ("destination", destination)))
+    rows = play(stand_in, spec, contents, tmp_path)
+    departures = tuple(
+        [replace(one, labels=of) for one, of in zip(left(rows, port, contents), addresses, strict=True)]
+        for port in (0, 1)
+    )
+    assert_as_modelled(rows, spec, departures)
+    fates = {int(fate) for port in (0, 1) for fate in truth.frames_out(rows, port)["fate"]}
+    assert fates >= {truth.DELIVERED, truth.REFUSED if "table" in spec else truth.LOST}
+
+
 # What a device can do, by arithmetic ----------------------------------------------------------------
 
 

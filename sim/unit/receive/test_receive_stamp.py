@@ -141,7 +141,7 @@ def stamp_arrivals(ticks, is_read=True, cycles=200):
 
     def drive():
         for tick in range(max(ticks) + 40):
-            yield dut.now.eq(5000 + 8 * tick)
+            yield dut.past.eq(5000 + 8 * (tick - dut.past_ticks))
             yield dut.sfd.eq(tick in ticks)
             nows.append(5000 + 8 * tick)
             yield

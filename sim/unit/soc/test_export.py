@@ -87,8 +87,8 @@ def test_verilog_holds_the_hash_of_the_exported_map(elaborated):
     design, facts = elaborated("versa_ecp5", ProbeConfig())
     expected = map_hash(json.loads((design.folder.parent / "csr.json").read_text()))
     verilog = (design.folder / "liteprobe.v").read_text()
-    held = re.findall(r"map_hash_status\s*=\s*32'd(\d+);", verilog)
-    assert [int(value) for value in held] == [expected]
+    held = re.findall(r"map_hash_status\s*=\s*32'([dh])(\w+);", verilog)
+    assert [int(digits, {"d": 10, "h": 16}[base]) for base, digits in held] == [expected]
     assert facts["map_hash"] == expected
 
 

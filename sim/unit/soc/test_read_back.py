@@ -4,6 +4,7 @@
 """Settings read back through a bank array as LiteX builds it, against a dict of what was written."""
 
 import random
+from contextlib import nullcontext
 
 import pytest
 from migen import *
@@ -13,7 +14,7 @@ from litex.gen import *
 from litex.soc.interconnect import csr_bus
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.bus import ReadBack, WriteOnlyCSR
+from liteprobe.cores.bus import ReadBack, WriteOnlyCSR, joins_banks
 
 PAGING = 0x800
 MASK   = 2**32 - 1
@@ -31,15 +32,17 @@ class Bank(LiteXModule):
 
 class Probe(LiteXModule):
     """A bus, its settings' memory, and banks at pages 1, 2, ..."""
-    def __init__(self, banks):
+    def __init__(self, banks, is_joined=True):
         self.master = csr_bus.Interface(data_width=32, address_width=14)
-        self.read_back = ReadBack(self.master, PAGING)
+        joined = []
+        self.read_back = ReadBack(self.master, PAGING, banks=joined)
         self.banks  = banks
         for name, bank in banks.items():
             setattr(self, name, bank)
         pages = {name: number for number, name in enumerate(banks, 1)}
-        self.array = csr_bus.CSRBankArray(self, lambda name, memory: pages.get(name) if memory is None else None,
-            data_width=32, address_width=14, paging=PAGING, ordering="big")
+        with joins_banks(joined) if is_joined else nullcontext():
+            self.array = csr_bus.CSRBankArray(self, lambda name, memory: pages.get(name) if memory is None else None,
+                data_width=32, address_width=14, paging=PAGING, ordering="big")
         self.interconnect = csr_bus.InterconnectShared([self.read_back.bus], self.array.get_buses())
         self.read_back.learn(self.array.banks)
 
@@ -75,9 +78,10 @@ def test_at_power_up_a_setting_reads_its_first_value():
                     assert (yield from read(dut, address)) == expected, (bank, name)
     run(dut, process())
 
-def test_settings_read_what_was_written_and_all_other_registers_what_they_are():
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_settings_read_what_was_written_and_all_other_registers_what_they_are(is_joined):
     rng = random.Random(3)
-    dut = Probe({"one": Bank(), "two": Bank()})
+    dut = Probe({"one": Bank(), "two": Bank()}, is_joined)
     def process():
         holds = {}
         for bank in dut.banks:

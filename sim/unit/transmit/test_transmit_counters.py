@@ -9,8 +9,8 @@ import pytest
 from migen import *
 
 from liteprobe.cores.formats import NO_SEQUENCE, SENT_WORDS, STREAMS
-from liteprobe.cores.transmit import path
-from liteprobe.cores.transmit.path import COUNTER_BITS, EVENTS, TransmitCounters
+from liteprobe.cores.transmit import counters
+from liteprobe.cores.transmit.counters import COUNTER_BITS, COUNTERS, EVENTS, TransmitCounters
 from liteprobe.cores.transmit.sources.streams.streams import SentCounters
 
 APART = 20 # Ticks; a slot is longer.
@@ -28,8 +28,10 @@ def run(ticks, pulses=None, settle=40, **sys):
             for name, cycles in sys.items():
                 yield getattr(dut, name).eq(cycle in cycles)
             yield
-        for name in [*EVENTS, "management_dropped", "disturbed", "first_late"]:
-            found[name] = yield getattr(dut, name)
+        for number, name in enumerate(COUNTERS):
+            yield dut.asks.eq(1 << number)
+            yield
+            found[name] = yield dut.word
     run_simulation(dut, {"timebase": events(), "sys": host()}, clocks={"timebase": 8, "sys": (20, 3)})
     return found
 
@@ -57,7 +59,7 @@ def test_a_program_clears_what_is_its_own_and_a_clear_all():
 
 @pytest.mark.parametrize("name", sorted(COUNTER_BITS))
 def test_a_narrow_counter_stops_at_its_highest(monkeypatch, name):
-    monkeypatch.setitem(path.COUNTER_BITS, name, 3)
+    monkeypatch.setitem(counters.COUNTER_BITS, name, 3)
     strobe = {"management_dropped": "dropped", "disturbed": "disturbs"}.get(name)
     if strobe:
         assert run(200, **{strobe: set(range(5, 14))})[name] == 7

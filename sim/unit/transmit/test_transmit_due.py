@@ -14,9 +14,10 @@ from liteprobe.cores.formats import HORIZON, OVERDUE_MAX
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.due import LEAD_TICKS, Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
-from liteprobe.cores.transmit.sources.train import TrainSchedule
+from liteprobe.cores.transmit.sources.train import State, TrainSchedule
 from liteprobe.sim.models.traffic.trains import starts
-from liteprobe.sim.drivers.tools.steps import assign, wait_until
+from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_until
+from liteprobe.sim.drivers.transmit.shown import StillNumbers
 
 CLOCKS = {"sys": 20, "timebase": 8}
 TURN   = 2**DUE_BITS
@@ -24,19 +25,23 @@ OLD    = 60 # Ticks that what sys knows may be old, with the way to the pacer.
 
 # Train Schedule -----------------------------------------------------------------------------------
 
-def dues_of(frames, count, repeats, interval, gap, every=1):
-    """Return each ``every``-th due tick of the first ``frames``."""
+def dues_of(frames, count, repeats, interval, gap, turns=0):
+    """Return the due ticks of the first ``frames``; all but the first come when so many times 2^32 ticks have passed, too."""
     dut, found = TrainSchedule(), []
+    dut.submodules.numbers = numbers = StillNumbers(dut)
     def process():
-        yield from assign(dut, count=count, repeats=repeats, interval=int(interval), interval_gap=int(interval) + gap,
-            interval_fraction=int(interval % 1 * 2**32), start=1)
+        yield from assign(numbers, count=count, repeats=repeats, interval_ticks=int(interval), gap_ticks=gap,
+            interval_fraction=int(interval % 1 * 2**32))
+        yield from pulse(dut.check)
+        yield from wait_until(dut.checked)
+        yield from pulse(dut.start)
         yield dut.source.ready.eq(1)
-        yield
-        yield dut.start.eq(0)
         for number in range(frames):
+            yield from wait_until(dut.source.valid)
+            found.append((yield dut.source.due))
+            if number == 0:
+                yield dut.memory[State.DUE_HIGH].eq(turns)
             yield
-            if number % every == 0:
-                found.append((yield dut.source.due))
     run_simulation(dut, process())
     return found
 
@@ -45,10 +50,18 @@ def test_dues_of_a_train_cross_32_bits():
     assert dues_of(20, 3, 10, interval, 2**32 - 1) == starts(3, 10, interval, 2**32 - 1)[:20]
 
 def test_dues_of_a_train_cross_48_bits():
+    assert_dues_across(2**48)
+
+def test_dues_of_a_train_cross_64_bits():
+    assert_dues_across(2**64)
+
+def assert_dues_across(boundary):
+    """Compare the dues of 200 trains of a frame, with the longest intervals and gaps, from a little before a boundary on."""
     interval = 2**32 - 1 + Fraction(2**32 - 1, 2**32)
-    expected = starts(1, 33_200, interval, 2**32 - 1)[::250]
-    assert expected[-1] > 2**48
-    assert dues_of(33_200, 1, 33_200, interval, 2**32 - 1, 250) == expected
+    turns    = boundary//2**32 - 101
+    expected = [tick + 2**32*turns for tick in starts(1, 200, interval, 2**32 - 1)][1:]
+    assert expected[0] < boundary - 2**36 and expected[-1] > boundary + 2**36
+    assert dues_of(200, 1, 200, interval, 2**32 - 1, turns) == [0, *(tick % 2**64 for tick in expected)]
 
 # Announcer ----------------------------------------------------------------------------------------
 

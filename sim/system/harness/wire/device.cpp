@@ -12,7 +12,6 @@ namespace liteprobe {
 
 namespace {
 
-constexpr uint64_t TICKS_A_SECOND = 125'000'000;
 constexpr uint32_t CUT_CORRUPTIBLE = 64;  // Octets with FCS, as on a cable.
 
 }  // namespace
@@ -70,7 +69,8 @@ Output::Service Output::serve(uint64_t arrival, const FramePtr &frame) {
 // Device ----------------------------------------------------------------------------------------------
 
 Device::Device(const WireSpec &spec, SetLink set_link)
-    : spec_(spec), set_link_(std::move(set_link)), policers_(DEVICE_PORTS, Policer(spec.device.services)) {
+    : spec_(spec), set_link_(std::move(set_link)), policers_(DEVICE_PORTS, Policer(spec.device.services)),
+      addresses_(spec_.device) {
     if (spec_.device.flap.length)
         flap_due_ = spec_.device.flap.at;
     due_ = flap_due_;
@@ -104,10 +104,16 @@ void Device::take(unsigned port, const FramePtr &frame, uint64_t tick) {
     const bool is_sound = cuts_through() || fcs_is_right(frame->content(), frame->size());
     if (frame->fate == CUT || frame->fate == LOST)
         return settle(port, frame, frame->fate);
+    if (device.largest && frame->size() > device.largest)
+        return settle(port, frame, LOST);
     if (!is_sound || device.does == Does::DROP || (device.fault_size && frame->size() == device.fault_size) ||
         device.reboot.contains(tick) || (device.load && is_above_load(port, *frame, tick)))
         return settle(port, frame, LOST);
     if (policers_[port].colour(tick, *frame) == Colour::RED)
+        return settle(port, frame, REFUSED);
+    if (device.storm && (frame->content()[0] & 1) && is_storm(port, tick))
+        return settle(port, frame, LOST);
+    if (device.table && addresses_.filters(port, frame->content(), tick))
         return settle(port, frame, REFUSED);
     if (device.answers_all)
         answer_for_others(port, *frame, tick);
@@ -122,6 +128,15 @@ bool Device::is_above_load(unsigned port, const Frame &frame, uint64_t tick) {
     if (full > now + depth)
         return true;
     load_full_[port] = full;
+    return false;
+}
+
+// Frames to groups pass no closer than `storm` a second.
+bool Device::is_storm(unsigned port, uint64_t tick) {
+    const u128 now = static_cast<u128>(tick) * spec_.device.storm;
+    if (now < storm_free_[port])
+        return true;
+    storm_free_[port] = now + TICKS_A_SECOND;
     return false;
 }
 

@@ -11,6 +11,7 @@
 #include <queue>
 #include <vector>
 
+#include "addresses.h"
 #include "packets.h"
 #include "policer.h"
 #include "wire.h"
@@ -70,7 +71,7 @@ public:
 protected:
     // A frame that is whole and sound, and that no fault has taken.
     virtual void forward(unsigned port, const FramePtr &frame, uint64_t tick);
-    virtual void rebooted() {}
+    virtual void rebooted() { addresses_.clear(); }
     virtual uint64_t own_due() const { return NEVER; }
 
     // `frame` reaches the queue of `port` `latency` ticks after `tick`; `from`: whose fate this decides, NOBODY: a copy, or
@@ -93,6 +94,7 @@ private:
         bool operator>(const Arrival &other) const { return tick != other.tick ? tick > other.tick : order > other.order; }
     };
 
+    bool is_storm(unsigned port, uint64_t tick);
     bool is_above_load(unsigned port, const Frame &frame, uint64_t tick);
     void leave(const Arrival &arrival);
     void flap(uint64_t tick);
@@ -102,7 +104,8 @@ private:
     Tap *taps_[DEVICE_PORTS] = {};
     std::unique_ptr<Output> outputs_[DEVICE_PORTS];
     std::vector<Policer> policers_;
-    u128 load_full_[DEVICE_PORTS] = {};
+    AddressTable addresses_;
+    u128 load_full_[DEVICE_PORTS] = {}, storm_free_[DEVICE_PORTS] = {};
     std::priority_queue<Arrival, std::vector<Arrival>, std::greater<Arrival>> arrivals_;
     uint64_t order_ = 0, reboots_ = 0;
     bool is_flapped_ = false;
