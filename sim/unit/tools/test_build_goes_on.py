@@ -15,7 +15,7 @@ from liteprobe.host.base import folders
 from liteprobe.sim.system import build
 from liteprobe.soc import export
 
-TOOLS = 9  # Verilator, three sources that all probes share, two of the model, what it differs in, the linker for program and library.
+TOOLS = 9  # Verilator, three sources that all probes share, two of the model, what it differs in, the linker, twice.
 
 
 class Killed(BaseException):
