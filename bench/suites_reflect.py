@@ -47,16 +47,32 @@ def lots(
     yield Figure(f"{name}_off", differences, "answers and counters", 0)
 
 
+def malformed(requests: Requests) -> bytes:
+    """Return a STAMP request, each second one cut, lengthened, or with some octets changed anywhere in it."""
+    rng, frame = requests.rng, bytearray(requests.stamp())
+    if rng.random() < 0.5:
+        return bytes(frame)
+    for _ in range(rng.choice([0, 1, 1, 2, 3])):
+        place = rng.randrange(14, len(frame))
+        frame[place] = rng.choice([0, 0xFF, frame[place] ^ 1 << rng.randrange(8), rng.getrandbits(8)])
+    if rng.random() < 0.3:
+        frame = frame[: rng.randint(60, len(frame))]
+    return bytes(frame) + rng.randbytes(rng.choice([0, 0, 1, 2, 3, 5]))
+
+
 @row("suites")
 def test_stamp_at_the_pins(is_full: bool) -> Iterator[Figure]:
-    """STAMP at line rate, back to back, T2 and T3 from the pins; left out: TLVs that the reflector doesn't know."""
-    note("left out: direct measurement, access report, follow-up telemetry, HMAC, which are answered as unknown")
+    """STAMP at line rate, back to back, T2 and T3 from the pins: sizes, TLVs, sessions, malformed ones; in full 10^5 requests."""
+    note("left out: HMAC, direct measurement of no session, follow-up telemetry of one, which are answered as unknown")
     count = 100_000 if is_full else 10_000
-    yield from lots("stamp4", count, lambda requests: requests.stamp(44, False))
-    yield from lots("stamp6", count, lambda requests: requests.stamp(44, True))
-    yield from lots("stamp_all_sizes", count // 4, lambda requests: requests.stamp())
-    yield from lots("stamp_vlan", count // 4, lambda requests: requests.stamp(), vlan=100)
-    yield from lots("stamp_tlvs", count // 4, lambda requests: requests.stamp(), enable=HostEnable.TLV)
+    of_sessions = HostEnable.TLV | HostEnable.STATEFUL
+    yield from lots("stamp4", count // 5, lambda requests: requests.stamp(44, False))
+    yield from lots("stamp6", count // 5, lambda requests: requests.stamp(44, True))
+    yield from lots("stamp_all_sizes", count // 5, lambda requests: requests.stamp())
+    yield from lots("stamp_vlan", count // 10, lambda requests: requests.stamp(), vlan=100)
+    yield from lots("stamp_tlvs", count // 10, lambda requests: requests.stamp(), enable=HostEnable.TLV)
+    yield from lots("stamp_sessions", count // 10, lambda requests: requests.stamp(), enable=of_sessions)
+    yield from lots("stamp_malformed", count // 10, malformed, enable=HostEnable.TLV)
 
 
 @row("suites")

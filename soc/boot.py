@@ -15,6 +15,7 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats import FLASH_MAGIC, BootState
 from liteprobe.soc.config import BoardLimits, ProbeConfig
 
@@ -204,6 +205,8 @@ POLYNOMIAL   = 0xedb88320 # CRC-32 of IEEE 802.3, bits reversed.
 class BootRegisters(LiteXModule):
     """Tells the program in ROM where firmware is, and the host what became of it.
 
+    What one of them writes and the other reads lies in the memory of `ReadBack` alone.
+
     Parameters
     ----------
     ram_ready : Signal() or 1, whether the main RAM is started.
@@ -211,15 +214,15 @@ class BootRegisters(LiteXModule):
 
     Attributes
     ----------
-    entry : CSRStorage(32), address to jump to after reset; 0 (reset): look into the flash, else sleep. Taken once: the
+    entry : WriteOnlyCSR(32), address to jump to after reset; 0 (power-up): look into the flash, else sleep. Taken once: the
         program clears it.
-    state : CSRStorage(8), a `BootState`. Written by the program.
+    state : WriteOnlyCSR(8), a `BootState`. Written by the program.
     ram : CSRStatus(1), 1 once the main RAM is started.
     flash : CSR(9), exchanges an octet with the flash (`FlashOctets`): written ``send``, read ``received``.
     """
     def __init__(self, ram_ready=1, flash=None):
-        self.entry = CSRStorage(32, description="Address that the processor jumps to when its reset ends; 0: flash, or sleep.")
-        self.state = CSRStorage(8,  description="What became of firmware; written by the program in ROM.")
+        self.entry = WriteOnlyCSR(32, "entry", "Address that the processor jumps to when its reset ends; 0: flash, or sleep.")
+        self.state = WriteOnlyCSR(8, "state", "What became of firmware; written by the program in ROM.")
         self.ram   = CSRStatus(1,   description="1 once the main RAM is started.")
         self.comb += self.ram.status.eq(ram_ready)
         if flash is not None:

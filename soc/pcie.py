@@ -57,6 +57,14 @@ class BarWindow(LiteXModule):
                 for n, base in enumerate(BAR0_SEGMENTS)}),
         ]
 
+def ends_failed_reads(endpoint):
+    """Return what lets an answer with an error end its request, as a whole one does; it belongs to the `LitePCIeEndpoint`.
+
+    LitePCIe 2024.12 would wait for the rest for ever, keep the tag, and with four such answers read no more (its issue 166).
+    """
+    answers = endpoint.crossbar.phy_master.sink
+    return If(answers.err, answers.end.eq(1)) # After the endpoint's own statement, and so in its place.
+
 def check_reach(regions):
     """Raise ValueError when a region of the bus, by name, can't be reached through BAR0; the processor keeps two for itself."""
     for name, region in regions.items():

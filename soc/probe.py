@@ -9,7 +9,7 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.cores.uart import RS232PHY, UART
+from litex.soc.cores.uart import UART
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import wishbone
@@ -53,6 +53,7 @@ from liteprobe.cores.reflect.host import PortHost
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.timebase.pps_registers import Pps
 from liteprobe.cores.timebase.seconds import SecondsClock
+from liteprobe.cores.timebase.serial import SerialLine
 from liteprobe.cores.timebase.status import ClockStatusBlock
 from liteprobe.cores.transmit.due import DUE_TO_START, LEAD_TICKS
 from liteprobe.cores.transmit.management import ManagementTransmit
@@ -484,9 +485,10 @@ def add_pcie(soc, phy, channels, readers=0):
     from litepcie.core import LitePCIeEndpoint, LitePCIeMSI
     from liteprobe.cores.capture.dma import CaptureDma
     from liteprobe.cores.receive.datagrams.slot_reader import SlotReader
-    from liteprobe.soc.pcie import ADDRESS_WIDTH, MSI_BLOCKS, BarWindow
+    from liteprobe.soc.pcie import ADDRESS_WIDTH, MSI_BLOCKS, BarWindow, ends_failed_reads
     soc.pcie_phy      = phy
     soc.pcie_endpoint = LitePCIeEndpoint(phy, endianness=phy.endianness, address_width=ADDRESS_WIDTH)
+    soc.pcie_endpoint.comb += ends_failed_reads(soc.pcie_endpoint)
     soc.pcie_window   = BarWindow(soc.pcie_endpoint)
     soc.pcie_msi      = LitePCIeMSI()
     soc.bus.add_master("pcie", soc.pcie_window.bus)
@@ -695,9 +697,9 @@ class ProbeSoC(SoCCore):
         self.add_interrupt("pps")
 
     def add_gnss(self):
-        """Talk to the GNSS receiver: LiteX's UART."""
+        """Talk to the GNSS receiver: LiteX's UART, but for what is on its line."""
         baud = self.probe_config.gnss_baud
-        self.gnss_phy = RS232PHY(self.board.gnss(), self.sys_clk_freq, baud)
+        self.gnss_phy = SerialLine(self.board.gnss(), self.sys_clk_freq, baud)
         self.gnss     = UART(self.gnss_phy, tx_fifo_depth=16, rx_fifo_depth=64)
         self.add_constant("GNSS_BAUD", baud)
         self.add_interrupt("gnss")

@@ -51,7 +51,7 @@ class TickTimer(LiteXModule):
 
         # Period.
         # -------
-        left = Signal(TIMER_BITS)
+        left = Signal(TIMER_BITS, reset_less=True)
         less = Signal(TIMER_BITS + 1) # The borrow says that nothing is left.
         self.comb += [
             less.eq(left - 1),

@@ -341,8 +341,8 @@ class QueueEngine(LiteXModule):
     def add_seeds(self):
         """Learn the rings of the lanes; empty them and the queues; then what the link does."""
         fsm, rings, space = self.fsm, self.rings, self.space
-        lane = Signal.like(rings.lane)
-        base = Signal.like(rings.base)
+        lane = Signal(len(rings.lane)) # Not "like": in a later LiteX no reset clears fields of an endpoint.
+        base = Signal(len(rings.base))
         is_last = Signal()
         self.comb += [
             is_last.eq(lane == LANES - 1),

@@ -122,7 +122,7 @@ class BurstPorts(LiteXModule):
     def add_reads(self):
         """Give words to who asked first."""
         memory, first = self.memory, self.reads.source
-        got = Signal.like(first.rest) # Words of that request.
+        got = Signal(len(first.rest)) # Words of that request.
         self.comb += [
             first.ready.eq(memory.gives & (got == first.rest)),
             *[port.read_data.eq(memory.read_data) for port in self.ports],

@@ -17,6 +17,8 @@ class ComplementSum(LiteXModule):
     a, b : Signal(16), in
     add, begin : Signal(), in
         Add both; begin anew with them.
+    initial : Signal(16), in
+        And with this.
     total : Signal(16), out
         Of all up to the last cycle; 0xffff or 0 are both nothing.
 
@@ -27,6 +29,7 @@ class ComplementSum(LiteXModule):
         self.b     = Signal(16)
         self.add   = Signal()
         self.begin = Signal()
+        self.initial = Signal(16)
         self.total = Signal(16)
 
         # # #
@@ -38,5 +41,5 @@ class ComplementSum(LiteXModule):
             self.total.eq(once[:16] + once[16]),
         ]
         self.sync += If(self.add | self.begin,
-            kept.eq(Mux(self.begin, 0, kept[:16]) + Mux(self.begin, 0, kept[16:]) + self.a + self.b),
+            kept.eq(Mux(self.begin, self.initial, kept[:16]) + Mux(self.begin, 0, kept[16:]) + self.a + self.b),
         )

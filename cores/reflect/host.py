@@ -14,61 +14,65 @@ from liteeth.common import eth_phy_description
 from liteprobe.cores.assign import copied
 from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.formats.reflect import (
-    ACCESS_ENTRIES, ACCESS_ENTRY_WORDS, ACCESS_WORD, COUNT_WORD, ERROR_UNKNOWN, FRAMES_WORDS, HEARD_WORD, LEAST_MAIL_OCTETS,
-    MAIL_OCTETS, MAIL_WORDS, PING_TTL, SEND_WORD, SESSION_WORD, STAMP_BASE, STAMP_PORT, STAMP_TTL, AccessKind, HostCount,
-    HostEnable,
+    ACCESS4_WORD, ACCESS6_WORD, ACCESS_ENTRIES, ACCESS_WORD, COUNT_WORD, FIRST_LINE, FRAMES_WORDS, HEARD_WORD, LEAST_MAIL_OCTETS,
+    MAIL_OCTETS, MAIL_WORDS, PAGE_WORD, RECEIVED_WORD, SESSION_WORD, STAMP_BASE, HostCount, HostEnable, HostWords, Own, Page,
+    access_words, line_word,
 )
 from liteprobe.cores.octets import last_be_of_length, swapped
 from liteprobe.cores.receive.frames import frame_layout
-from liteprobe.cores.reflect.request import (
-    LAST_LINE, TRANSPORT4, TRANSPORT6, UDP_HEADER, HostRequest, asked_layout, settings_layout,
-)
-from liteprobe.cores.reflect.tlv import TlvWalk
-from liteprobe.cores.timebase.seconds import NS_BITS, SECONDS_BITS, SecondOf
-from liteprobe.cores.transmit.departure import Departure
+from liteprobe.cores.reflect.answer import AnswerLines, Prologue
+from liteprobe.cores.reflect.request import LINE_BITS, PAGE_BITS, UDP_HEADER, HostRequest, asked_layout
+from liteprobe.cores.timebase.seconds import NS_BITS, SECOND_NS, SECONDS_BITS
 from liteprobe.cores.transmit.management import FRAME_WORDS
 
 # Numbers ------------------------------------------------------------------------------------------
 
 STORE_WORDS = 1024 # Of requests in waiting: two block RAMs.
 JOBS        = 16   # Requests in waiting.
-STAMP_CYCLES = 5   # From its stamp until T2 is in the sum, less one.
 MS_HZ       = 1000
 LAST_ANSWERED = int(HostCount.STAMP6)
 # Octets of the whole frames of the shortest answers of STAMP, IPv4 and IPv6, untagged.
 SHORT_OCTETS = {False: 14 + 20 + UDP_HEADER + STAMP_BASE, True: 14 + 40 + UDP_HEADER + STAMP_BASE}
+SHORT_BE     = 0b0010 # All of them end there.
+
+ENABLE_BITS  = 11
+PAGES_BITS   = PAGE_BITS + LINE_BITS
+PAGES_WORDS  = 1 << PAGES_BITS
+CLASSIFIED_CYCLES = 3 # From that until the request is known.
+NODE_WORD = line_word(Page.IPV6, 13) # Its low bits are those of our IPv6 address.
+# Lines of a request that has no tag: the source address, the session identifier.
+SOURCE4, SOURCE6 = FIRST_LINE + 3, FIRST_LINE + 2
+SESSION4, SESSION6 = 9 + 5, 14 + 5
 
 def job_layout():
     """Return what is known of a request that waits."""
     return [
-        ("start",   log2_int(STORE_WORDS)),
-        ("last_word", log2_int(STORE_WORDS)), # Its last word, counted from 0.
+        ("last_line", log2_int(STORE_WORDS)), # Its last line, counted from 0.
         ("last_be", 4),
-        ("second",     SECONDS_BITS),       # T2.
-        ("nanosecond", NS_BITS),
-        ("is_kept", 1), # Its words are in the store.
+        ("stamp", NS_BITS), # T2.
+        ("is_kept", 1),     # Its lines are in the store.
         *asked_layout(),
     ]
 
 # Request Store ------------------------------------------------------------------------------------
 
 class RequestStore(LiteXModule):
-    """Keeps the words of requests, in two banks of halfwords that are read apart; never stalls what comes in.
+    """Keeps the lines of requests, in two banks of halfwords that are read apart; never stalls what comes in.
 
     Attributes
     ----------
     valid, last, data : Signal(), Signal(), Signal(32), in
-        Words of all frames.
+        Lines of all frames.
     ended, keep : Signal(), in
-        A cycle after the last word; the frame is kept if it was whole.
-    start, words : Signal(10), Signal(10), out
-        With ``ended``: where it begins, and how many words it has, less one.
+        A cycle or more after the last line; the frame is kept if it was whole.
+    words : Signal(10), out
+        With ``ended``: how many lines it has, less one.
     is_whole : Signal(), out
         With ``ended``: it found space.
-    freed : Signal(10), in
-        Words before this one are not needed any more.
+    kept : Signal(10), in
+        Lines before this one are not needed any more.
     read : Signal(), in
-        Read both banks at ``even_word`` and ``odd_word`` : Signal(10), in; ``even``, ``odd`` : Signal(16), out, are held from the
+        Read both banks at ``high_line`` and ``low_line`` : Signal(10), in; ``high``, ``low`` : Signal(16), out, are held from the
         next cycle on.
     """
     def __init__(self):
@@ -78,20 +82,20 @@ class RequestStore(LiteXModule):
         self.data      = Signal(32)
         self.ended     = Signal()
         self.keep      = Signal()
-        self.start     = Signal(bits)
         self.words     = Signal(bits, reset_less=True)
         self.is_whole  = Signal()
-        self.freed     = Signal(bits)
+        self.kept      = Signal(bits)
         self.read      = Signal()
-        self.even_word = Signal(bits)
-        self.odd_word  = Signal(bits)
-        self.even      = Signal(16)
-        self.odd       = Signal(16)
+        self.high_line = Signal(bits)
+        self.low_line  = Signal(bits)
+        self.high      = Signal(16)
+        self.low       = Signal(16)
 
         # # #
 
-        self.autocsr_exclude = {"even_bank", "odd_bank"}
+        self.autocsr_exclude = {"high_bank", "low_bank"}
         written = Signal(bits)
+        start   = Signal(bits)
         is_cut  = Signal()
         fits    = Signal()
         count   = Signal(bits)
@@ -99,10 +103,10 @@ class RequestStore(LiteXModule):
         place   = Signal(bits)
         # A frame that ended in the cycle before is settled in this one.
         self.comb += [
-            place.eq(Mux(self.ended, Mux(self.keep & self.is_whole, written, self.start), written)),
-            fits.eq(((place + 1)[:bits] != self.freed) & ~(is_cut & ~first)),
+            place.eq(Mux(self.ended, Mux(self.keep & self.is_whole, written, start), written)),
+            fits.eq(((place + 2)[:bits] != self.kept) & ~(is_cut & ~first)),
         ]
-        for name, half in (("even", self.data[:16]), ("odd", self.data[16:])):
+        for name, half in (("high", self.data[16:]), ("low", self.data[:16])):
             bank  = Memory(16, STORE_WORDS, name=f"{name}_halves")
             write = bank.get_port(write_capable=True, mode=READ_FIRST)
             read  = bank.get_port(has_re=True, mode=READ_FIRST)
@@ -112,13 +116,13 @@ class RequestStore(LiteXModule):
                 write.adr.eq(place),
                 write.dat_w.eq(half),
                 write.we.eq(self.valid & fits),
-                read.adr.eq(getattr(self, f"{name}_word")),
+                read.adr.eq(getattr(self, f"{name}_line")),
                 read.re.eq(self.read),
                 getattr(self, name).eq(read.dat_r),
             ]
         self.sync += [
             written.eq(place),
-            If(self.ended, self.start.eq(place)),
+            If(self.ended, start.eq(place)),
             If(self.valid,
                 first.eq(self.last),
                 count.eq(Mux(first, 1, count + 1)),
@@ -131,7 +135,7 @@ class RequestStore(LiteXModule):
 # Port Host ----------------------------------------------------------------------------------------
 
 class PortHost(LiteXModule):
-    """Answers ARP, neighbour solicitations, ping and STAMP for a port, and sends frames of the host's program.
+    """Answers ARP, neighbour solicitations, ping and STAMP for a port, and sends frames of a host's program.
 
     Parameters
     ----------
@@ -145,15 +149,15 @@ class PortHost(LiteXModule):
     classified : Signal(), in
         In the cycle after a frame's last word: its stamp will come.
     has_stamp, no_stamp, stamp : Signal(), Signal(), Signal(32), in
-        From two cycles after that on: it is there; it will not come; its low word (ns).
+        From four cycles after that on: it is there; it will not come; its low word (ns).
     seconds, base : Signal(32), in
         As of `SecondsClock`.
     source : Endpoint(eth_phy_description(32)), out
         Answers, whole frames without padding and FCS; ``error`` says what of `Departure` a word takes.
     has_space : Signal(), in
         A whole frame finds space after ``source``. Else its answer is dropped and counted.
-    settings : Record(settings_layout()), in
-        As the registers.
+    enable : Signal(11), in
+        `HostEnable`.
     rate : Signal(16), in
         Answers of ping and STAMP in a millisecond, at most; 0: no limit.
     send, send_octets : Signal(), Signal(8), in
@@ -163,9 +167,8 @@ class PortHost(LiteXModule):
     bus : wishbone.Interface, slave
         The memory (`cores/formats/reflect.py`).
 
-    An answer begins to leave some ten cycles after the request's last word, where none waits before it. A request takes the
-    words of its answer and eight cycles more; four more where sessions are counted, two for each entry of the access list and
-    one for each word of IPv6 that is alike.
+    A request takes the lines of its answer, one more than words, and nine cycles; of STAMP six or seven more, of others up to
+    three; six more where sessions are counted, and three for each word of the access list that is looked at.
 
     Limits: 4 KiB of requests and 16 of them wait; what is more is counted as OVERRUN. sys from 48 MHz for gigabit.
     """
@@ -179,7 +182,7 @@ class PortHost(LiteXModule):
         self.base        = Signal(NS_BITS)
         self.source      = stream.Endpoint(eth_phy_description(32))
         self.has_space   = Signal()
-        self.settings    = Record(settings_layout())
+        self.enable      = Signal(ENABLE_BITS)
         self.rate        = Signal(16)
         self.send        = Signal()
         self.send_octets = Signal(8)
@@ -188,49 +191,73 @@ class PortHost(LiteXModule):
         # # #
 
         self.request = HostRequest()
-        self.tlvs    = TlvWalk()
         self.store   = RequestStore()
         self.jobs    = stream.SyncFIFO(job_layout(), JOBS)
+        self.answer  = AnswerLines()
         self.fsm     = FSM(reset_state="IDLE")
-        self.comb   += self.request.settings.raw_bits().eq(self.settings.raw_bits())
+        self.comb   += self.request.enable.eq(self.enable)
         self.add_memory()
         self.add_intake()
         self.add_rate(clk_freq)
-        self.add_places()
-        self.add_words()
+        self.add_answer()
+        self.add_time()
         self.add_order()
         self.add_access()
         self.add_session()
+
+    def enabled(self, name):
+        """Return a bit of ``enable``."""
+        return self.enable[log2_int(int(HostEnable[name]))]
 
     # Memory ---------------------------------------------------------------------------------------
 
     def add_memory(self):
         """Keep what the host and its program share."""
-        self.autocsr_exclude = {"memory"}
-        self.memory  = memory = Memory(32, FRAMES_WORDS, init=[0]*FRAMES_WORDS, name="host_frames")
+        self.autocsr_exclude = {"memory", "pages"}
+        init = [0]*ACCESS_WORD + access_words([]) + HostWords(bytes(6)).words
+        init += [0]*(FRAMES_WORDS - len(init))
+        self.memory  = memory = Memory(32, FRAMES_WORDS, init=init, name="host_frames")
         self.bus     = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.reads   = Signal() # The word at ``address``, which ``shown`` is in the next cycle.
-        self.writes  = Signal() # ``written`` to ``address``.
+        self.writes  = Signal() # ``written`` to ``write_address``.
         self.address = Signal(log2_int(FRAMES_WORDS))
+        self.write_address = Signal(log2_int(FRAMES_WORDS))
         self.written = Signal(32)
-        read  = memory.get_port(mode=READ_FIRST)
-        write = memory.get_port(write_capable=True, mode=READ_FIRST)
+        read   = memory.get_port(has_re=True, mode=READ_FIRST)
+        write  = memory.get_port(write_capable=True, mode=READ_FIRST)
+        # Of what requests are compared with as they come there is another copy.
+        self.pages = pages = Memory(32, PAGES_WORDS, init=init[PAGE_WORD:PAGE_WORD + PAGES_WORDS], name="host_pages")
+        lines  = pages.get_port(mode=READ_FIRST)
+        copies = pages.get_port(write_capable=True, mode=READ_FIRST)
+        to_pages = Signal()
+        request, answer = self.request, self.answer
         self.shown = read.dat_r
-        self.specials += memory, read, write
+        self.specials += memory, read, write, pages, lines, copies
         # The bus has it in cycles in which nobody else does.
         step  = Signal(2)
         take  = Signal()
+        node  = Signal(24, reset_less=True)
         self.comb += [
-            take.eq(bus.cyc & bus.stb & (step == 0) & ~self.reads & ~self.writes),
+            take.eq(bus.cyc & bus.stb & (step == 0) & ~self.reads & ~answer.reads & ~answer.holds & ~self.writes),
             bus.ack.eq(step[1]),
-            read.adr.eq(Mux(self.reads, self.address, bus.adr)),
-            write.adr.eq(Mux(self.writes, self.address, bus.adr)),
+            read.re.eq(self.reads | answer.reads | take),
+            read.adr.eq(Mux(self.reads, self.address, Mux(answer.reads, answer.address, bus.adr))),
+            write.adr.eq(Mux(self.writes, self.write_address, bus.adr)),
             write.dat_w.eq(Mux(self.writes, self.written, bus.dat_w)),
             write.we.eq(self.writes | (take & bus.we)),
+            to_pages.eq(take & bus.we & (bus.adr[PAGES_BITS:len(self.address)] == PAGE_WORD >> PAGES_BITS)),
+            copies.adr.eq(bus.adr),
+            copies.dat_w.eq(bus.dat_w),
+            copies.we.eq(to_pages),
+            lines.adr.eq(request.address),
+            request.expected.eq(lines.dat_r),
+            request.node.eq(node),
+            answer.shown.eq(self.shown),
         ]
         self.sync += [
             step.eq(Cat(take & ~bus.we, step[0] | (take & bus.we))),
             bus.dat_r.eq(read.dat_r),
+            If(to_pages & (bus.adr[:PAGES_BITS] == NODE_WORD - PAGE_WORD), node.eq(bus.dat_w)),
         ]
 
     # Requests -------------------------------------------------------------------------------------
@@ -241,76 +268,51 @@ class PortHost(LiteXModule):
         asked   = request.asked
         job     = Record(job_layout(), reset_less=True) # It waits for its stamp.
         is_busy = Signal()                              # There is one.
-        age     = Signal(STAMP_CYCLES + 1)              # Since its stamp is there, one-hot.
+        is_ready = Signal()                             # Its lines are settled.
+        classified = Signal(CLASSIFIED_CYCLES)
         last_be = Signal(4, reset_less=True)
-        wanted, answered, is_stamp = Signal(), Signal(), Signal()
-        takes     = Signal() # This frame is the next job; the store has its last word by the next cycle.
+        wanted   = Signal()
+        answered = Signal()
+        is_stamp = Signal()
+        takes     = Signal() # This frame is the next job.
         is_taken  = Signal()
-        tlv_sum   = Signal(17, reset_less=True)
-        tlvs      = self.tlvs
         self.lost = Signal()
         self.comb += [
             sink.connect(request.sink),
-            *copied(tlvs, sink, "valid", "last", "data"),
-            *copied(tlvs, request, "step", "in_transport", "has_tlvs", "traffic_class"),
-            tlvs.left.eq(request.offset),
-            tlvs.information.eq(self.settings.information),
-            tlvs.ports.eq(Cat(request.port, self.settings.stamp_port)),
-            store.valid.eq(tlvs.source_valid),
-            store.last.eq(tlvs.source_last),
-            store.data.eq(tlvs.source_data),
+            store.valid.eq(request.source_valid),
+            store.last.eq(request.source_last),
+            store.data.eq(request.source_data),
             wanted.eq(request.ended & request.is_ours),
             answered.eq(asked.outcome <= int(HostCount.HEARD)),
             # What is refused takes no space.
-            takes.eq(wanted & self.classified & ~is_busy),
-            self.lost.eq(wanted & (~self.classified | is_busy)),
+            takes.eq(wanted & classified[-1] & ~is_busy & jobs.sink.ready),
+            self.lost.eq(wanted & ~takes),
             is_stamp.eq((job.outcome == int(HostCount.STAMP4)) | (job.outcome == int(HostCount.STAMP6))),
         ]
-        self.second_of = second_of = SecondOf()
-        sums  = Signal(19, reset_less=True)
-        once  = Signal(17)
-        whole = Signal(17)
-        of_second     = Signal(17, reset_less=True)
-        of_nanosecond = Signal(17, reset_less=True)
-        self.comb += [
-            second_of.time.eq(self.stamp),
-            *copied(second_of, self, "seconds", "base"),
-        ]
-        arrives = Signal()
-        waits   = Signal(2) # The stamp may come from here on.
-        self.comb += arrives.eq(is_busy & waits[-1] & (age == 0) & (self.has_stamp | self.no_stamp))
         self.sync += [
             If(sink.valid, last_be.eq(sink.last_be)),
-            waits.eq(Cat(is_busy, waits) & Replicate(is_busy, 2)),
-            If(is_busy, age.eq(Cat(arrives, age[:-1])), If(age[-1], age[-1].eq(1))).Else(age.eq(0)),
+            classified.eq(Cat(self.classified, classified)),
             store.ended.eq(request.ended),
             store.keep.eq(takes & answered),
             is_taken.eq(takes),
+            is_ready.eq(is_taken | (is_ready & ~(jobs.sink.valid & jobs.sink.ready))),
             If(takes,
                 is_busy.eq(1),
                 *copied(job, asked, *[name for name, _ in asked_layout()]),
                 job.last_be.eq(last_be),
             ),
             If(is_taken,
-                job.start.eq(store.start),
-                job.last_word.eq(store.words),
+                job.last_line.eq(store.words),
                 job.is_kept.eq(store.keep & store.is_whole),
                 If(store.keep & ~store.is_whole, job.outcome.eq(int(HostCount.OVERRUN))),
-                tlv_sum.eq(tlvs.plus + tlvs.minus),
             ),
-            If(arrives & is_stamp & ~self.has_stamp, job.outcome.eq(int(HostCount.OVERRUN))),
-            of_second.eq(second_of.second[:16] + second_of.second[16:]),
-            of_nanosecond.eq(second_of.nanosecond[:16] + second_of.nanosecond[16:]),
-            sums.eq(of_second + of_nanosecond + job.sum + tlv_sum),
-            If(age[STAMP_CYCLES - 2], job.second.eq(second_of.second), job.nanosecond.eq(second_of.nanosecond)),
-            If(age[STAMP_CYCLES - 1] & is_stamp, job.sum.eq(whole)),
             If(jobs.sink.valid & jobs.sink.ready, is_busy.eq(0)),
         ]
         self.comb += [
-            once.eq(sums[:16] + sums[16:]),
-            whole.eq(once[:16] + once[16]),
             *[getattr(jobs.sink, name).eq(getattr(job, name)) for name, _ in job_layout()],
-            jobs.sink.valid.eq(is_busy & age[-1]),
+            jobs.sink.stamp.eq(self.stamp),
+            If(is_stamp & ~self.has_stamp, jobs.sink.outcome.eq(int(HostCount.OVERRUN))),
+            jobs.sink.valid.eq(is_ready & (self.has_stamp | self.no_stamp)),
         ]
 
     # Rate -----------------------------------------------------------------------------------------
@@ -329,260 +331,184 @@ class PortHost(LiteXModule):
             If(countdown == 0, countdown.eq(cycles - 1), left.eq(self.rate)),
         ]
 
-    # Places of octets -----------------------------------------------------------------------------
+    # Answers --------------------------------------------------------------------------------------
 
-    def add_places(self):
-        """Say for each word of an answer where the request has its halfwords."""
-        job, store = self.jobs.source, self.store
+    def add_answer(self):
+        """Say what the lines of an answer depend on."""
+        job, store, answer = self.jobs.source, self.store, self.answer
+        outcome = job.outcome
         self.is_stamp = is_stamp = Signal()
-        self.word = word = Signal(log2_int(STORE_WORDS)) # Of the answer, that is read.
-        self.line = line = Signal(max=LAST_LINE + 1)     # Which line it is,
-        self.is_tag = is_tag = Signal()                  # or it is the tag.
-        self.step = step = Signal(max=LAST_LINE + 1)     # Of the transport.
-        self.is_plain = is_plain = Signal()              # Read as it is.
-        even, odd = (Signal((5, True)) for _ in range(2))
+        self.is_v6    = is_v6    = Signal()
+        self.is_counted = Signal() # In its session.
+        is_nd = Signal()
+        self.first = first = Signal(log2_int(STORE_WORDS)) # Line of the store with the first one of the job.
+        self.is_send  = Signal(reset_less=True)
+        self.is_heard = Signal(reset_less=True)
+        self.last_be  = Signal(4, reset_less=True)
+        self.session  = Signal(8, reset_less=True)
+        kinds = {
+            HostCount.PING4: (Prologue.PING4, Prologue.PING4), HostCount.ND: (Prologue.ND, Prologue.ND_OPTION),
+            HostCount.PING6: (Prologue.PING6, Prologue.PING6), HostCount.STAMP4: (Prologue.STAMP4, Prologue.SHORT4),
+            HostCount.STAMP6: (Prologue.STAMP6, Prologue.SHORT6),
+        }
+        other = Mux(is_nd, job.has_option, job.is_short)
         self.comb += [
-            is_stamp.eq((job.outcome == int(HostCount.STAMP4)) | (job.outcome == int(HostCount.STAMP6))),
-            is_tag.eq((word == 3) & job.is_tagged),
-            line.eq(Mux(word > LAST_LINE, LAST_LINE, word) - ((word > 3) & job.is_tagged)),
-            step.eq(line - Mux(job.is_v6, TRANSPORT6, TRANSPORT4)),
-            store.even_word.eq(job.start + word + even),
-            store.odd_word.eq(job.start + word + odd),
+            is_stamp.eq((outcome == int(HostCount.STAMP4)) | (outcome == int(HostCount.STAMP6))),
+            is_nd.eq(outcome == int(HostCount.ND)),
+            self.is_counted.eq(is_stamp & self.enabled("STATEFUL")),
+            is_v6.eq(is_nd | (outcome == int(HostCount.PING6)) | (outcome == int(HostCount.STAMP6))),
+            answer.has_prologue.eq((outcome != int(HostCount.ARP)) & ~self.is_send & ~self.is_heard),
+            Case(outcome[:3], {
+                **{int(kind): answer.prologue.eq(Mux(other, *reversed(of))) for kind, of in kinds.items()},
+                "default": answer.prologue.eq(0),
+            }),
+            answer.network.eq(Mux(outcome == int(HostCount.ARP), Page.ARP, Mux(is_v6, Page.IPV6, Page.IPV4))),
+            answer.transport.eq(Mux(is_stamp, Page.UDP, Mux(is_nd, Page.ND, Page.ICMP))),
+            If(answer.is_plain | answer.is_sent, answer.network.eq(Page.OTHER), answer.transport.eq(Page.OTHER)),
+            answer.is_plain.eq(self.is_heard),
+            answer.is_sent.eq(self.is_send),
+            answer.tagged.eq(self.enabled("TAGGED")),
+            *copied(answer, self, "is_v6", "session", "first"),
+            answer.is_udp.eq(is_stamp),
+            answer.is_nd.eq(is_nd),
+            answer.is_stateful.eq(self.enabled("STATEFUL")),
+            *copied(answer, job, "has_option", "has_session", "has_checksum", "sum", "direct"),
+            answer.is_short.eq(job.is_short & is_stamp),
+            *copied(store, answer, "read", "high_line", "low_line"),
+            *copied(answer, store, "high", "low"),
+            store.kept.eq(first),
+            self.source.valid.eq(answer.source.valid),
+            answer.source.ready.eq(self.source.ready),
+            self.source.last.eq(answer.source.last),
+            self.source.last_be.eq(Mux(answer.source.last, self.last_be, 0)),
+            self.source.data.eq(Cat(swapped(answer.source.data[16:]), swapped(answer.source.data[:16]))),
+            self.source.error.eq(answer.source.mark),
         ]
-        def both(places):
-            return [even.eq(places), odd.eq(places)]
-        arp = {7: [odd.eq(2), even.eq(3)], **{n: [odd.eq(-3), even.eq(-2)] for n in (8, 9, 10)}}
-        v4  = {6: [odd.eq(1)], 7: [even.eq(1), odd.eq(-1)], 8: [even.eq(-1)]}
-        def v6(ahead):
-            return {
-                5: [odd.eq(ahead)], **{n: both(ahead) for n in (6, 7, 8)}, 9: [even.eq(ahead), odd.eq(-4)],
-                **{n: both(-4) for n in (10, 11, 12)}, 13: [even.eq(-4)],
-            }
-        stamp = {8: [odd.eq(-6)], **{n: both(-6) for n in (9, 10, 11)}}
-        self.comb += If(~is_plain & ~is_tag,
-            If(line < 3,
-                Case(line, {0: [odd.eq(1), even.eq(2)], 1: [odd.eq(1)], "default": []}),
-            ).Elif(job.is_arp,
-                Case(line, {**arp, "default": []}),
-            ).Elif(job.is_ns,
-                Case(line, {**v6(10), "default": []}),
-            ).Elif(job.is_v6,
-                Case(line, {**v6(4), "default": []}),
-            ).Else(
-                Case(line, {**v4, "default": []}),
-            ),
-            If(is_stamp, Case(step, {**stamp, "default": []})),
-        )
 
-    # Words ----------------------------------------------------------------------------------------
-
-    def add_words(self):
-        """Make the words of an answer, of what the store gives and what the host knows."""
-        job, store, s = self.jobs.source, self.store, self.settings
-        is_stamp = self.is_stamp
-        self.out_line = line = Signal(max=LAST_LINE + 1, reset_less=True) # Of the word that the store shows.
-        self.out_step = step = Signal(max=LAST_LINE + 1, reset_less=True)
-        self.out_tag  = is_tag = Signal(reset_less=True)
-        self.sequence = sequence = Signal(32, reset_less=True) # Of a session.
-        self.checksum = checksum = Signal(16, reset_less=True) # Of the transport.
-        self.data  = Signal(32)
-        self.marks = Signal(4) # What of `Departure` goes into it.
-        even, odd  = Signal(16), Signal(16) # Numbers.
-        stored_even, stored_odd = Signal(16), Signal(16)
-        swaps = Signal()
-        is_stateful = s.enable[log2_int(int(HostEnable.STATEFUL))]
-        in_transport = Signal()
+    def add_time(self):
+        """Write T2 into the memory as soon as a request is taken; count on; keep what was heard."""
+        job, answer = self.jobs.source, self.answer
+        since   = Signal(NS_BITS, reset_less=True)
+        of      = Signal(SECONDS_BITS, reset_less=True)
+        is_next = Signal() # The second after that has begun.
+        self.starts  = Signal()
+        self.counts  = Signal() # The word that is shown by one more,
+        self.keeps   = Signal() # or as it is.
+        steps   = Signal(2)     # After the start.
+        what    = Signal(32)
         self.comb += [
-            in_transport.eq(~job.is_arp & Mux(job.is_v6, line >= TRANSPORT6, line >= TRANSPORT4)),
-            swaps.eq((line < 2) | (job.is_arp & (line >= 7) & (line <= 10))),
-            stored_even.eq(swapped(store.even)),
-            stored_odd.eq(swapped(store.odd)),
-            even.eq(Mux(swaps, stored_odd, stored_even)),
-            odd.eq(Mux(swaps, stored_even, stored_odd)),
-            self.data.eq(Cat(swapped(even), swapped(odd))),
-        ]
-        def choose(of, table):
-            return Case(of, {**table, "default": []})
-        mac  = {1: odd.eq(s.mac[32:]), 2: [even.eq(s.mac[16:32]), odd.eq(s.mac[:16])]}
-        arp  = {5: [even.eq(2), odd.eq(s.mac[32:])], 6: [even.eq(s.mac[16:32]), odd.eq(s.mac[:16])], 10: odd.eq(0),
-            **{n: [even.eq(0), odd.eq(0)] for n in range(11, LAST_LINE + 1)}}
-        short_payload = UDP_HEADER + STAMP_BASE
-        ttl = Mux(job.is_udp | job.is_ns, STAMP_TTL, PING_TTL)
-        v4  = {
-            4: If(job.is_short, even.eq(20 + short_payload)),
-            5: odd[8:].eq(ttl),
-            6: even.eq(job.header),
-        }
-        v6  = {
-            4: If(job.is_short, odd.eq(short_payload)),
-            5: even[:8].eq(ttl),
-        }
-        udp = {
-            0: odd.eq(s.stamp_port),
-            1: [even.eq(job.port), If(job.is_short, odd.eq(short_payload))],
-            2: [even.eq(Mux(job.has_checksum, checksum, 0)), If(is_stateful, odd.eq(sequence[16:])),
-                If(job.has_checksum, self.marks.eq(int(Departure.CHECKSUM)))],
-            3: [If(is_stateful, even.eq(sequence[:16])), odd.eq(0), self.marks.eq(int(Departure.FIRST))],
-            4: [even.eq(0), odd.eq(0), self.marks.eq(int(Departure.MIDDLE))],
-            5: [even.eq(0), odd.eq(s.error_estimate), self.marks.eq(int(Departure.LAST))],
-            6: [If(~job.has_session, even.eq(0)), odd.eq(job.second[16:])],
-            7: [even.eq(job.second[:16]), odd.eq(job.nanosecond[16:])],
-            8: even.eq(job.nanosecond[:16]),
-            12: [even.eq(0), odd.eq(Cat(Constant(0, 8), job.ttl))],
-            13: even.eq(0),
-        }
-        icmp = {0: odd.eq(Mux(job.is_v6, 0x8100, 0)), 1: even.eq(checksum)}
-        nd   = {
-            0: odd.eq(0x8800), 1: [even.eq(checksum), odd.eq(0x6000)], 2: even.eq(0),
-            6: If(job.has_option, odd.eq(0x0201)),
-            7: If(job.has_option, even.eq(s.mac[32:]), odd.eq(s.mac[16:32])),
-            8: If(job.has_option, even.eq(s.mac[:16])),
-        }
-        self.comb += If(~is_tag & ~self.is_plain,
-            If(line < 3, choose(line, mac))
-            .Elif(job.is_arp, choose(line, arp))
-            .Elif(job.is_v6, choose(line, v6))
-            .Else(choose(line, v4)),
-            If(in_transport,
-                If(is_stamp, choose(step, udp))
-                .Elif(job.is_ns, choose(step, nd))
-                .Else(choose(step, icmp)),
+            is_next.eq(since >= SECOND_NS),
+            what.eq(self.shown),
+            self.write_address.eq(self.address),
+            If(answer.line_valid & self.is_heard,
+                what.eq(answer.line_data),
+                self.write_address.eq(HEARD_WORD + answer.number[:5]),
             ),
-        )
+            If(steps[0], what.eq(of),    self.write_address.eq(int(Own.SECOND))),
+            If(steps[1], what.eq(since), self.write_address.eq(int(Own.NANOSECOND))),
+            self.written.eq(what + (self.counts | (steps[0] & is_next)) + Mux(steps[1] & is_next, 2**32 - SECOND_NS, 0)),
+            self.writes.eq(self.counts | self.keeps | (answer.line_valid & self.is_heard) | (steps != 0)),
+        ]
+        self.sync += [
+            steps.eq(Cat(self.starts & self.is_stamp, steps)),
+            If(self.starts,
+                since.eq(job.stamp - self.base),
+                of.eq(self.seconds),
+            ),
+        ]
 
     # Order ----------------------------------------------------------------------------------------
 
     def add_order(self):
         """Take a request after the other, answer or refuse it, and count it."""
-        fsm, job, store, source = self.fsm, self.jobs.source, self.store, self.source
+        fsm, job, answer = self.fsm, self.jobs.source, self.answer
         lost    = Signal(4)  # Frames not counted yet that found no place in line.
         counted = Signal()
         self.outcome = outcome = Signal(5, reset_less=True)
         self.takes   = Signal() # A job is through.
-        last_word = Signal(log2_int(STORE_WORDS), reset_less=True)
-        last_be   = Signal(4, reset_less=True)
+        last_line = Signal(log2_int(STORE_WORDS), reset_less=True)
         octets    = Signal(8, reset_less=True)  # Of a frame to send.
-        is_send   = Signal(reset_less=True)
-        is_heard  = Signal(reset_less=True)
-        is_open, is_ahead, advance = Signal(), Signal(), Signal()
-        out_last  = Signal()
-        out_word  = Signal(log2_int(STORE_WORDS), reset_less=True)
-        taken     = Signal()
-        short     = Mux(job.is_v6, SHORT_OCTETS[True], SHORT_OCTETS[False]) + Cat(Constant(0, 2), job.is_tagged)
-        short_octets = Signal(8)
-        freed = Signal(log2_int(STORE_WORDS), reset=STORE_WORDS - 1)
-        is_limited = self.is_limited & (job.outcome != int(HostCount.ARP)) & (job.outcome != int(HostCount.ND))
+        tagged    = self.enabled("TAGGED")
+        short     = {is_v6: -(-count//4) for is_v6, count in SHORT_OCTETS.items()} # Words.
+        is_other  = (job.outcome != int(HostCount.ARP)) & (job.outcome != int(HostCount.ND))
+        is_limited = self.is_limited & is_other
         self.comb += [
-            self.is_plain.eq(is_send | is_heard),
-            short_octets.eq(short),
-            store.freed.eq(freed),
+            answer.last_line.eq(last_line),
             self.jobs.source.ready.eq(self.takes),
-            advance.eq(is_open & (taken | ~is_ahead)),
-            store.read.eq(advance),
-            taken.eq(is_ahead & (source.ready | is_heard)),
-            source.valid.eq(is_ahead & ~is_heard),
-            source.last.eq(out_last),
-            source.last_be.eq(Mux(out_last, last_be, 0)),
-            source.data.eq(Mux(is_send, self.shown, self.data)),
-            source.error.eq(self.marks),
         ]
         self.sync += [
             lost.eq(lost + (self.lost & (lost != 15)) - counted),
             If(self.send, octets.eq(self.send_octets), self.sending.eq(1)),
-            If(taken, is_ahead.eq(0)),
-            If(advance,
-                is_ahead.eq(1),
-                self.out_line.eq(self.line),
-                self.out_step.eq(self.step),
-                self.out_tag.eq(self.is_tag),
-                out_word.eq(self.word),
-                out_last.eq(self.word == last_word),
-                self.word.eq(self.word + 1),
-                If(self.word == last_word, is_open.eq(0)),
-            ),
         ]
         is_answer = job.outcome <= LAST_ANSWERED
-        self.begin = begin = [
-            NextValue(self.word, 0),
-            NextValue(is_open, 1),
-            NextState("WORDS"),
-        ]
+        self.begin = begin = [answer.begin.eq(1), NextState("LINES")]
         fsm.act("IDLE",
-            NextValue(is_send, 0),
-            NextValue(is_heard, 0),
+            NextValue(self.is_send, 0),
+            NextValue(self.is_heard, job.outcome == int(HostCount.HEARD)),
             NextValue(outcome, job.outcome),
-            # Of an echo reply that is all 0, a checksum of 0 would be wrong; its other form is right of any.
-            NextValue(self.checksum, Mux((job.outcome == int(HostCount.PING4)) & (job.sum == 0xffff), 0xffff, ~job.sum)),
             If(self.jobs.source.valid,
-                NextValue(last_word, job.last_word),
-                NextValue(last_be, job.last_be),
+                self.starts.eq(1),
+                NextValue(last_line, job.last_line),
+                NextValue(self.last_be, job.last_be),
                 If(job.is_short & self.is_stamp,
-                    NextValue(last_word, ((short_octets + 3) >> 2) - 1),
-                    NextValue(last_be, 0b0010), # All of them end there.
+                    NextValue(last_line, Mux(self.is_v6, short[True], short[False]) + tagged),
+                    NextValue(self.last_be, SHORT_BE),
                 ),
                 If(job.outcome == int(HostCount.HEARD),
-                    NextValue(is_heard, 1),
-                    If(job.last_word >= MAIL_WORDS, NextValue(last_word, MAIL_WORDS - 1)),
-                    *begin,
+                    If(job.last_line >= MAIL_WORDS, NextValue(last_line, MAIL_WORDS - 1)),
+                    NextState("BEGIN"),
                 ).Elif(is_answer,
-                    If(self.is_stamp & self.settings.enable[log2_int(int(HostEnable.ACCESS))],
-                        NextState("ACCESS"),
-                    ).Else(
-                        NextState("DECIDE"),
-                    ),
+                    NextState("DECIDE"),
+                    If(self.is_counted, NextState("SESSION")),
+                    If(self.is_stamp & self.enabled("ACCESS"), NextState("ACCESS")),
                 ).Else(
                     NextState("COUNT"),
                 ),
             ).Elif(self.sending & self.has_space,
-                NextValue(is_send, 1),
+                NextValue(self.is_send, 1),
+                NextValue(self.is_heard, 0),
                 NextValue(outcome, int(HostCount.SENT)),
-                NextValue(last_word, ((octets + 3) >> 2) - 1),
-                NextValue(last_be, last_be_of_length(octets, 32)),
+                NextValue(last_line, (octets + 3) >> 2),
+                NextValue(self.last_be, last_be_of_length(octets, 32)),
                 NextValue(self.sending, 0),
-                *begin,
+                NextState("BEGIN"),
             ).Elif(lost != 0,
                 counted.eq(1),
                 NextValue(outcome, int(HostCount.OVERRUN)),
                 NextState("COUNT-OTHER"),
             ),
         )
-        is_stateful = self.settings.enable[log2_int(int(HostEnable.STATEFUL))]
+        fsm.act("BEGIN", *begin)
         fsm.act("DECIDE",
             If(is_limited,
                 NextValue(outcome, int(HostCount.RATE)),
                 NextState("COUNT"),
-            ).Elif(~self.has_space | (job.last_word >= FRAME_WORDS),
+            ).Elif(~self.has_space | (job.last_line > FRAME_WORDS),
                 NextValue(outcome, int(HostCount.FULL)),
                 NextState("COUNT"),
             ).Else(
-                self.spends.eq((self.rate != 0) & (job.outcome != int(HostCount.ARP)) & (job.outcome != int(HostCount.ND))),
-                If(self.is_stamp & is_stateful, NextState("SESSION")).Else(*begin),
+                self.spends.eq((self.rate != 0) & is_other),
+                If(self.is_counted, NextState("SENT")).Else(*begin),
             ),
         )
-        address = self.address
-        fsm.act("WORDS",
-            If(is_send, self.reads.eq(1), address.eq(SEND_WORD + Mux(is_ahead & ~taken, out_word, self.word)[:5])),
-            If(is_heard,
-                address.eq(HEARD_WORD + out_word[:5]),
-                self.written.eq(Cat(store.even, store.odd)),
-                self.writes.eq(is_ahead),
+        fsm.act("LINES",
+            If(answer.done,
+                If(self.is_send, NextState("COUNT-OTHER")).Else(NextState("COUNT")),
             ),
-            If(taken & out_last, If(is_send, NextState("COUNT-OTHER")).Else(NextState("COUNT"))),
         )
         fsm.act("COUNT",
             self.takes.eq(1),
-            If(job.is_kept, NextValue(freed, job.start + job.last_word)),
+            If(job.is_kept, NextValue(self.first, self.first + job.last_line + 1)),
             NextState("COUNT-OTHER"),
         )
         fsm.act("COUNT-OTHER",
             self.reads.eq(1),
-            address.eq(COUNT_WORD + outcome),
+            self.address.eq(COUNT_WORD + outcome),
             NextState("ADD"),
         )
         fsm.act("ADD",
-            address.eq(COUNT_WORD + outcome),
-            self.written.eq(self.shown + 1),
-            self.writes.eq(1),
+            self.address.eq(COUNT_WORD + outcome),
+            self.counts.eq(1),
             NextState("IDLE"),
         )
 
@@ -590,104 +516,80 @@ class PortHost(LiteXModule):
 
     def add_access(self):
         """Look for the source address in the access list."""
-        fsm, job, store, shown = self.fsm, self.jobs.source, self.store, self.shown
-        entry = Signal(max=ACCESS_ENTRIES)
-        part  = Signal(2)
-        bits  = Signal(8, reset_less=True) # Of the prefix that are not compared yet.
-        mask  = Signal(32)
-        differs = Signal()
-        kind  = shown[8:16]
-        source_line = Mux(job.is_v6, TRANSPORT6 - 8, TRANSPORT4 - 2) + job.is_tagged # Whose odd half the address begins in.
-        address = Cat(swapped(store.even), swapped(store.odd)) # Number: the odd half comes first.
-        self.comb += [
-            mask.eq(Mux(bits >= 32, 2**32 - 1, ~((Constant(2**32 - 1, 32) >> bits[:5])[:32]))),
-            differs.eq(((address ^ shown) & mask) != 0),
-        ]
-        next_entry = [
-            NextValue(entry, entry + 1),
-            If(entry == ACCESS_ENTRIES - 1,
-                NextValue(self.outcome, int(HostCount.NO_ACCESS)),
-                NextValue(entry, 0),
-                NextState("COUNT"),
-            ).Else(
-                NextState("ACCESS"),
-            ),
-        ]
-        def entry_at(word):
-            return [self.reads.eq(1), self.address.eq(ACCESS_WORD + Cat(Constant(0, log2_int(ACCESS_ENTRY_WORDS)), entry) + word)]
-        granted = [NextValue(entry, 0), NextState("DECIDE")]
-        self.access_reads = Signal()
-        self.access_part  = Signal(2)
+        fsm, answer, store, shown = self.fsm, self.answer, self.store, self.shown
+        entry  = Signal(max=ACCESS_ENTRIES)
+        part   = Signal(2) # Of an IPv6 address.
+        masked = Signal(32, reset_less=True)
+        def word(of):
+            of = Constant(of, 1)
+            return self.address.eq(Mux(self.is_v6, ACCESS6_WORD + Cat(of, part, entry), ACCESS4_WORD + Cat(of, entry)))
         fsm.act("ACCESS",
-            *entry_at(4),
-            NextState("ACCESS-KIND"),
+            self.reads.eq(1),
+            word(0),
+            answer.look.eq(1),
+            answer.place.eq(Mux(self.is_v6, SOURCE6 + part, SOURCE4)),
+            NextState("ACCESS-MASK"),
         )
-        fsm.act("ACCESS-KIND",
-            NextValue(bits, shown[:8]),
-            NextValue(part, 0),
-            *entry_at(0),
-            self.access_reads.eq(1),
-            If(kind == Mux(job.is_v6, int(AccessKind.IPV6), int(AccessKind.IPV4)),
-                If(shown[:8] == 0, *granted).Else(NextState("ACCESS-WORD")),
-            ).Else(*next_entry),
+        fsm.act("ACCESS-MASK",
+            self.reads.eq(1),
+            word(1),
+            NextValue(masked, Cat(store.low, store.high) & shown),
+            NextState("ACCESS-WORD"),
         )
         fsm.act("ACCESS-WORD",
-            NextValue(part, part + 1),
-            NextValue(bits, bits - 32),
-            self.access_part.eq(part + 1),
-            *entry_at(self.access_part),
-            self.access_reads.eq(1),
-            If(differs,
-                *next_entry,
-            ).Elif((bits <= 32) | (~job.is_v6) | (part == 3),
-                *granted,
+            NextState("ACCESS"),
+            NextValue(part, 0),
+            If(masked != shown,
+                NextValue(entry, entry + 1),
+                If(entry == ACCESS_ENTRIES - 1,
+                    NextValue(self.outcome, int(HostCount.NO_ACCESS)),
+                    NextState("COUNT"),
+                ),
+            ).Elif(self.is_v6 & (part != 3),
+                NextValue(part, part + 1),
+            ).Else(
+                NextValue(entry, 0),
+                NextState("DECIDE"),
+                If(self.is_counted, NextState("SESSION")),
             ),
-        )
-        self.comb += If(self.access_reads,
-            store.read.eq(1),
-            store.odd_word.eq(job.start + source_line + self.access_part),
-            store.even_word.eq(job.start + source_line + self.access_part + 1),
         )
 
     # Sessions -------------------------------------------------------------------------------------
 
     def add_session(self):
-        """Take the count of a session, and count it on."""
-        fsm, job, store, shown = self.fsm, self.jobs.source, self.store, self.shown
-        session = Signal(8, reset_less=True)
-        found   = Signal(8)
-        reads   = Signal()
-        once    = Signal(18, reset_less=True)
-        twice   = Signal(17)
-        place   = Mux(job.is_v6, TRANSPORT6 + 6, TRANSPORT4 + 6) + job.is_tagged
-        self.comb += [
-            If(reads,
-                store.read.eq(1),
-                store.even_word.eq(job.start + place),
-            ),
-            twice.eq(once[:16] + once[16:]),
-            found.eq(Mux(job.has_session, swapped(store.even)[:8], 0)),
-        ]
+        """Count a session's requests, and its answers before each begins."""
+        fsm, job, answer, store = self.fsm, self.jobs.source, self.answer, self.store
+        found = Signal(8)
+        self.comb += found.eq(store.low[:8] & Replicate(job.has_session, 8))
         fsm.act("SESSION",
-            reads.eq(1),
-            NextState("SESSION-READ"),
+            answer.look.eq(1),
+            answer.place.eq(Mux(self.is_v6, SESSION6, SESSION4)),
+            NextState("SESSION-FOUND"),
         )
-        fsm.act("SESSION-READ",
-            NextValue(session, found),
+        fsm.act("SESSION-FOUND",
+            NextValue(self.session, found),
             self.reads.eq(1),
-            self.address.eq(SESSION_WORD + found),
-            NextState("SESSION-COUNT"),
+            self.address.eq(RECEIVED_WORD + found),
+            NextState("RECEIVED"),
         )
-        fsm.act("SESSION-COUNT",
-            NextValue(self.sequence, shown),
-            NextValue(once, job.sum + shown[:16] + shown[16:]),
-            self.address.eq(SESSION_WORD + session),
-            self.written.eq(shown + 1),
-            self.writes.eq(1),
-            NextState("SESSION-SUM"),
+        fsm.act("RECEIVED",
+            self.address.eq(RECEIVED_WORD + self.session),
+            self.counts.eq(1),
+            NextState("DECIDE"),
         )
-        fsm.act("SESSION-SUM",
-            NextValue(self.checksum, ~(twice[:16] + twice[16])),
+        fsm.act("SENT",
+            self.reads.eq(1),
+            self.address.eq(SESSION_WORD + self.session),
+            NextState("SEQUENCE"),
+        )
+        fsm.act("SEQUENCE",
+            self.address.eq(int(Own.SEQUENCE)),
+            self.keeps.eq(1),
+            NextState("SENT-ONE"),
+        )
+        fsm.act("SENT-ONE",
+            self.address.eq(SESSION_WORD + self.session),
+            self.counts.eq(1),
             *self.begin,
         )
 
@@ -717,23 +619,14 @@ class PortHost(LiteXModule):
 
     def add_csr(self):
         """Add the registers (docs/design/hosts-and-reflector.md)."""
-        settings = self.settings
-        self._enable = CSRStorage(9, name="enable", description="What is answered: bits of HostEnable.")
-        self.comb += settings.enable.eq(self._enable.storage)
-        for name, size, reset, description in [
-            ("mac",            48,   0, "MAC address of the port."),
-            ("ipv4",           32,   0, "IPv4 address."),
-            ("ipv6",           128,  0, "IPv6 address."),
-            ("vlan",           13,   0, "Bit 12: frames with the tag of the VLAN in bits 11..0 alone; else untagged ones alone."),
-            ("stamp_port",     16,   STAMP_PORT, "UDP port of the reflector."),
-            ("error_estimate", 16,   ERROR_UNKNOWN, "In each STAMP answer."),
-            ("information",    32,   0, "Value of the TLV timestamp information, the first octet highest; 0: not known."),
-            ("rate",           16,   0, "Answers of ping and STAMP in a millisecond, at most; 0: no limit."),
-        ]:
-            register = WriteOnlyCSR(size, name=name, reset=reset, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += (self.rate if name == "rate" else getattr(settings, name)).eq(register.storage)
-        self._send    = CSRStorage(8, name="send", description="Write: send the first so many octets of the memory (14 to 128).")
+        self._enable = CSRStorage(ENABLE_BITS, name="enable", description="What is answered: bits of HostEnable.")
+        self._rate   = WriteOnlyCSR(16, name="rate",
+            description="Answers of ping and STAMP in a millisecond, at most; 0: no limit.")
+        self.comb += [
+            self.enable.eq(self._enable.storage),
+            self.rate.eq(self._rate.storage),
+        ]
+        self._send    = CSRStorage(8, name="send", description="Write: send the first so many octets of the memory (14 to 126).")
         self._sending = CSRStatus(1, name="sending", description="A frame of send waits to be taken.")
         length = self._send.storage
         self.comb += [

@@ -8,176 +8,169 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.formats.reflect import StampTlv, TlvFlag
-from liteprobe.cores.octets import swapped
-from liteprobe.cores.reflect.complement import ComplementSum
 
-HEADER   = 4  # Octets: flags, type, length.
-VALUE    = 4  # Octets that are filled.
-FIRST    = 13 # Word of the transport in whose second half the first TLV begins.
+OCTETS   = 4  # Of a line, of a TLV's flags, type and length, and of most values that are filled.
+DIRECT_OCTETS, FOLLOW_UP_OCTETS = 12, 16
+TLV_LINE = 13 # Of the transport, in which the first TLV begins.
 REFUSED  = 1  # RP of class of service: the answer's own class is the request's.
 
 class TlvWalk(LiteXModule):
-    """Holds each word of a frame until the next one is there, and changes what TLVs have in it.
+    """Changes what TLVs have in the lines of a request.
 
     Flags are set of every TLV: U of a type that it doesn't know, M of one that doesn't fit, none of the others. One that is longer
     than what is left is the last.
 
     Attributes
     ----------
-    valid, last, data : Signal(), Signal(), Signal(32), in
-        Words of all frames.
-    step, in_transport, left : Signal(5), Signal(), Signal(17), in
-        With them: which word of the transport, if it is one, and octets of the payload of IP from its first octet on.
-    has_tlvs : Signal(), in
-        With word FIRST: TLVs follow.
+    now, held, is_last : Signal(), Signal(32), Signal(), in
+        A line, the first octet highest; it is the last one of its frame.
+    coming : Signal(32), in
+        The next one, unless it is the last.
+    left, tail : Signal(14), Signal(2), in
+        Octets of the payload of IP from this line on: whole words, and some after them.
+    begins : Signal(), in
+        The first TLV begins with this line.
     traffic_class : Signal(8), in
         Of the request.
     ports : Signal(32), in
         Destination and source port of the request, the first in the high half.
-    information : Signal(32), in
-        Value of timestamp information, its first octet highest; 0: this TLV is not known.
-    source_valid, source_last, source_data : Signal(), Signal(), Signal(32), out
-        The same words, each with the next one, the last one a cycle later.
-    plus, minus : Signal(16), out
-        One's complement sums of what was put into the words, and of what was in its place, inverted; from a cycle after the last.
+    is_stateful : Signal(), in
+        Sessions are counted.
+    has_direct : Signal(), in
+        Direct measurement was found already: another one is not known.
+    finds_direct : Signal(), out
+        With ``now``: the line is the header of direct measurement; the second and third line after it are for the counts, 0 so far.
+    has_information, information : Signal(), Signal(32), in
+        Timestamp information is known; its value, its first octet highest.
+    changed : Signal(32), out
+        The line as the answer has it.
 
-    Limits: of a location, the ports are filled, sub-TLVs are not.
+    Limits: of a location, the ports are filled, sub-TLVs are not. Direct measurement is known where sessions are counted, the
+    first one of a request, if it begins with a line; follow-up telemetry where they aren't.
 
-    Source: RFC 8972, section 4, 4.1 to 4.4.
+    Source: RFC 8972, section 4, 4.1 to 4.7.
     """
     def __init__(self):
-        self.valid         = Signal()
-        self.last          = Signal()
-        self.data          = Signal(32)
-        self.step          = Signal(5)
-        self.in_transport  = Signal()
-        self.left          = Signal(17)
-        self.has_tlvs      = Signal()
+        self.now           = now  = Signal()
+        self.held          = held = Signal(32)
+        self.is_last       = Signal()
+        self.coming        = Signal(32)
+        self.left          = left = Signal(14)
+        self.tail          = tail = Signal(2)
+        self.begins        = begins = Signal()
         self.traffic_class = Signal(8)
         self.ports         = Signal(32)
+        self.is_stateful   = Signal()
+        self.has_direct    = Signal()
+        self.finds_direct  = Signal()
+        self.has_information = Signal()
         self.information   = Signal(32)
-        self.source_valid  = Signal()
-        self.source_last   = Signal()
-        self.source_data   = Signal(32)
+        self.changed       = Signal(32)
 
         # # #
 
-        held    = Signal(32, reset_less=True)
-        is_held = Signal()
-        is_last = Signal()
-        left    = Signal(17, reset_less=True)
-        begins  = Signal()
-        walks   = Signal()
-        skip    = Signal(18, reset_less=True) # Octets from the held word's first to the next TLV.
-        now     = Signal()
-        self.comb += [
-            now.eq(is_held & (self.valid | is_last)),
-            self.source_valid.eq(now),
-            self.source_last.eq(is_last),
-        ]
-        self.sync += [
-            If(now, is_held.eq(0)),
-            If(self.valid,
-                held.eq(self.data),
-                is_held.eq(1),
-                is_last.eq(self.last),
-                left.eq(self.left),
-                begins.eq(self.in_transport & (self.step == FIRST) & self.has_tlvs),
-            ),
-        ]
+        def octet(word, number):
+            return word[24 - 8*number:32 - 8*number]
 
         # Header.
         # -------
-        # It may begin in any octet of the held word, and be over in the next one.
+        # It may begin in any octet of a line, and be over in the next one.
+        walks   = Signal()
+        place   = Signal(2, reset_less=True)         # Octet in which the next header begins,
+        line    = Signal(14, reset_less=True)        # and ``left`` of its line.
         lane    = Signal(2)
-        window  = Cat(held, Mux(is_last, 0, self.data))
-        octets  = Signal(5*8) # Flags, type, length, first octet of the value.
-        flags, kind = octets[:8], octets[8:16]
-        length  = Cat(octets[24:32], octets[16:24])
-        is_here = Signal()
-        remains = Signal(18)
-        needs   = Signal(17)
-        is_cut, is_known, is_small = Signal(), Signal(), Signal()
-        is_class, is_time, is_place = Signal(), Signal(), Signal()
+        is_tlv  = Signal()
+        octets  = [octet(word, number) for word in (held, self.coming) for number in range(4)]
+        kind    = Signal(8)
+        length  = Signal(16)
+        wanted  = Signal(6) # The first six bits of the value.
+        ahead   = Signal(17) # Octets from the next line's begin to the next header.
+        to      = Signal((15, True))
+        is_cut    = Signal()
+        is_known  = Signal()
+        is_small  = Signal()
+        is_class  = Signal()
+        is_time   = Signal()
+        is_place  = Signal()
         is_filled = Signal()
-        flagged = Signal(8)
+        is_direct = Signal()
+        is_blank  = Signal()
+        is_report = Signal()
         self.comb += [
-            lane.eq(Mux(begins, 2, skip[:2])),
-            is_here.eq(begins | (walks & (skip[2:] == 0))),
-            Case(lane, {n: octets.eq(window[8*n:8*n + 40]) for n in range(4)}),
-            remains.eq(left - lane),
-            needs.eq(length + HEADER),
-            is_cut.eq((remains < HEADER) | (needs > remains[:17])),
-            is_time.eq((kind == int(StampTlv.TIMESTAMP_INFORMATION)) & (self.information != 0)),
+            lane.eq(Mux(begins, 0, place)),
+            is_tlv.eq(begins | (walks & (line == left))),
+            Case(lane, {n: [kind.eq(octets[n + 1]), length.eq(Cat(octets[n + 3], octets[n + 2])), wanted.eq(octets[n + 4][2:])]
+                for n in range(4)}),
+            ahead.eq(length + lane),
+            to.eq(left - 1 - ahead[2:]),
+            is_cut.eq((to < 0) | ((to == 0) & (ahead[:2] > tail))),
+            is_time.eq((kind == int(StampTlv.TIMESTAMP_INFORMATION)) & self.has_information),
             is_class.eq(kind == int(StampTlv.CLASS_OF_SERVICE)),
             is_place.eq(kind == int(StampTlv.LOCATION)),
-            is_filled.eq(is_time | is_class | is_place),
-            is_known.eq((kind == int(StampTlv.EXTRA_PADDING)) | is_filled),
-            is_small.eq(is_filled & (length < VALUE)),
-            If(is_cut,
-                flagged.eq((flags & (0xff ^ int(TlvFlag.UNRECOGNIZED))) | int(TlvFlag.MALFORMED)),
-            ).Elif(~is_known,
-                flagged.eq(int(TlvFlag.UNRECOGNIZED)),
-            ).Elif(is_small,
-                flagged.eq(int(TlvFlag.MALFORMED)),
-            ),
+            is_direct.eq((kind == int(StampTlv.DIRECT_MEASUREMENT)) & self.is_stateful & ~self.has_direct & (lane == 0)),
+            is_blank.eq((kind == int(StampTlv.FOLLOW_UP_TELEMETRY)) & ~self.is_stateful),
+            is_report.eq(kind == int(StampTlv.ACCESS_REPORT)),
+            is_filled.eq(is_time | is_class | is_place | is_blank),
+            is_known.eq((kind == int(StampTlv.EXTRA_PADDING)) | is_filled | is_direct | is_report),
+            is_small.eq(is_known & (kind != int(StampTlv.EXTRA_PADDING))
+                & (length < Mux(is_direct, DIRECT_OCTETS, Mux(is_blank, FOLLOW_UP_OCTETS, OCTETS)))),
+            self.finds_direct.eq(is_tlv & is_direct & ~is_cut & ~is_small),
         ]
-        is_tlv = Signal() # There is one, not the end.
-        self.comb += is_tlv.eq(is_here & (left > lane))
         self.sync += If(now,
-            If(is_here,
-                walks.eq(is_tlv & ~is_cut),
-                skip.eq(lane + needs - 4),
-            ).Else(
-                skip.eq(skip - 4),
+            If(is_tlv,
+                walks.eq((to > 0) | ((to == 0) & (ahead[:2] < tail))),
+                line.eq(to),
+                place.eq(ahead[:2]),
             ),
-            If(is_last, walks.eq(0)),
+            If(self.is_last, walks.eq(0)),
         )
 
         # Value.
         # ------
-        # It begins in the lane of the header, a word later.
+        # It begins in the same octet, a line later.
+        is_first = Signal() # Lines that have some of the value,
+        is_last  = Signal()
+        is_whole = Signal(2)                   # and those that have nothing else.
+        of_class = Signal(reset_less=True)
+        of_place = Signal(reset_less=True)
+        of_blank = Signal(reset_less=True)
+        direct = Signal(3) # Lines of direct measurement: of the sender's count, and of those that are 0 up to here.
+        from_   = Signal(2, reset_less=True)
+        asked   = Signal(6, reset_less=True)
+        differs = Signal(reset_less=True)
+        value   = Signal(32)
         dscp, ecn = self.traffic_class[2:], self.traffic_class[:2]
-        wanted    = octets[34:40]
-        value     = Signal(32)
-        fills     = Signal(8)
-        filling   = Signal(64)
-        patch     = Signal(64, reset_less=True)
-        patches   = Signal(8)
         self.comb += [
-            value.eq(swapped(Mux(is_place, self.ports, self.information))),
-            If(is_class, value.eq(Cat(dscp[4:], wanted, Mux(wanted == dscp, 0, REFUSED), Constant(0, 1), ecn, dscp[:4]))),
-            Case(lane, {n: [filling.eq(Cat(Constant(0, 8*n), value) if n else value), fills.eq(0b1111 << n)] for n in range(4)}),
+            value.eq(Mux(of_place, self.ports, self.information) & Replicate(~of_blank, 32)),
+            If(of_class, value.eq(Cat(Constant(0, 16), Mux(differs, REFUSED, 0), Constant(0, 1), ecn, dscp, asked))),
         ]
         self.sync += If(now,
-            patch.eq(patch[32:]),
-            patches.eq(patches[4:]),
-            If(is_tlv & ~is_cut & ~is_small & is_filled,
-                patch.eq(filling),
-                patches.eq(fills),
+            is_first.eq(is_tlv & is_filled & ~is_cut & ~is_small & ~self.is_last),
+            is_whole.eq(Cat(is_first & of_blank & ~self.is_last, is_whole[0])),
+            direct.eq(Mux(self.is_last, 0, Cat(self.finds_direct, direct))),
+            is_last.eq(Mux(of_blank, is_whole[1], is_first) & ~self.is_last),
+            If(is_tlv,
+                of_class.eq(is_class),
+                of_place.eq(is_place),
+                of_blank.eq(is_blank),
+                from_.eq(lane),
+                asked.eq(wanted),
+                differs.eq(wanted != dscp),
             ),
-            If(is_last, patches.eq(0)),
         )
-        self.comb += [
-            [self.source_data[8*n:8*n + 8].eq(Mux(patches[n], patch[8*n:8*n + 8],
-                Mux(is_tlv & (lane == n), flagged, held[8*n:8*n + 8]))) for n in range(4)],
-        ]
 
-        # Sums.
+        # Line.
         # -----
-        self.more, self.less = more, less = ComplementSum(), ComplementSum()
-        self.plus, self.minus = more.total, less.total
-        first = Signal(reset=1)
-        def number(word):
-            return Cat(word[8:16], word[:8])
-        self.sync += If(now, first.eq(is_last))
-        changes = Signal()
-        self.comb += [
-            changes.eq(self.source_data != held),
-            *[one.begin.eq(now & first) for one in (more, less)],
-            *[one.add.eq(now) for one in (more, less)],
-            If(changes & ~first,
-                more.a.eq(number(self.source_data[:16])), more.b.eq(number(self.source_data[16:])),
-                less.a.eq(~number(held[:16])),            less.b.eq(~number(held[16:])),
-            ),
-        ]
+        # One octet of the header changes, its first.
+        unknown = Signal(2) # Its upper two bits.
+        upper = {flag: int(flag) >> 6 for flag in TlvFlag}
+        self.comb += unknown.eq(
+            Mux(is_cut | is_small, upper[TlvFlag.MALFORMED], Mux(is_known, 0, upper[TlvFlag.UNRECOGNIZED])))
+        for number in range(4):
+            old, new, filled = octet(held, number), octet(self.changed, number), Signal(8)
+            is_filled_here = (is_first & (number >= from_)) | (is_last & (number < from_)) | (is_whole != 0)
+            self.comb += [
+                Case(from_, {n: filled.eq(octet(value, (number - n) % 4)) for n in range(4)}),
+                new.eq(Mux(is_filled_here, filled, old & Replicate(direct[1:] == 0, 8))),
+                If(is_tlv & (lane == number), new.eq(Cat(old[:6] & Replicate(is_cut, 6), unknown))),
+            ]

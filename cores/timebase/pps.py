@@ -119,7 +119,7 @@ class PulseDetector(LiteXModule):
             If(level, count.eq(count + 1)).Else(count.eq(0)),
             lasted.eq(count),
             is_longest.eq(level & (is_longest | (count[:16] == 0xffff))),
-            is_long.eq(is_longest | (count[:16] >= self.min_width)),
+            is_long.eq(is_longest | ~(count[:16] < self.min_width)), # Of ``>=`` Yosys makes two comparisons here.
             If(~self.enable, is_blocked.eq(1)).Elif(~self.is_high, is_blocked.eq(0)),
             If(~self.is_high, is_early.eq(self.hold)),
             is_done.eq(counts),
@@ -168,7 +168,7 @@ class PpsWatchdog(LiteXModule):
 
         # # #
 
-        left   = Signal(TICK_BITS) # Ticks to the end of the lap, which is half a period after the edge.
+        left   = Signal(TICK_BITS, reset_less=True) # Ticks to the end of the lap, which is half a period after the edge.
         period = Signal(TICK_BITS)
         center = Signal(TICK_BITS) # Ticks left at an edge; its two lowest bits are 0.
         near   = Signal() # Three ticks before the end of the lap were left a tick ago.

@@ -101,7 +101,7 @@ class PpsOutput(LiteXModule):
         ends  = Signal()
         self.sync.timebase += [
             count.eq(count + 1),
-            ends.eq((count >= self.width) & ~self.begin),
+            ends.eq(~(count < self.width) & ~self.begin), # Of ``>=`` Yosys makes two comparisons here.
             If(ends, self.pin.eq(0)),
             If(self.begin,
                 self.pin.eq(1),

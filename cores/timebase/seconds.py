@@ -13,6 +13,7 @@ SECOND_NS    = 10**9
 SECONDS_BITS = 32
 NS_BITS      = 32
 NOW_BITS     = 64
+YOUNG_BITS = 20 # Of the nanoseconds for which a second isn't shown: one millisecond.
 REMAINDER_BITS = 31 # One more than a remainder takes: it is shifted before it is compared.
 
 # Seconds Clock ------------------------------------------------------------------------------------
@@ -25,11 +26,11 @@ class SecondsClock(LiteXModule):
     now : Signal(64), in, ``timebase``
         Present time (ns).
     seconds, base : Signal(32), out, ``sys``
-        A second that began at most some two microseconds and a second ago, and its first nanosecond, modulo 2^32.
+        A second that began a millisecond ago or more, up to a second more, and its first nanosecond, modulo 2^32.
     timebase_seconds, timebase_base : Signal(32), out, ``timebase``
         The same there.
 
-    Limits: after a step of ``now`` it takes up to two microseconds.
+    Limits: after a step of ``now`` it takes up to a millisecond.
     """
     def __init__(self):
         self.now     = Signal(NOW_BITS)
@@ -74,10 +75,14 @@ class SecondsClock(LiteXModule):
             NextValue(left, left - 1),
             If(left == 1, NextState("SHOW")),
         )
+        # A second is shown when nobody asks for a time before it any more.
         fsm.act("SHOW",
-            NextValue(self.seconds, quotient),
-            NextValue(self.base, low - remainder),
-            NextState("TELL"),
+            NextState("ASK"),
+            If(remainder[YOUNG_BITS:] != 0,
+                NextValue(self.seconds, quotient),
+                NextValue(self.base, low - remainder),
+                NextState("TELL"),
+            ),
         )
         fsm.act("TELL",
             shown.take.eq(1),
@@ -88,12 +93,7 @@ class SecondsClock(LiteXModule):
 # Second Of ----------------------------------------------------------------------------------------
 
 class SecondOf(LiteXModule):
-    """Parts a time near to the present one into seconds and nanoseconds; three cycles of its clock.
-
-    Parameters
-    ----------
-    with_past : bool
-        The time may lie before the second's begin, by less than a second.
+    """Parts a time of the last millisecond into seconds and nanoseconds; three cycles of its clock.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class SecondOf(LiteXModule):
     second, nanosecond : Signal(32), out
         Three cycles later.
     """
-    def __init__(self, with_past=True):
+    def __init__(self):
         self.time       = Signal(NS_BITS)
         self.seconds    = Signal(SECONDS_BITS)
         self.base       = Signal(NS_BITS)
@@ -116,21 +116,14 @@ class SecondOf(LiteXModule):
         less   = Signal(NS_BITS, reset_less=True)
         of     = Signal(SECONDS_BITS, reset_less=True)
         of_kept = Signal(SECONDS_BITS, reset_less=True)
-        is_past = Signal(reset_less=True)
         is_next = Signal()
-        self.comb += is_next.eq(~is_past & ~less[-1])
+        self.comb += is_next.eq(~less[-1])
         self.sync += [
             since.eq(self.time - self.base),
             of.eq(self.seconds),
             kept.eq(since),
             less.eq(since - SECOND_NS),
             of_kept.eq(of),
-            is_past.eq(since[-1] & int(with_past)),
             self.nanosecond.eq(Mux(is_next, less, kept)),
             self.second.eq(of_kept + is_next),
         ]
-        if with_past:
-            self.sync += If(is_past,
-                self.nanosecond.eq(kept + SECOND_NS),
-                self.second.eq(of_kept - 1),
-            )

@@ -62,7 +62,7 @@ class DepartureStamp(LiteXModule):
         # -----
         take  = Signal()
         stamp = Signal(NS_BITS, reset_less=True)
-        self.second_of = second_of = ClockDomainsRenamer("timebase")(SecondOf(with_past=False))
+        self.second_of = second_of = ClockDomainsRenamer("timebase")(SecondOf())
         of_second     = Signal(17, reset_less=True)
         of_nanosecond = Signal(17, reset_less=True)
         sums  = Signal(18, reset_less=True)

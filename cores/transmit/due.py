@@ -78,7 +78,7 @@ class DueTime(LiteXModule):
             self.is_due.eq(is_past & there[0]),
             self.is_late.eq(is_past & there[0] & (left != 2**DUE_BITS - 1)),
             beyond.eq(left[len(self.min_ticks):-1] != 0),
-            enough.eq(left[:len(self.min_ticks)] >= self.min_ticks),
+            enough.eq(~(left[:len(self.min_ticks)] < self.min_ticks)), # Of ``>=`` Yosys makes two comparisons here.
             self.fits.eq((beyond | enough) & ~self.is_due & there[1]),
         ]
 

@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace, suite: KeptSuite, probe: Probe, request: Suit
         one = suite.make(probe, request, journal, results.looks_of(args).beside(show, lambda look: look.to_dict()))
         try:
             found: SuiteResult = one.run()
-        except LeaseLostError:
+        except (LeaseLostError, UsageError):  # Another host's figures, perhaps; kept trials that are of another suite.
             raise
         except (ProbeError, KeyboardInterrupt) as end:
             if journal.trials:

@@ -16,7 +16,7 @@ from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, number, said, said_of, table
 from liteprobe.host.report.plots import MARKERS, MUTED, SERIES, STYLE, axes_of, series, svg
-from liteprobe.host.suites.rfc2544 import COLUMNS, TESTS_2889, Rfc2544Result, SizeFigures
+from liteprobe.host.suites.rfc2544 import COLUMNS, TESTS_2889, Rfc2544Result, SizeFigures, loss_columns
 
 with extras.named():
     import matplotlib
@@ -242,21 +242,8 @@ def _loss(result: Rfc2544Result) -> list[Block]:
     rows = [one for one in result.sizes if one.loss]
     if not rows:
         return []
-    loads = sorted({step.load for one in rows for step in one.loss}, reverse=True)
-    cells = []
-    for one in rows:
-        by_load = {step.load: step for step in one.loss}
-        shown = [
-            "–"
-            if load not in by_load
-            else number(100 * by_load[load].loss_ratio, 4) + " ?" * (not by_load[load].is_shown)
-            for load in loads
-        ]
-        cells.append([one.size, *shown])
-    return [
-        heading("Frame loss rate"),
-        table(["Size", *(f"{100 * load:g} %" for load in loads)], cells),
-    ]
+    said = said_of(["Per cent of what was sent, by load."])
+    return [heading("Frame loss rate"), *said, listed(loss_columns(rows), rows)]
 
 
 def _losses(rows: Sequence[SizeFigures]) -> str:

@@ -19,14 +19,13 @@ from liteprobe.host.report import page
 from liteprobe.host.report.page import Block, heading, listed, said_of, table
 from liteprobe.host.report.plots import INK, SERIES, STYLE, axes_of, svg
 from liteprobe.host.suites.suite import Verdict
-from liteprobe.host.suites.y1564 import OF_SOME, STEPS_COLUMNS, EthernetService, Y1564Result
+from liteprobe.host.suites.y1564 import OF_SOME, STEP, STEPS_COLUMNS, EthernetService, Y1564Result
 
 with extras.named():
     import matplotlib
 
 TITLE = "Services, tested (Y.1564)"
 RATES = "Bars: the information rate that came; orange: the step has failed. Strokes: what was asked for."
-STEP = Column("name", "", "Step")
 
 
 def _limit(key: str, title: str, scale: float, digits: int = 0) -> Column:

@@ -17,18 +17,20 @@ from typing import Protocol
 from liteprobe.cores.formats import Part
 from liteprobe.cores.formats.reflect import (
     ACCESS_ENTRIES,
-    ACCESS_ENTRY_WORDS,
     ACCESS_WORD,
     HEARD_WORD,
     MAIL_WORDS,
+    PAGE_WORD,
     SEND_WORD,
     STAMP_PORT,
-    VLAN_TAGGED,
     HostCount,
     HostEnable,
-    access_entry,
+    HostWords,
+    access_words,
     count_register,
     error_estimate,
+    mail_frame,
+    mail_words,
 )
 from liteprobe.host.base.defaults import SOURCE_MAC
 from liteprobe.host.base.errors import ProbeError, UsageError
@@ -91,10 +93,11 @@ class HostSettings:
             raise UsageError(f"{self.mac} is not the address of one host: its first octet must be even")
         if self.vlan is not None and not 0 <= self.vlan <= 0xFFF:
             raise UsageError(f"VLAN {self.vlan} is out of range: give 0 to 4095")
-        if len(self.access) > ACCESS_ENTRIES:
-            raise UsageError(
-                f"{len(self.access)} networks are too many for the access list: give {ACCESS_ENTRIES} at most"
-            )
+        for kind in (4, 6):
+            if (count := sum((":" in text) == (kind == 6) for text in self.access)) > ACCESS_ENTRIES:
+                raise UsageError(
+                    f"{count} IPv{kind} networks are too many for the access list: give {ACCESS_ENTRIES} at most"
+                )
 
     @property
     def addresses(self) -> list[IPAddress]:
@@ -111,7 +114,8 @@ class HostSettings:
         ):
             if has is not None:
                 found |= own[0] | own[1] * self.answers_ping | own[2] * self.reflects
-        return found | HostEnable.STATEFUL * self.is_stateful | HostEnable.ACCESS * bool(self.access)
+        found |= HostEnable.STATEFUL * self.is_stateful | HostEnable.ACCESS * bool(self.access)
+        return found | HostEnable.TAGGED * (self.vlan is not None)
 
 
 class NetworkHost:
@@ -147,19 +151,19 @@ class NetworkHost:
         """Have the host be as ``settings`` say, and announce its addresses to all who know another one for them."""
         self._write(enable=0)
         self.settings = settings
-        words = [word for text in settings.access for word in _entry(text)]
-        size = ACCESS_ENTRIES * ACCESS_ENTRY_WORDS
-        self._registers.write_memory(self._memory, ACCESS_WORD, words + [0] * (size - len(words)))
         state, bound_ns = self._probe.timebase.trust()
-        self._write(
-            mac=int.from_bytes(mac_octets(self.mac)),
-            ipv4=int(ip_address(settings.ipv4)) if settings.ipv4 else 0,
-            ipv6=int(ip_address(settings.ipv6)) if settings.ipv6 else 0,
-            vlan=0 if settings.vlan is None else VLAN_TAGGED | settings.vlan,
-            stamp_port=settings.stamp_port,
-            error_estimate=error_estimate(bound_ns, state == "locked"),
-            rate=settings.rate_per_ms,
-        )
+        words = HostWords(
+            mac_octets(self.mac),
+            ip_address(settings.ipv4).packed if settings.ipv4 else bytes(4),
+            ip_address(settings.ipv6).packed if settings.ipv6 else bytes(16),
+            settings.vlan or 0,
+            settings.stamp_port,
+            error_estimate(bound_ns, state == "locked"),
+        ).words
+        access = access_words(_entry(text) for text in settings.access)
+        self._registers.write_memory(self._memory, ACCESS_WORD, access)
+        self._registers.write_memory(self._memory, PAGE_WORD, words)
+        self._write(rate=settings.rate_per_ms)
         self._write(enable=int(settings.enable))
         self.announce()
 
@@ -233,14 +237,13 @@ class NetworkHost:
             raise ProbeError(
                 f"port {self.number} has no space on its line for a frame of its host: send less, or see to its link"
             )
-        padded = frame + bytes(-len(frame) % 4)
-        self._registers.write_memory(self._memory, SEND_WORD, list(struct.unpack(f"<{len(padded) // 4}I", padded)))
+        self._registers.write_memory(self._memory, SEND_WORD, mail_words(frame))
         self._registers.write(self._prefix + "send", len(frame))
 
     def _answer_of(self, asked: IPAddress) -> str | None:
         """Return the MAC address in the frame that was heard last, where it is the answer of ``asked``."""
         words = self._registers.read_memory(self._memory, HEARD_WORD, MAIL_WORDS)
-        frame = struct.pack(f"<{MAIL_WORDS}I", *map(int, words))
+        frame = mail_frame(words)
         at = 16 if frame[12:14] == ETHERTYPE_VLAN.to_bytes(2) else 12
         kind, packet = int.from_bytes(frame[at : at + 2]), frame[at + 2 :]
         if kind == ETHERTYPE_ARP and asked.version == 4 and packet[14:18] == asked.packed:
@@ -294,12 +297,12 @@ class NetworkHost:
         return self._frame(to, ETHERTYPE_IPV6, head + body[:2] + total.to_bytes(2) + body[4:])
 
 
-def _entry(text: str) -> list[int]:
+def _entry(text: str) -> tuple[bytes, int]:
     try:
         network = ipaddress.ip_network(text)
     except ValueError:
         raise UsageError(f"'{text}' is not a network: write it like 192.0.2.0/24") from None
-    return access_entry(network.network_address.packed, network.prefixlen)
+    return network.network_address.packed, network.prefixlen
 
 
 # Streams ------------------------------------------------------------------------------------------

@@ -492,6 +492,22 @@ COLUMNS = Columns(
     Column("addresses", "addresses", "Addresses", of=lambda one: one.addresses and one.addresses[0]),
     Column("learning", "learned/s", "Learned\na second", of=lambda one: _between(one.learning_fps)),
 )  # fmt: skip
+
+
+def loss_columns(sizes: Sequence[SizeFigures]) -> list[Column]:
+    """Return the columns of loss (%) at each load, from the greatest on; none: it was not measured."""
+    loads = sorted({step.load for one in sizes for step in one.loss}, reverse=True)
+
+    def column(load: float) -> Column:
+        def of(one: SizeFigures) -> str | None:
+            step = next((step for step in one.loss if step.load == load), None)
+            return None if step is None else f"{100 * step.loss_ratio:.4f}{' ?' * (not step.is_shown)}"
+
+        return Column(f"{load:g}", f"{100 * load:g} %", f"{100 * load:g} %", of=of)
+
+    return [COLUMNS["size"], *map(column, loads)] if loads else []
+
+
 Rfc2544Result.COLUMNS = Columns(*(column for key, column in COLUMNS.items() if key not in ("size", "share")))
 
 

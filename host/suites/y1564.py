@@ -393,6 +393,7 @@ STEPS_COLUMNS = Columns(
     Column("reason"),
 )
 
+STEP = Column("name", "step", "Step")  # Service and test in one.
 OF_SOME = "settled burst available_ratio"  # Figures that some steps have.
 
 

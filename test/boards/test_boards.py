@@ -403,9 +403,9 @@ def test_the_memory_of_a_probe_that_replays_has_a_pll_of_its_own_and_late_pins(e
     design, facts = elaborated("colorlight_i9", config)
     verilog = (design.folder / "liteprobe.v").read_text()
     first, second = plls_of(verilog)
-    assert outputs_of(first, vco_of(first, 25)) == {"CLKOP": (50.0, 0), "CLKOS": (125.0, 0), "CLKOS2": (250.0, 0)}
-    assert vco_of(second, 25) == 400
-    outputs = outputs_of(second, 400)
+    outputs = outputs_of(first, vco_of(first, 25))
+    assert [outputs[name] for name in ("CLKOP", "CLKOS", "CLKOS2")] == [(50.0, 0), (125.0, 0), (250.0, 0)]
+    outputs = outputs_of(second, vco_of(second, 25))
     assert (outputs["CLKOP"], outputs["CLKOS"]) == ((80.0, 0), (80.0, pytest.approx(12.5 * 9 / 360)))
     assert design.asked_mhz["memory"] == 80.0 and "SDRAM M12L64322A-5 at 80 MHz" in {
         one["bus"] for one in facts["io_margins"]

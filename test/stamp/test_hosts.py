@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Part
-from liteprobe.cores.formats.reflect import ACCESS_WORD, HEARD_WORD, HostCount, HostEnable, access_entry, count_register
+from liteprobe.cores.formats.reflect import HEARD_WORD, HostCount, HostEnable, access_words, count_register
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import lacking
 from liteprobe.host.run.hosts import TEND_NS, HostSettings, Neighbours, NetworkHost
@@ -56,13 +56,14 @@ class Port:
 
     def write(self, name: str, value: int) -> None:
         assert name == "port0_host_send"
-        frame = self.memory[:32].tobytes()[:value]
+        frame = self.memory[:32].astype(">u4").tobytes()[2 : value + 2]
         self.sent.append(frame)
         if self.loses:
             self.loses -= 1
             return
         for answer in self.neighbour.take(frame.ljust(60, b"\0"), 0, lambda _: 0):
-            self.memory[HEARD_WORD : HEARD_WORD + 32] = np.frombuffer(answer[:128].ljust(128, b"\0"), "<u4")
+            heard = (bytes(2) + answer[:126]).ljust(128, b"\0")
+            self.memory[HEARD_WORD : HEARD_WORD + 32] = np.frombuffer(heard, ">u4")
             self.values[f"port0_{count_register(HostCount.HEARD)}"] += 1
 
     def device(self) -> Any:
@@ -97,7 +98,8 @@ def test_a_neighbour_is_found_by_frames_that_it_understands(own: str, asked: str
     assert neighbour.counts == {"announced": 1, "solicited" if name == "ipv6" else "arp": 1}
     tag = b"" if vlan is None else struct.pack(">HH", 0x8100, vlan)
     assert all(frame[12:].startswith(tag) and frame[6:12].hex(":") == host.mac for frame in port.sent)
-    assert port.values["port0_host_vlan"] == (0 if vlan is None else 1 << 12 | vlan)
+    assert port.memory[128 + 5] == (0 if vlan is None else vlan << 16)
+    assert port.values["port0_host_enable"] >> 9 == (vlan is not None)
 
 
 def test_announcements_are_those_of_the_rfcs_as_scapy_reads_them() -> None:
@@ -157,10 +159,16 @@ def test_settings_are_written_as_the_gateware_takes_them() -> None:
     _, port = host_of(Host(()), settings)
     own = {name.removeprefix("port0_host_"): value for name, value in port.values.items() if "count" not in name}
     assert own == {
-        "enable": int(HostEnable(0xFF)), "mac": 0x020000000009, "ipv4": 0xC0A80132, "ipv6": (0xFD00 << 112) + 5,
-        "vlan": 0x1005, "stamp_port": 862, "error_estimate": 0x7FFF, "rate": 9, "sending": 0,
+        "enable": int(HostEnable(0x2FF)), "rate": 9, "sending": 0,
     }  # fmt: skip
-    assert port.memory[ACCESS_WORD : ACCESS_WORD + 16].tolist() == access_entry(bytes([10, 0, 0, 0]), 8) + [0] * 8
+    # Two octets and four of the MAC address; the same again; the VLAN.
+    assert port.memory[128:134].tolist() == [0x0200, 0x00000009, 0x02000000, 0x00098100, 0, 5 << 16]
+    assert port.memory[160 + 7 : 160 + 9].tolist() == [0xC0A80132] * 2
+    assert port.memory[176 + 6 : 176 + 14].tolist() == [0xFD000000, 0, 0, 5] * 2
+    assert port.memory[192] == 862
+    assert port.memory[240 + 13] == 0x7FFF0000
+    assert port.memory[88:96].tolist() == [0xFF000000, 0x0A000000, 0, 1, 0, 1, 0, 1]
+    assert port.memory[96:128].tolist() == [0, 1] * 16
     assert HostSettings("10.0.0.1").enable == HostEnable.ARP | HostEnable.PING4
 
 
@@ -171,7 +179,7 @@ def test_settings_are_written_as_the_gateware_takes_them() -> None:
         ({"ipv4": "224.0.0.1"}, "224.0.0.1 can't be the address of a host"),
         ({"mac": "01:00:00:00:00:00"}, "is not the address of one host"),
         ({"vlan": 4096}, "VLAN 4096 is out of range: give 0 to 4095"),
-        ({"access": ("10.0.0.0/8",) * 5}, "5 networks are too many for the access list"),
+        ({"access": ("10.0.0.0/8",) * 5}, "5 IPv4 networks are too many for the access list"),
     ],
 )
 def test_settings_that_can_not_be_are_refused(fields: dict[str, Any], message: str) -> None:
@@ -259,3 +267,15 @@ def test_a_port_without_a_host_says_which_one_has() -> None:
     assert str(raised.value) == (
         "port 1 of model has no host, port 0 has: use that one, or build and load one with --hosts 0,1, where its board has room"
     )
+
+
+def test_an_access_list_has_masks_and_addresses_and_refuses_a_fifth_of_a_kind() -> None:
+    networks = [(bytes([10, 1, 2, 3]), 20), (bytes(range(16)), 72)]
+    words = access_words(networks)
+    assert words[:4] == [0xFFFFF000, 0x0A010000, 0, 1]
+    assert words[8:18] == [0xFFFFFFFF, 0x00010203, 0xFFFFFFFF, 0x04050607, 0xFF000000, 0x08000000, 0, 0, 0, 1]
+    with pytest.raises(ValueError, match="4 entries of a kind"):
+        access_words([networks[0]] * 5)
+    with pytest.raises(UsageError, match="5 IPv6 networks are too many for the access list: give 4 at most"):
+        HostSettings("10.0.0.1", access=("fd00::/16",) * 5)
+    assert len(HostSettings("10.0.0.1", access=("fd00::/16",) * 4 + ("10.0.0.0/8",) * 4).access) == 8

@@ -141,3 +141,16 @@ def test_what_can_not_be_is_refused(
     probe()
     code, _, err = run("rfc2544", "--probe", "sim://x", *options)
     assert (code, message in err) == (2, True), err
+
+
+def test_kept_trials_that_the_suite_would_not_have_come_to_are_not_gone_on_with(
+    run: Run, probe: Callable[..., FakeProbe], tmp_path: Path
+) -> None:
+    probe()
+    assert run(*SHORT, "--tests", "throughput", "--trials", "t.jsonl")[0] == 0
+    lines = (tmp_path / "t.jsonl").read_text().splitlines()
+    (tmp_path / "t.jsonl").write_text(
+        "\n".join([lines[0], lines[1], lines[2].replace('"throughput 64"', '"loss 64"'), ""])
+    )
+    code, _, err = run(*SHORT, "--tests", "throughput", "--resume", "t.jsonl")
+    assert (code, "begin anew with another file" in err, "go on with --resume" in err) == (2, True, False)

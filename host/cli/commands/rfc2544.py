@@ -33,7 +33,6 @@ with lazily():
     import rich.text
 
     from liteprobe.host import probe as probes
-    from liteprobe.host.analysis import columns
     from liteprobe.host.cli import kept, tables
     from liteprobe.host.report import files, rfc2544_page
     from liteprobe.host.suites import rfc2544 as suite
@@ -43,7 +42,6 @@ HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-
 EXAMPLES = """
 liteprobe rfc2544 --probe 'sim://switch?rate=600M&preset=tester' --frame-size 64,1518 --tests throughput,latency
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.html --json rfc2544.json
-liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --resume rfc2544.jsonl
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --frame-size 64 --tests broadcast,address-capacity,learning-rate
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
@@ -213,34 +211,20 @@ def table_of(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable:
     return tables.figures(shown, sizes)
 
 
-def loss_table(sizes: Sequence[suite.SizeFigures]) -> tables.FittingTable | None:
-    """Return the loss of each frame size at each load; None: it was not measured."""
-    loads = sorted({step.load for one in sizes for step in one.loss}, reverse=True)
-    if not loads:
-        return None
-    made = tables.table(
-        "size", *(f"{100 * load:g} %" for load in loads), title="Loss, % of what was sent, by load", text=1
-    )
-    for one in sizes:
-        by_load = {step.load: step for step in one.loss}
-        cells = [
-            columns.NONE
-            if load not in by_load
-            else f"{100 * by_load[load].loss_ratio:.3f}" + "?" * (not by_load[load].is_shown)
-            for load in loads
-        ]
-        made.add_row(rich.text.Text(one.size), *cells)
-    return made
-
-
 def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
     """Return what came of the suite."""
     marked = [rich.text.Text(one, "bold yellow") for one in found.request.marks]
-    loss = loss_table(found.sizes)
+    lost: list[rich.console.RenderableType] = []
+    if columns := suite.loss_columns(found.sizes):
+        lost = [rich.text.Text("Loss, % of what was sent, by load", "bold"), tables.figures(columns, found.sizes)]
     ways = "both ways at once, each" if len(found.request.ways) > 1 else "one way"
     said = f"{len(found.trials)} trials, {found.lied} of which lied. Size with FCS"
     if any(one.throughput or one.broadcast for one in found.sizes):
         said += f"; throughput {ways}: {found.request.goal.words}, by {found.request.search}"
+    if any(one.forwarding for one in found.sizes):
+        lost.append(
+            rich.text.Text("FRMOL: frames/s that were forwarded at full load; MFR: the most, of all loads (RFC 2889).")
+        )
     doubt = [rich.text.Text("? the trial lies: it would lose more, or lose at all, if it were longer.")] * any(
         not step.is_shown for one in found.sizes for step in one.loss
     )
@@ -259,6 +243,6 @@ def final(found: suite.Rfc2544Result) -> rich.console.RenderableType:
         why += [rich.text.Text(f"frames of {', '.join(sizes)} octets are {name}")] * bool(sizes)
     notes = [rich.text.Text(f"{one.size}: {note}") for one in found.sizes for note in one.notes]
     return rich.console.Group(
-        *marked, table_of(found.sizes), *([loss] if loss else []), *doubt, rich.text.Text(f"{said}."), *why, *notes,
+        *marked, table_of(found.sizes), *lost, *doubt, rich.text.Text(f"{said}."), *why, *notes,
         *map(rich.text.Text, found.notes),
     )  # fmt: skip

@@ -129,8 +129,8 @@ def asked(request: suite.Y1564Request) -> rich.console.RenderableType:
 
 def table_of(steps: Sequence[suite.StepFigures]) -> tables.FittingTable:
     """Return steps as a table."""
-    keys = "service test verdict offered_bps rate settled burst sent lost mean most variation available_ratio"
-    return tables.figures(suite.STEPS_COLUMNS.known(steps, keys, suite.OF_SOME), steps)
+    keys = "verdict offered_bps rate settled burst sent lost mean most variation available_ratio"
+    return tables.figures([suite.STEP, *suite.STEPS_COLUMNS.known(steps, keys, suite.OF_SOME)], steps)
 
 
 def final(found: suite.Y1564Result) -> rich.console.RenderableType:

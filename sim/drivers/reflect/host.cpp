@@ -3,8 +3,8 @@
 
 // Plays octets into a port with a host, lets a program run beside it, and writes what leaves.
 //
-// Files: ``wire``, records {u32 idle octet times before; u32 count; octets}; ``settings``, words {enable, mac high, mac low, ipv4,
-// ipv6 of four words, vlan, stamp_port, error_estimate, rate}; ``memory``, pairs {u32 address, u32 word} that the bus writes before
+// Files: ``wire``, records {u32 idle octet times before; u32 count; octets}; ``settings``, words {enable, rate, time of two words};
+// ``memory``, pairs {u32 address, u32 word} that the bus writes before
 // the start (bit 31 of the address: into send, later, after so many octets of ``wire`` as the word says in its upper 24 bits).
 // Written: ``arrivals``, {u64 tick; u64 now} of each SFD that came; ``left``, the words of the memory at the end; and those of
 // port.h. Options: ``length``, ``count``, ``interval`` of a train that is sent (count 0: none), ``tail``, ticks after the last octet.
@@ -80,16 +80,8 @@ static void bench()
     steps(300); // The clock of the seconds has divided.
     const std::vector<uint32_t> s = load<uint32_t>("settings");
     top.enable = s[0];
-    top.mac = (uint64_t)s[1] << 32 | s[2];
-    top.ipv4 = s[3];
-    for (int n = 0; n < 4; n++)
-        top.ipv6[3 - n] = s[4 + n];
-    top.vlan = s[8];
-    top.stamp_port = s[9];
-    top.error_estimate = s[10];
-    top.rate = s[11];
-    top.set_time = (uint64_t)s[12] << 32 | s[13];
-    top.information = s[14];
+    top.rate = s[1];
+    top.set_time = (uint64_t)s[2] << 32 | s[3];
     top.set_clock = 1;
     steps(4);
     top.set_clock = 0;
@@ -124,7 +116,7 @@ static void bench()
         step();
     steps(2000);
     FILE *left = output("left");
-    for (uint32_t n = 0; n < 512; n++)
+    for (uint32_t n = 0; n < 1024; n++)
         put(left, access(top, n, false, 0, step));
     printf("%u %u %u %u", top.sent, top.late, top.underruns, top.management_dropped);
 }

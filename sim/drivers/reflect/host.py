@@ -15,7 +15,9 @@ from migen import *
 
 from litex.gen import *
 
-from liteprobe.cores.formats.reflect import ACCESS_WORD, COUNT_WORD, SEND_WORD, VLAN_TAGGED, HostCount, access_entry
+from liteprobe.cores.formats.reflect import (
+    ACCESS_WORD, COUNT_WORD, PAGE_WORD, SEND_WORD, HostCount, HostEnable, HostWords, access_words, mail_words,
+)
 from liteprobe.cores.receive.arrivals import Arrivals
 from liteprobe.cores.receive.unified.parser import passing_cycles
 from liteprobe.cores.reflect.host import PortHost
@@ -53,8 +55,7 @@ class HostBench(PinnedBench):
         self.add_input("set_clock", clock.set)
         self.add_outputs(path.source, ["valid", "data"], "tx_")
         self.add_inputs(arrivals.sink, ["valid", "data"], "rx_")
-        self.add_inputs(host.settings, [name for name, _ in host.settings.layout])
-        self.add_inputs(host, ["rate", "send", "send_octets"])
+        self.add_inputs(host, ["enable", "rate", "send", "send_octets"])
         self.add_outputs(host, ["sending"])
         self.add_input("program_length", path.program.length)
         self.add_input("program_count", numbers.count)
@@ -145,20 +146,14 @@ def run(
     for one in frames:
         places.append(len(records))
         records += struct.pack("<II", one.gap, len(one.wire)) + one.wire
-    ipv6 = struct.unpack("!4I", host.ipv6)
-    vlan = 0 if host.vlan is None else VLAN_TAGGED | host.vlan
-    settings = [
-        host.enable, int.from_bytes(host.mac[:2], "big"), int.from_bytes(host.mac[2:], "big"), int.from_bytes(host.ipv4, "big"),
-        *ipv6, vlan, host.stamp_port, host.error_estimate, rate, start_ns >> 32, start_ns & 0xFFFFFFFF,
-        host.information,
-    ]
-    memory = []
-    for number, (address, prefix) in enumerate(host.access):
-        memory += [(ACCESS_WORD + 8 * number + place, word) for place, word in enumerate(access_entry(address, prefix))]
+    given = host.enable and host.enable | HostEnable.TAGGED * (host.vlan is not None)
+    given |= HostEnable.INFORMATION * bool(host.information)
+    settings = [given, rate, start_ns >> 32, start_ns & 0xFFFFFFFF]
+    words = HostWords(
+        host.mac, host.ipv4, host.ipv6, host.vlan or 0, host.stamp_port, host.error_estimate, host.information).words
+    memory = [*enumerate(words, PAGE_WORD), *enumerate(access_words(host.access), ACCESS_WORD)]
     for _, octets in mail[:1]:
-        padded = octets.ljust(-(-len(octets) // 4) * 4, b"\0")
-        words = struct.unpack(f"<{len(padded) // 4}I", padded)
-        memory += [(SEND_WORD + place, word) for place, word in enumerate(words)]
+        memory += enumerate(mail_words(octets), SEND_WORD)
     memory += [(1 << 31 | places[before], len(octets)) for before, octets in mail]
     files = {
         "wire": records,
@@ -207,6 +202,7 @@ def at_line_rate(host: Host, frames: Sequence[bytes], broken: Sequence[bool] = (
         answer = None if is_broken else host.outcome(octets)[1]
         longer = 0 if answer is None else max(0, len(answer) - len(octets))
     host.sessions.clear()
+    host.received.clear()
     return found
 
 
@@ -219,10 +215,10 @@ def compared(host: Host, frames: Sequence[Sent], found: HostRun) -> Compared:
     for number, (frame, arrival) in enumerate(zip(frames, found.arrivals, strict=True)):
         if frame.is_broken:
             continue
-        is_answered = Host(**{**vars(host), "sessions": dict(host.sessions)}).outcome(frame.octets)[1] is not None
+        is_answered = host.copy().outcome(frame.octets)[1] is not None
         outcome = host.outcome(frame.octets)[0] if not is_answered else None
         if is_answered:
-            quick = Host(**{**vars(host), "sessions": dict(host.sessions)}).outcome(frame.octets)[0]
+            quick = host.copy().outcome(frame.octets)[0]
             if quick is HostCount.HEARD:
                 outcome = quick
             else:

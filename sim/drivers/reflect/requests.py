@@ -135,8 +135,8 @@ class Requests:
         """Return TLVs of so many octets, the last one cut where it doesn't fit."""
         found = b""
         while len(found) < size:
-            kind = self.rng.choice([1, 2, 3, 3, 4, 4, 5, 6, 7, 8, 0, 200, 255])
-            length = self.rng.choice([0, 1, 3, 4, 4, 4, 4, 5, 8, 9, 12, self.rng.randint(0, 60)])
+            kind = self.rng.choice([1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 7, 8, 0, 200, 255])
+            length = self.rng.choice([0, 1, 3, 4, 4, 4, 4, 5, 8, 9, 11, 12, 12, 12, 15, 16, 16, 17, self.rng.randint(0, 60)])
             flags = self.rng.choice([0x80, 0x80, 0x80, 0, self._number(8)])
             says = length if self.rng.random() < 0.95 else self._number(16)
             found += struct.pack("!BBH", flags, kind, says) + self.rng.randbytes(length)

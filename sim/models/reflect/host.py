@@ -9,7 +9,7 @@ Source: RFC 826; RFC 791; RFC 792; RFC 768; RFC 1071; RFC 8200, 8.1; RFC 4443, 4
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntFlag
 
 from liteprobe.cores.formats.reflect import HostCount, HostEnable
@@ -42,7 +42,12 @@ class Host:
     error_estimate: int = 0x7FFF
     information: int = 0
     access: Sequence[tuple[bytes, int]] = ()
-    sessions: dict[int, int] = field(default_factory=dict)
+    sessions: dict[int, int] = field(default_factory=dict)  # Answers so far.
+    received: dict[int, int] = field(default_factory=dict)  # Requests.
+
+    def copy(self) -> "Host":
+        """Return another one that has counted the same so far."""
+        return replace(self, sessions=dict(self.sessions), received=dict(self.received))
 
     def outcome(self, frame: bytes, t2_ns: int = 0, t3_ns: int = 0) -> tuple[HostCount | None, bytes | None]:
         """Return what is counted of a good frame (None: it isn't for the host), and the answer, without FCS and padding."""
@@ -225,29 +230,43 @@ class Host:
         if self.enable & HostEnable.STATEFUL:
             count = self.sessions.get(session[1], 0)
             self.sessions[session[1]] = count + 1
+            self.received[session[1]] = self.received.get(session[1], 0) + 1
             own = struct.pack("!I", count & 0xFFFFFFFF)
         base = own + truncated(t3) + struct.pack("!H", self.error_estimate) + session
         base += truncated(t2) + sequence + sent + error + bytes(2) + bytes([ttl]) + bytes(3)
         extra = payload[44:]
         answer = base + (
-            self._tlvs(extra, traffic_class, datagram[2:4] + datagram[:2]) if self.enable & HostEnable.TLV else extra
+            self._tlvs(extra, traffic_class, datagram[2:4] + datagram[:2], session[1])
+            if self.enable & HostEnable.TLV
+            else extra
         )
         return datagram[2:4] + datagram[:2] + struct.pack("!HH", 8 + len(answer), 0) + answer
 
-    def _tlvs(self, octets: bytes, traffic_class: int, ports: bytes) -> bytes:
-        """Return what follows the base, each TLV with its flags; RFC 8972, section 4."""
+    def _tlvs(self, octets: bytes, traffic_class: int, ports: bytes, session: int) -> bytes:
+        """Return what follows the base, each TLV with its flags; RFC 8972, section 4.
+
+        Direct measurement is known where sessions are counted, the first one, at a multiple of four octets; follow-up telemetry
+        where they aren't, and then has nothing to say.
+        """
         made, rest = b"", octets
+        has_direct = not self.enable & HostEnable.STATEFUL
         while rest:
             size = 4 + int.from_bytes(rest[2:4], "big")
             if len(rest) < 4 or size > len(rest):
                 return made + bytes([rest[0] & 0x7F | 0x40]) + rest[1:]
             kind, value = rest[1], rest[4:size]
-            filled = {1: b"", 2: ports, 4: _class_of_service(value, traffic_class)}
+            filled = {1: b"", 2: ports, 4: _class_of_service(value, traffic_class), 6: b""}
+            least = {1: 0, 5: 12, 7: 16}
+            if not self.enable & HostEnable.STATEFUL:
+                filled[7] = bytes(12)
+            elif not has_direct and kind == 5 and len(made) % 4 == 0:
+                filled[5] = value[:4] + struct.pack("!II", self.received[session], self.sessions[session])
+                has_direct = len(value) >= 12
             if self.information:
                 filled[3] = self.information.to_bytes(4, "big")
             if kind not in filled:
                 flags = 0x80
-            elif kind != 1 and len(value) < 4:
+            elif len(value) < least.get(kind, 4):
                 flags = 0x40
             else:
                 flags, value = 0, filled[kind] + value[len(filled[kind]) :]

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from liteprobe.cores.formats import Part
-from liteprobe.cores.formats.reflect import HEARD_WORD, SEND_WORD, HostCount, count_register
+from liteprobe.cores.formats.reflect import (
+    HEARD_WORD,
+    PAGE_WORD,
+    SEND_WORD,
+    HostCount,
+    HostWords,
+    count_register,
+    mail_frame,
+    mail_words,
+)
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.reflect.requests import PEER, Requests
 from liteprobe.sim.drivers.system.monitoring import Monitored, monitored
@@ -41,9 +50,8 @@ def hosted(tester: Path, tmp_path: Path) -> Iterator[Monitored]:
 def set_up(tester: Monitored, port: int) -> None:
     """Give a port its addresses, and let it answer."""
     host = HOSTS[port]
-    settings = {"mac": host.mac, "ipv4": host.ipv4, "ipv6": host.ipv6}
-    for name, octets in settings.items():
-        tester.probe.registers.write(f"port{port}_host_{name}", int.from_bytes(octets, "big"))
+    words = HostWords(host.mac, host.ipv4, host.ipv6).words
+    tester.probe.registers.write_memory(f"port{port}_frames", PAGE_WORD, words)
     tester.probe.registers.write(f"port{port}_host_enable", host.enable)
 
 
@@ -97,9 +105,7 @@ def test_a_port_asks_the_other_one_by_a_frame_of_the_host(tester: Path, tmp_path
         frame = (
             b"\xff" * 6 + ask.mac + bytes.fromhex("08060001080006040001") + ask.mac + ask.ipv4 + bytes(6) + asked.ipv4
         )
-        padded = frame.ljust(44, b"\0")
-        words = [int.from_bytes(padded[at : at + 4], "little") for at in range(0, len(padded), 4)]
-        both.probe.registers.write_memory("port1_frames", SEND_WORD, words)
+        both.probe.registers.write_memory("port1_frames", SEND_WORD, mail_words(frame))
         both.probe.registers.write("port1_host_send", len(frame))
         both.harness.run(50_000)
         assert both.probe.registers.read("port1_host_sending") == 0
@@ -114,7 +120,7 @@ def test_what_answers_a_port_is_there_to_be_read(hosted: Monitored) -> None:
     hosted.play(1, [reply], start_ns=hosted.now_ns() + 20_000)
     hosted.harness.run(SETTLE_NS)
     words = hosted.probe.registers.read_memory("port1_frames", HEARD_WORD, 32)
-    assert b"".join(int(word).to_bytes(4, "little") for word in words)[: len(reply)] == reply
+    assert mail_frame(words)[: len(reply)] == reply
     assert counts(hosted, 1)[HostCount.HEARD] == 1
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from liteprobe.cores.formats.reflect import HEARD_WORD, SESSION_WORD, HostCount, HostEnable
+from liteprobe.cores.formats.reflect import HEARD_WORD, MAIL_OCTETS, RECEIVED_WORD, SESSION_WORD, HostCount, HostEnable, mail_frame
 from liteprobe.sim.drivers.reflect.host import GAP, Sent, at_line_rate, compared, run
 from liteprobe.sim.drivers.reflect.requests import PEER4, PEER6, Requests
 from liteprobe.sim.models.reflect.host import Enable, Host
@@ -89,6 +89,16 @@ def test_tlvs_are_flagged_and_those_that_are_known_are_filled(information, seed,
     assert len(found.answers) == 500
 
 
+@pytest.mark.parametrize(("seed", "most"), [(26, 200), (27, 1514)])
+def test_direct_measurement_has_the_counts_of_its_session(seed, most):
+    host = host_of(enable=HostEnable.TLV | HostEnable.STATEFUL)
+    requests = Requests(host, random.Random(seed), most)
+    frames = at_line_rate(host, [requests.stamp(44 + 16*(n % 5)) if n % 3 == 0 else requests.stamp() for n in range(500)])
+    found = check(host, frames)
+    assert len(found.answers) == 500
+    assert found.memory[RECEIVED_WORD:RECEIVED_WORD + 256] == [host.received.get(number, 0) for number in range(256)]
+
+
 def test_what_is_longer_than_a_frame_that_the_line_takes_is_counted_and_harms_nobody():
     host = host_of()
     requests = Requests(host, random.Random(29), 100)
@@ -150,7 +160,7 @@ def test_what_the_hosts_program_sends_leaves_as_it_is_and_what_is_heard_is_kept(
     host = host_of()
     rng = random.Random(20)
     requests = Requests(host, rng, 70)
-    mail = rng.randbytes(128)
+    mail = rng.randbytes(MAIL_OCTETS)
     frames = [Sent(requests.heard() if n % 2 else requests.ping4(), 200) for n in range(12)]
     frames.append(Sent(requests.heard(), 200))
     found = run(host, frames, mail=[(1, mail), (4, mail[:61]), (8, mail[:14])])
@@ -158,7 +168,7 @@ def test_what_the_hosts_program_sends_leaves_as_it_is_and_what_is_heard_is_kept(
     assert sent == [mail, mail[:61], mail[:14].ljust(60, b"\0")]
     assert (found.counts[HostCount.SENT], found.counts[HostCount.HEARD], found.counts[HostCount.PING4]) == (3, 7, 6)
     last = frames[-1].octets
-    kept = b"".join(word.to_bytes(4, "little") for word in found.memory[HEARD_WORD : HEARD_WORD + 32])
+    kept = mail_frame(found.memory[HEARD_WORD : HEARD_WORD + 32])
     assert kept[: len(last)] == last
 
 
