@@ -45,6 +45,11 @@ in. The preset `emulator` has [options of its own](emulator.md#on-a-board). `--s
 begins with the seed that is known to meet timing, and tries two others, two side by side (`--at-once`); the first that is
 met ends the rest.
 
+The [Colorlight i9+](boards/colorlight-i9plus.md) has an Artix-7, and the Acorn CLE-215+ [PCIe](pcie.md): their builds end
+with Verilog and constraints, and no tool of a registry routes them. [What Yosys makes of
+them](design/other-fpgas.md): a `train` takes 34 % of the i9+'s LUTs, a `monitor` of two ports 45 %, a `tester` of one
+port with streams 46 %.
+
 Each section has its date and its seeds:
 
 | date | sections |

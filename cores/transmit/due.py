@@ -111,14 +111,13 @@ class StartTime(LiteXModule):
         high      = Signal(64 - HALF, reset_less=True) # Of the present, a tick ago.
         low       = Signal(HALF, reset_less=True)
         borrow    = Signal(reset_less=True)
-        remaining = Signal(64, reset_less=True) # ns left, less one, two ticks ago.
+        remaining = Signal(64 - HALF, reset_less=True) # High half of the ns left, less one, two ticks ago.
         unused    = Signal(2)
         self.sync.timebase += [
             high.eq(self.now[HALF:]),
             # The borrow comes in through an extra lowest bit. An inverted operand would cost LUTs.
             Cat(unused[0], low, borrow).eq(Cat(Constant(0, 1), self.start_time[:HALF]) - Cat(Constant(1, 1), self.now[:HALF])),
-            remaining[:HALF].eq(low),
-            Cat(unused[1], remaining[HALF:]).eq(Cat(Constant(0, 1), self.start_time[HALF:]) - Cat(borrow, high)),
+            Cat(unused[1], remaining).eq(Cat(Constant(0, 1), self.start_time[HALF:]) - Cat(borrow, high)),
         ]
 
         # Compare what remains.
@@ -126,12 +125,14 @@ class StartTime(LiteXModule):
         reach   = log2_int(TIMED_NS)
         beyond  = Signal(2) # At or beyond 2^FAR_BITS ns, by half.
         between = Signal()  # Some bit from TIMED_NS to there.
+        sooner  = Signal(2) # Both of the low half, which is there a tick before the high one.
         is_past = Signal()
         above   = Signal()
         self.comb += above.eq(beyond != 0)
         self.sync.timebase += [
-            beyond.eq(Cat(remaining[FAR_BITS:HALF] != 0, remaining[HALF:] != 0)),
-            between.eq(remaining[reach:FAR_BITS] != 0),
+            sooner.eq(Cat(low[FAR_BITS:] != 0, low[reach:FAR_BITS] != 0)),
+            beyond.eq(Cat(sooner[0], remaining != 0)),
+            between.eq(sooner[1]),
             is_past.eq(remaining[-1]),
             self.is_reached.eq(is_past | ~(above | between)),
             self.is_far.eq(above & ~is_past),
@@ -149,7 +150,7 @@ class Elapsed(LiteXModule):
     Attributes
     ----------
     ticks : Signal(20), in
-        Ticks since the start of the program, modulo 2^20, as they came across. Must be new every 2^20 ticks or sooner.
+        Ticks since the start of the program, modulo 2^20, as they came across. Must be new every 2^19 ticks or sooner.
     is_running : Signal(), in
         The program has started: ``ticks`` counts.
     elapsed : Signal((bits, True)), out
@@ -165,7 +166,8 @@ class Elapsed(LiteXModule):
         low, high = self.elapsed[:DUE_BITS], self.elapsed[DUE_BITS:]
         self.sync += If(self.is_running,
             low.eq(self.ticks),
-            If(self.ticks < low, high.eq(high + 1)),
+            # They have turned: by less than half of their range they always go on.
+            If(low[-1] & ~self.ticks[-1], high.eq(high + 1)),
         ).Else(
             self.elapsed.eq(-LEAD_TICKS),
         )

@@ -43,7 +43,7 @@ COMMANDS_OF_OTHERS = {
     "status": "info clock_status",
     **dict.fromkeys(("ports", "link", "links", "phys", "ethtool"), "phy info"),
     **dict.fromkeys(("iperf", "iperf3", "test", "measure", "run"), "train send"),
-    **dict.fromkeys(("throughput", "rfc-2544", "benchmark", "rfc8219", "rfc9004", "mlrsearch"), "rfc2544"),
+    **dict.fromkeys(("throughput", "rfc-2544", "benchmark", "rfc8219", "rfc9004", "rfc2889", "mlrsearch"), "rfc2544"),
     **dict.fromkeys(("sla", "service", "services", "y.1564", "ethersam", "policing"), "y1564"),
     **dict.fromkeys(("ber", "prbs", "bit-errors"), "bert"),
     **dict.fromkeys(("endurance", "stability", "burn-in"), "soak"),

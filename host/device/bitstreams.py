@@ -60,6 +60,12 @@ class Bitstream:
         """The register map."""
         return self.folder / MAP
 
+    @property
+    def target(self) -> dict[str, Any]:
+        """Return what must be known of the board, as ``soc/build/load.py`` has it; of a bitstream that was checked."""
+        facts: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))["target"]
+        return facts
+
     def check(self) -> None:
         """Raise ProbeError, naming the file, unless each is as it was released."""
         for name, (length, digest) in self.files.items():

@@ -13,7 +13,8 @@ from liteprobe.cores.transmit import counters
 from liteprobe.cores.transmit.counters import COUNTER_BITS, COUNTERS, EVENTS, TransmitCounters
 from liteprobe.cores.transmit.sources.streams.streams import SentCounters
 
-APART = 20 # Ticks; a slot is longer.
+APART = 20 # Ticks; a slot is longer,
+SLOT  = 85 # at least so long.
 
 def run(ticks, pulses=None, settle=40, **sys):
     """Return the counters after ``ticks``; ``pulses`` and the keywords map a name to the ticks (``sys``: cycles) of its pulses."""
@@ -41,6 +42,25 @@ def test_every_event_is_counted_once_and_no_other():
     found  = run(APART*60, pulses, dropped={3, 4, 5, 90}, disturbs={7, 8})
     expected = {name: len(ticks) for name, ticks in pulses.items()} | {"late": 0, "first_late": NO_SEQUENCE}
     assert found == expected | {"management_dropped": 4, "disturbed": 2}
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bus_that_reads_in_every_second_cycle_takes_no_event_away(seed):
+    """All at once at a clear, too: what comes after it is counted, what came before it is not."""
+    rng    = random.Random(seed)
+    late   = {SLOT*n for n in range(40) if rng.random() < 0.3}
+    sent   = {SLOT*n + 10 for n in range(40)}
+    others = {name: {SLOT*n + rng.randrange(9) for n in range(40)} for name in EVENTS if name not in ("late", "sent")}
+    writes = {SLOT*n*8//20 + 2*k for n in range(40) for k in range(2)}
+    cleared = rng.randrange(15, 25)
+    cycle   = (SLOT*cleared - 5)*8//20 # Nothing of the slots before crosses any more.
+    asks   = set(range(seed % 2, 2000, 2))
+    found  = run(SLOT*40, {"late": late, "sent": sent, **others}, asks=asks, disturbs=writes, clear={cycle})
+    left   = sorted(tick for tick in late if tick >= SLOT*cleared)
+    first  = left[0]//SLOT - cleared if left else NO_SEQUENCE
+    count  = 40 - cleared
+    assert found == dict.fromkeys(others, count) | {
+        "late": len(left), "sent": count, "first_late": first, "management_dropped": 0,
+        "disturbed": sum(one > cycle for one in writes)}
 
 def test_the_first_late_frame_is_told_by_the_frames_sent_before_it():
     sent  = {APART*n for n in range(10)}
