@@ -69,7 +69,7 @@ FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port tha
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
-HOSTS, HOST_PORT = Area(241, 900), Area(3243, 12109)  # The clock of their seconds; of each port, with what waits for the line.
+HOSTS, HOST_PORT = Area(241, 900), Area(3340, 11699)  # The clock of their seconds; of each port, with what waits for the line.
 EMULATOR = Area(2011, 9984)  # What both directions share, or the way back.
 DIRECTION = Area(10971, 41823)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SPILL = Area(2321, 7925)  # Of each direction whose lists go to the SDRAM.
@@ -317,7 +317,7 @@ MEASURE_RAMS, MEASURE_PORT_RAMS = 8, 8
 # Of each port that sends, that monitors and takes stamps from fields, that sends many streams.
 GENERATE_PORT_RAMS, FIELDS_PORT_RAMS, STREAMS_PORT_RAMS = 2, 1, 6
 REPLAY_RAMS, REPLAY_PORT_RAMS = 2, 2  # Of a probe that replays; of each of its ports.
-HOST_PORT_RAMS = 9  # Of each port with a host: its requests, its memory, and what waits for the line.
+HOST_PORT_RAMS = 8  # Of each port with a host: its requests, its memory, and what waits for the line.
 MORE_STREAMS_RAMS  = {8: 0, 16: 5, 32: 15}  # Of each port, by slots of its meter.
 LARGEST_SITES = 43848  # Of the boards that a refusal names.
 BUILDS = " (builds that fit: docs/emulator.md, 'On a board')"

@@ -431,9 +431,9 @@ def count_registers(number, first=0):
 
 def add_hosts(soc):
     """Give test ports their hosts: registers ``port<n>_host``, memory ``port<n>_frames``."""
-    seconds     = SecondsClock()
-    soc.seconds = ClockDomainsRenamer({"timebase": soc.add_local_timebase("seconds")})(seconds)
-    soc.comb   += seconds.now.eq(soc.timebase.now)
+    seconds   = SecondsClock()
+    soc.add_module(name="seconds", module=ClockDomainsRenamer({"timebase": soc.add_local_timebase("seconds")})(seconds))
+    soc.comb += seconds.now.eq(soc.timebase.now)
     for number in soc.probe_config.hosts:
         add_host(soc, number)
 

@@ -81,7 +81,7 @@ class WriteLease(LiteXModule):
 
         token  = Signal(16)
         count  = Signal(15)              # Of claims and ends.
-        part   = Signal(unit_bits) # Of a unit of time.
+        part   = Signal(unit_bits, reset_less=True) # Of a unit of time.
         unit   = Signal()
         left   = Signal(8)
         claims, steals, releases = self.claim, self.steal, self.release

@@ -57,7 +57,7 @@ class Mdio(LiteXModule):
 
         # # #
 
-        self.shift   = Signal(FRAME)
+        self.shift   = Signal(FRAME, reset_less=True)
         self.left    = Signal(max=PREAMBLE + FRAME + 1)
         self.is_read = Signal()
         self.mdc     = Signal()

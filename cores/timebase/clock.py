@@ -84,7 +84,7 @@ class TimebaseClock(LiteXModule):
 
         # # #
 
-        step_low  = Signal(LOW_BITS, reset=INCREMENT)
+        step_low  = Signal(LOW_BITS, reset=INCREMENT, reset_less=True) # Follows the increment in a reset, too.
         step_high = Signal(HIGH_BITS)
         self.add_step(step_low, step_high)
         self.add_accumulator(step_low, step_high)
@@ -109,7 +109,7 @@ class TimebaseClock(LiteXModule):
     def add_accumulator(self, step_low, step_high):
         """Add up low and high part, a tick apart, and bring them together again."""
         low        = Signal(LOW_BITS)
-        low_d      = Signal(LOW_BITS)
+        low_d      = Signal(LOW_BITS, reset_less=True)
         carry      = Signal()
         high       = Signal(HIGH_BITS)
         unused     = Signal()

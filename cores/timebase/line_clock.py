@@ -31,7 +31,7 @@ class LineClockLatch(LiteXModule):
     """
     def __init__(self, waiting):
         self._latch = CSRStorage(1, name="latch", description="Write: take a tick of the line and its time.")
-        self._count = CSRStatus(32, name="count", description="Ticks of the line since reset, at the latch; wraps.")
+        self._count = CSRStatus(32, name="count", description="Ticks of the line since power-up, at the latch; wraps.")
         self._now   = CSRStatus(64, name="now", description="Stamp of an SFD in that tick (ns).")
 
         # # #
@@ -40,7 +40,7 @@ class LineClockLatch(LiteXModule):
         # -----
         self.latch = latch = PulseCrossing("sys", "eth_rx")
         self.ticks = ticks = HeldCrossing(32, "eth_rx", "sys")
-        count  = Signal(32)
+        count  = Signal(32, reset_less=True)
         toggle = Signal()
         toggle.attr.add("no_retiming")
         self.sync.eth_rx += [

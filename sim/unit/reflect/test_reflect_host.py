@@ -172,6 +172,20 @@ def test_what_the_hosts_program_sends_leaves_as_it_is_and_what_is_heard_is_kept(
     assert kept[: len(last)] == last
 
 
+@pytest.mark.parametrize("vlan", [None, 7])
+def test_nothing_of_a_frame_is_left_for_the_next_one(vlan):
+    host = host_of(vlan)
+    requests = Requests(host, random.Random(30), 120)
+    kinds = [requests.solicitation, requests.ping6, requests.ping4]
+    kinds += [lambda is_v6=is_v6: requests.stamp(60, is_v6) for is_v6 in (False, True)]
+    octets = []
+    for length in [*range(60, 90), 60, 61, 62, 63]:
+        for kind in kinds:
+            octets += [kind(), requests.arp(), kind()[:length]]
+    found = check(host, at_line_rate(host, octets))
+    assert found.counts[HostCount.MALFORMED] > 60
+
+
 def test_a_port_whose_host_is_off_is_silent_and_counts_nothing():
     host = host_of()
     host.enable = 0
