@@ -79,6 +79,7 @@ class HostSettings:
     reflects: bool = False  # Whether it answers STAMP.
     stamp_port: int = STAMP_PORT
     is_stateful: bool = False  # Whether STAMP answers are counted for each session.
+    has_tlvs: bool = False  # Whether what follows the base of STAMP are TLVs (RFC 8972); else it comes back as it is.
     access: tuple[str, ...] = ()  # Networks whose hosts may use the reflector, like 192.0.2.0/24; none: all.
     rate_per_ms: int = 0  # STAMP and ping answers in a millisecond at most; 0: no limit.
 
@@ -115,6 +116,7 @@ class HostSettings:
             if has is not None:
                 found |= own[0] | own[1] * self.answers_ping | own[2] * self.reflects
         found |= HostEnable.STATEFUL * self.is_stateful | HostEnable.ACCESS * bool(self.access)
+        found |= HostEnable.TLV * self.has_tlvs
         return found | HostEnable.TAGGED * (self.vlan is not None)
 
 

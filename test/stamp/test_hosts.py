@@ -153,13 +153,14 @@ def test_settings_are_written_as_the_gateware_takes_them() -> None:
         5,
         reflects=True,
         is_stateful=True,
+        has_tlvs=True,
         access=("10.0.0.0/8",),
         rate_per_ms=9,
     )
     _, port = host_of(Host(()), settings)
     own = {name.removeprefix("port0_host_"): value for name, value in port.values.items() if "count" not in name}
     assert own == {
-        "enable": int(HostEnable(0x2FF)), "rate": 9, "sending": 0,
+        "enable": int(HostEnable(0x3FF)), "rate": 9, "sending": 0,
     }  # fmt: skip
     # Two octets and four of the MAC address; the same again; the VLAN.
     assert port.memory[128:134].tolist() == [0x0200, 0x00000009, 0x02000000, 0x00098100, 0, 5 << 16]
