@@ -218,7 +218,8 @@ class TrainSchedule(LiteXModule):
         # -----------------------------------
         step  = self.step
         waits = Signal()
-        self.comb += waits.eq((step == int(TrainStep.IDLE)) | ((step == int(TrainStep.HOLD)) & self.source.valid & ~self.source.ready))
+        is_held = (step == int(TrainStep.HOLD)) & self.source.valid & ~self.source.ready
+        self.comb += waits.eq((step == int(TrainStep.IDLE)) | is_held)
         self.sync += [
             If(~waits, step.eq(step + 1)),
             If(step == int(TrainStep.GAP_HIGH), step.eq(int(TrainStep.FRAME))),
