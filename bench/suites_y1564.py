@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Rows of the bench ``suites`` about Y.1564: policers and shapers whose profiles are known, and services that must fail.
 
-Rates, bursts, lengths and faults are drawn; steps are scaled so that thousands of frames come at the rates. What is excluded:
-the gateware of the emulator (its reference in plain Python takes its place, which the emulator's own bench holds against it),
-and, but for the row at the pins, that of the tester.
+Rates, bursts, lengths and faults are drawn; steps are scaled so that thousands of frames come at the rates. Two rows are at
+the pins: ``y1564_pins`` (a device) and ``y1564_gateware`` (the emulator). In the others the tester is one of plain Python, and
+the emulator is its reference.
 """
 
 import random
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites.suite import Verdict
@@ -211,6 +213,46 @@ def test_y1564_emulator(is_full: bool) -> Iterator[Figure]:
     for kind, value in off.items():
         yield Figure(f"y1564_{kind}_rate_off", value, "of the rate", RATE_OFF_MOST)
     yield Figure("y1564_emulator_wrong_verdicts", wrong, f"of {count} services", 0)
+
+
+@row("suites")
+def test_y1564_gateware(is_full: bool) -> Iterator[Figure]:
+    """The same at the pins: a simulated tester, and the emulator's gateware between its ports (``sim://emulated``)."""
+    chance = random.Random()
+    seed = chance.randrange(2**32)
+    note(f"# seed {seed}")
+    chance.seed(seed)
+    off, wrong, count = {"policer": 0.0, "shaper": 0.0}, 0, 0
+    for _ in range(3 if is_full else 1):
+        for kind, frames in (("policer", 1), ("shaper", 1_000)):
+            length, cir, burst = (
+                chance.randrange(80, 200),
+                chance.randrange(150, 350) * 10**6,
+                chance.randrange(3_100, 8_000),
+            )
+            stream = Stream("one", 1, Fixed(length))
+            cbs = burst - 1514 if kind == "policer" else 0
+            service = EthernetService("one", stream, cir_bps=cir, cbs=cbs, is_policed=True)
+            request = Y1564Request((service,), steps=(Fraction(1),), step_s=0.02, performance_s=0.005, pause_s=0.0005)
+            for has_too_little in (False, True):
+                rate = round(cir * (0.93 if has_too_little else 1.0005))
+                with TemporaryDirectory() as folder:
+                    document = Path(folder) / "network.yaml"
+                    document.write_text(NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
+                    with Probe(f"sim://emulated?by={document}") as probe:
+                        result = Y1564(probe, request).run()
+                count += 1
+                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
+                is_right = "cir-100" in failed if has_too_little else not failed - {"burst", "policing"}
+                if not is_right:
+                    wrong += 1
+                    reasons = [(one.name, one.reason) for one in result.steps if one.reason]
+                    note(f"# {kind}, {rate} b/s, burst {burst}, {length} octets: {reasons}")
+                settled = result.parts["one/policing"].settled
+                off[kind] = max(off[kind], 1.0 if settled is None else abs(settled.middle / rate - 1))
+    for kind, value in off.items():
+        yield Figure(f"y1564_gateware_{kind}_rate_off", value, "of the rate", RATE_OFF_MOST)
+    yield Figure("y1564_gateware_wrong_verdicts", wrong, f"of {count} services", 0)
 
 
 # At the pins --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 """A probe: the one object that a script needs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
+from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
@@ -19,7 +20,7 @@ from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.device.link.url import open_link
+from liteprobe.host.device.link.url import network_of, open_link, other_of_pair
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
@@ -112,6 +113,24 @@ class Probe:
         self.links = Links(self.registers, self.port_count, self.link.wait)
         self._hosts: dict[int, NetworkHost] = {}
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
+        self._simulated = ExitStack()
+        if isinstance(url, str) and (document := network_of(url)):
+            self._open_emulator(url, document)
+
+    def _open_emulator(self, url: str, document: Path) -> None:
+        """Start a network on the other probe of a ``sim://emulated``; raises UsageError where the document can't be."""
+        from liteprobe.host.traffic.network.document import read_network  # Its files take a while to load.
+
+        other = other_of_pair(url)
+        assert other
+        try:
+            network = read_network(read_text(document, "a network"), str(document), document.parent)
+            if network.changes:
+                raise UsageError(f"{document}: nobody makes its changes in sim://emulated: leave out the key 'changes'")
+            self._simulated.enter_context(Probe(other)).emulate(network)
+        except BaseException:
+            self.close()
+            raise
 
     def _check_ports(self) -> None:
         """Raise NetworkError where the probe is said to have other ports than those of its register map."""
@@ -151,6 +170,7 @@ class Probe:
         """Let go of the probe; a simulated one ends."""
         with suppress(ProbeError):  # What can't be given back ends by itself, soon.
             self.lease.release()
+        self._simulated.close()
         self.link.close()
 
     @property

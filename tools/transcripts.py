@@ -238,7 +238,12 @@ def prepare(folder: Path) -> None:
     records = b"".join(struct.pack("<IIII", 0, 2000 * n, 60, 60) + datagram(n) for n in range(FRAMES))
     for name in CAPTURES:  # A pcap with nanoseconds, whatever the name says.
         (folder / name).write_bytes(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1) + records)
-    for name, page in (("line.yaml", "sets"), ("sets.yaml", "sets"), ("services.yaml", "y1564")):
+    for name, page in (
+        ("line.yaml", "sets"),
+        ("sets.yaml", "sets"),
+        ("services.yaml", "y1564"),
+        ("network.yaml", "simulation"),
+    ):
         (folder / name).write_text(YAML.findall(_read(f"docs/{page}.md"))[0], encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
 

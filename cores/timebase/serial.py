@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Sends and receives octets on the serial line of a GNSS receiver."""
+"""Sends and receives octets on the serial line of a GNSS receiver.
+
+Stands alone: tests drive its pins without a probe.
+"""
 
 from migen import *
 from migen.genlib.cdc import MultiReg

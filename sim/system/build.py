@@ -55,12 +55,18 @@ VERILATOR_FLAGS = [
 # What runs in each tick: nearly half of the compiler's time went into alias queries, for no faster code.
 FAST = ["-O1", "--param", "dse-max-alias-queries-per-store=8", "--param", "sccvn-max-alias-queries-per-access=20"]
 ONCE_OF_EACH_TICK = 0.2  # Of the compiler's time: what runs once is not optimised.
-COMPILER_FLAGS = ["-pipe", "-std=gnu++17", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+# Whatever is compiled goes into the shared library of a pair's other probe, too.
+SHARED = ["-fPIC", "-fvisibility=hidden"]
+COMPILER_FLAGS = ["-pipe", "-std=gnu++17", *SHARED, "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 JOBS = min(4, len(os.sched_getaffinity(0)))
 CORES = threading.BoundedSemaphore(JOBS)  # Each tool takes one while it runs, as does the writing of the Verilog.
 SHARED_S = {"harness": 6.0, "verilated": 4.5, "verilated_threads": 2.0}  # CPU time of each, to foretell the rest.
 WRITTEN_S, VERILATED_OF_WRITTEN, COMPILED_OF_WRITTEN = 4.0, 1.2, 2.2  # Writing the Verilog; what follows, of that time.
+EXECUTABLE, LIBRARY = (
+    "liteprobe-sim",
+    "liteprobe-sim.so",
+)  # The simulation, and a probe to join to that of another build.
 DESIGN = "design.json"  # Says what the Verilog of a build consists of, once all of it is written.
 FREE_BYTES = 1 << 20  # A disk with less is full.
 MAIN_RAM_BYTES = 256 * 1024  # For firmware.
@@ -242,7 +248,10 @@ def compile_all_shared(folder: Path, pool: ThreadPoolExecutor) -> list[Future[st
 def compile_harness(
     folder: Path, sources: list[Path], design: Design, pool: ThreadPoolExecutor, shared: list[Future[str]]
 ) -> None:
-    """Make ``folder/liteprobe-sim`` of the Verilog, the C++ of this folder and what of ``design`` is C++."""
+    """Make ``liteprobe-sim`` (``linked``) and ``liteprobe-sim.so`` of the Verilog, our C++ and what of ``design`` is C++.
+
+    The shared library has all but the harness.
+    """
     log = folder / "build.log"
     root = verilator_root()
     command = [str(root / "bin" / "verilator_bin"), *VERILATOR_FLAGS, *map(str, sources)]
@@ -257,8 +266,10 @@ def compile_harness(
         return str(whole(folder / f"{unit.stem}.o", lambda new: run([*words, str(unit), "-o", str(new)], folder, log)))
 
     own = list(pool.map(compile_unit, [*joined(folder, verilated, design.model), folder / "variant.cpp"]))
-    objects = [*own, *(each.result() for each in shared)]
-    whole(folder / "linked", lambda new: run(["g++", *objects, "-o", str(new), "-lpthread", "-ldl"], folder, log))
+    harness, *verilators = [each.result() for each in shared]
+    words = ["g++", *own, *verilators, "-lpthread", "-ldl"]
+    whole(folder / LIBRARY, lambda new: run([*words, "-shared", "-o", str(new)], folder, log))
+    whole(folder / "linked", lambda new: run([*words, harness, "-o", str(new)], folder, log))
 
 
 def make_executable(
@@ -274,15 +285,16 @@ def make_executable(
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
             compile_harness(folder, sources, design, pool, shared)
+            (folder / LIBRARY).rename(kept.with_suffix(".so"))
             (folder / "linked").rename(kept)
             for product in folder.glob("*.o"):
                 product.unlink()
-    executable = folder / "liteprobe-sim"
-    executable.unlink(missing_ok=True)
-    try:
-        os.link(kept, executable)
-    except OSError:  # A file system that has no links.
-        shutil.copy2(kept, executable)
+    for product, name in ((kept, EXECUTABLE), (kept.with_suffix(".so"), LIBRARY)):
+        (folder / name).unlink(missing_ok=True)
+        try:
+            os.link(product, folder / name)
+        except OSError:  # A file system that has no links.
+            shutil.copy2(product, folder / name)
 
 
 def write_design(folder: Path, make: Callable[[], Design]) -> tuple[list[Path], Design, float]:
@@ -331,7 +343,7 @@ def build(key: str, make: Callable[[], Design]) -> Path:
     make : elaborates the SoC; called only when it has to be built.
     """
     target = cache_folder() / key
-    if (target / "liteprobe-sim").exists():  # The folder may be read-only: of a whole class, say.
+    if (target / EXECUTABLE).exists():  # The folder may be read-only: of a whole class, say.
         return target
     check_here()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -341,7 +353,7 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         except BlockingIOError:
             say("another program builds the same simulated probe: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if (target / "liteprobe-sim").exists():
+        if (target / EXECUTABLE).exists():
             return target
         work = target.parent / f"{key}.work"
         begun_s = time.monotonic()

@@ -53,7 +53,7 @@ def is_of_verilator(source: Path) -> bool:
 def command_for(command: list[str], source: Path) -> list[str]:
     """Return ``command``, whose first word is the compiler, with what a source of Verilator depends on, and no more."""
     include = source.parent
-    kept = [word for word in command[1:] if word.startswith(("-std=", "-DVL_", "-fcoroutines"))]
+    kept = [word for word in command[1:] if word.startswith(("-std=", "-DVL_", "-fcoroutines", "-fPIC", "-fvis"))]
     options = ["-O1", "-w", *sorted(kept), f"-I{include}", f"-I{include / 'vltstd'}"]
     return [command[0], *options, "-c", str(source), "-o"]
 

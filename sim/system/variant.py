@@ -28,4 +28,9 @@ def harness_variant(
         f"uint64_t START_TICKS = {start_ticks};",
     ]
     lines = [f"const {value}" for value in values]
-    return "\n".join(['#include "variant.h"', "namespace liteprobe {", *lines, "}", ""])
+    build = "make_model, SYS_HALF_TICKS, MANAGEMENT_PORT == 2 && !WITH_UART"
+    exported = (
+        f'extern "C" __attribute__((visibility("default"))) const Build liteprobe_build = {{liteprobe::{build}}};'
+    )
+    includes = ['#include "model.h"', '#include "variant.h"']
+    return "\n".join([*includes, "namespace liteprobe {", *lines, "}", "using namespace liteprobe;", exported, ""])

@@ -366,7 +366,7 @@ def test_a_build_writes_what_it_has_built_into_the_flash(machine, monkeypatch):
     machine.has("openFPGALoader", VENDOR_I5, detect=FOUND_25, dump_flash=DONE, write_flash=DONE)
     report = {"board": "colorlight_i5", "device": "", "seed": 1, "seconds": {"total": 1}, "area": {}, "clocks": {}}
 
-    def build(name, config, seed, out, extension):
+    def build(name, config, seed, out, extension, at_once):
         out.mkdir(parents=True)
         (out / "liteprobe.bit").write_bytes(OF_25)
         return report

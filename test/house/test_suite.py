@@ -103,7 +103,7 @@ def test_each_test_is_in_an_area_and_each_area_has_tests() -> None:
 
 def test_help_names_each_area() -> None:
     usage = subprocess.run([ROOT / "run", "help"], check=True, capture_output=True, text=True).stdout
-    named = re.search(r"those of an area: ([a-z, \n]+?)\n  labs", usage)
+    named = re.search(r"those of an area: ([a-z, \n]+?)\n  release", usage)
     assert named and re.split(r",\s+", named[1].strip()) == sorted(areas())
 
 

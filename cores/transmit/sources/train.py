@@ -18,7 +18,7 @@ WORD_BITS = 32
 # Of a program, in the memory that holds them.
 NUMBERS = ["count", "repeats", "interval_ticks", "interval_fraction", "gap_ticks"]
 
-class State(IntEnum):
+class TrainState(IntEnum):
     """Places what is counted in its memory."""
 
     FRAMES   = 0 # Of this train, those before this one left out.
@@ -37,7 +37,7 @@ class Addend(IntEnum):
     SLOT   = 2 # Of a frame, on the line.
     LESS   = 3 # -1.
 
-class Step(IntEnum):
+class TrainStep(IntEnum):
     """Numbers the steps, in their order."""
 
     COUNT         = 0
@@ -96,7 +96,7 @@ class TrainSchedule(LiteXModule):
         While high, the next descriptor is ``empty`` and ``final``: the program ends early.
     is_active : Signal(), out
     memory : Memory(32, 16)
-        What it counts, by `State`.
+        What it counts, by `TrainState`.
     """
     def __init__(self):
         self.source            = stream.Endpoint(descriptor_description())
@@ -119,15 +119,15 @@ class TrainSchedule(LiteXModule):
         # One step.
         # ---------
         # state[target] becomes state[read] plus an addend and a carry.
-        self.read     = Signal(max=len(State))
-        self.target   = Signal(max=len(State))
+        self.read     = Signal(max=len(TrainState))
+        self.target   = Signal(max=len(TrainState))
         self.addend   = Signal(max=len(Addend))
         self.carry_in = Signal()
         self.writes   = Signal()
         self.total    = Signal(WORD_BITS)
         self.is_zero  = Signal() # The total.
         self.carry    = Signal() # Of the step before.
-        self.step     = Signal(max=len(Step), reset=int(Step.IDLE))
+        self.step     = Signal(max=len(TrainStep), reset=int(TrainStep.IDLE))
         self.add_state()
 
         # Steps of a program.
@@ -167,13 +167,13 @@ class TrainSchedule(LiteXModule):
             writer.dat_w.eq(self.total),
             writer.we.eq(self.writes),
         ]
-        self.sync += If(self.step != int(Step.HOLD), self.carry.eq(total[-1]))
+        self.sync += If(self.step != int(TrainStep.HOLD), self.carry.eq(total[-1]))
 
     def do(self, number, target, read=None, addend=None, carry=0, more=()):
         """Return a step: state[target] becomes state[read], 0 without, plus the addend and the carry, then ``more`` holds."""
         return {int(number): [
             self.target.eq(int(target)),
-            self.read.eq(int(State.NONE if read is None else read)),
+            self.read.eq(int(TrainState.NONE if read is None else read)),
             *([] if addend is None else [
                 self.addend.eq(int(addend if isinstance(addend, Addend) else Addend.NUMBER)),
                 *([] if isinstance(addend, Addend) else [self.address.eq(NUMBERS.index(addend))])]),
@@ -189,27 +189,27 @@ class TrainSchedule(LiteXModule):
         of_train  = [If(~self.train_last, self.writes.eq(0))]
         steps = {}
         for one in [
-            self.do(Step.COUNT,       State.FRAMES,   addend="count"),
-            self.do(Step.REPEATS,     State.TRAINS,   addend="repeats"),
+            self.do(TrainStep.COUNT,       TrainState.FRAMES,   addend="count"),
+            self.do(TrainStep.REPEATS,     TrainState.TRAINS,   addend="repeats"),
             # The words are cleared by the next steps; only whether they are 0 counts.
-            self.do(Step.INTERVAL,    State.DUE_LOW,  addend="interval_ticks"),
-            self.do(Step.PART,        State.FRACTION, addend="interval_fraction"),
-            self.do(Step.NO_PART,     State.FRACTION),
-            self.do(Step.NO_LOW,      State.DUE_LOW),
-            self.do(Step.NO_HIGH,     State.DUE_HIGH),
-            self.do(Step.NO_SEQUENCE, State.SEQUENCE),
+            self.do(TrainStep.INTERVAL,    TrainState.DUE_LOW,  addend="interval_ticks"),
+            self.do(TrainStep.PART,        TrainState.FRACTION, addend="interval_fraction"),
+            self.do(TrainStep.NO_PART,     TrainState.FRACTION),
+            self.do(TrainStep.NO_LOW,      TrainState.DUE_LOW),
+            self.do(TrainStep.NO_HIGH,     TrainState.DUE_HIGH),
+            self.do(TrainStep.NO_SEQUENCE, TrainState.SEQUENCE),
             # Is the next one the last of its train, and of all?
-            self.do(Step.FRAME,       State.FRAMES,   State.FRAMES, Addend.LESS),
-            self.do(Step.TRAIN,       State.TRAINS,   State.TRAINS, Addend.LESS, more=of_train),
-            self.do(Step.AGAIN,       State.FRAMES,   addend="count", more=of_train),
-            self.do(Step.ADD_PART,    State.FRACTION, State.FRACTION, "interval_fraction", more=not_first),
+            self.do(TrainStep.FRAME,       TrainState.FRAMES,   TrainState.FRAMES, Addend.LESS),
+            self.do(TrainStep.TRAIN,       TrainState.TRAINS,   TrainState.TRAINS, Addend.LESS, more=of_train),
+            self.do(TrainStep.AGAIN,       TrainState.FRAMES,   addend="count", more=of_train),
+            self.do(TrainStep.ADD_PART,    TrainState.FRACTION, TrainState.FRACTION, "interval_fraction", more=not_first),
             # Once the one before is taken, for a source may say only then how long it was.
-            self.do(Step.ADD_LOW,     State.DUE_LOW,  State.DUE_LOW, "interval_ticks", self.carry, more=interval),
-            self.do(Step.ADD_HIGH,    State.DUE_HIGH, State.DUE_HIGH, carry=self.carry),
-            self.do(Step.SHOW,        State.SEQUENCE, State.SEQUENCE),
-            self.do(Step.NEXT,        State.SEQUENCE, State.SEQUENCE, carry=1),
-            self.do(Step.GAP_LOW,     State.DUE_LOW,  State.DUE_LOW, "gap_ticks", more=of_train),
-            self.do(Step.GAP_HIGH,    State.DUE_HIGH, State.DUE_HIGH, carry=self.carry & self.train_last),
+            self.do(TrainStep.ADD_LOW,     TrainState.DUE_LOW,  TrainState.DUE_LOW, "interval_ticks", self.carry, more=interval),
+            self.do(TrainStep.ADD_HIGH,    TrainState.DUE_HIGH, TrainState.DUE_HIGH, carry=self.carry),
+            self.do(TrainStep.SHOW,        TrainState.SEQUENCE, TrainState.SEQUENCE),
+            self.do(TrainStep.NEXT,        TrainState.SEQUENCE, TrainState.SEQUENCE, carry=1),
+            self.do(TrainStep.GAP_LOW,     TrainState.DUE_LOW,  TrainState.DUE_LOW, "gap_ticks", more=of_train),
+            self.do(TrainStep.GAP_HIGH,    TrainState.DUE_HIGH, TrainState.DUE_HIGH, carry=self.carry & self.train_last),
         ]:
             steps |= one
         self.comb += Case(self.step, {**steps, "default": []})
@@ -218,21 +218,22 @@ class TrainSchedule(LiteXModule):
         # -----------------------------------
         step  = self.step
         waits = Signal()
-        self.comb += waits.eq((step == int(Step.IDLE)) | ((step == int(Step.HOLD)) & self.source.valid & ~self.source.ready))
+        is_held = (step == int(TrainStep.HOLD)) & self.source.valid & ~self.source.ready
+        self.comb += waits.eq((step == int(TrainStep.IDLE)) | is_held)
         self.sync += [
             If(~waits, step.eq(step + 1)),
-            If(step == int(Step.GAP_HIGH), step.eq(int(Step.FRAME))),
-            If(~self.is_active & self.check, step.eq(int(Step.COUNT))),
-            If(~self.is_active & self.start, step.eq(int(Step.INTERVAL))),
-            If(self.is_over, step.eq(int(Step.IDLE))),
-            self.checked.eq(step == int(Step.REPEATS)),
-            If(step == int(Step.COUNT),   self.is_good.eq(~self.is_zero)),
-            If(step == int(Step.REPEATS), self.is_good.eq(self.is_good & ~self.is_zero)),
+            If(step == int(TrainStep.GAP_HIGH), step.eq(int(TrainStep.FRAME))),
+            If(~self.is_active & self.check, step.eq(int(TrainStep.COUNT))),
+            If(~self.is_active & self.start, step.eq(int(TrainStep.INTERVAL))),
+            If(self.is_over, step.eq(int(TrainStep.IDLE))),
+            self.checked.eq(step == int(TrainStep.REPEATS)),
+            If(step == int(TrainStep.COUNT),   self.is_good.eq(~self.is_zero)),
+            If(step == int(TrainStep.REPEATS), self.is_good.eq(self.is_good & ~self.is_zero)),
             # Both parts of the interval are 0.
-            If(step == int(Step.INTERVAL), self.is_slot.eq(self.is_zero)),
-            If(step == int(Step.PART),     self.is_slot.eq(self.is_slot & self.is_zero)),
-            If(step == int(Step.FRAME),    self.train_last.eq(self.is_zero)),
-            If(step == int(Step.TRAIN),    self.is_last.eq(self.train_last & self.is_zero)),
+            If(step == int(TrainStep.INTERVAL), self.is_slot.eq(self.is_zero)),
+            If(step == int(TrainStep.PART),     self.is_slot.eq(self.is_slot & self.is_zero)),
+            If(step == int(TrainStep.FRAME),    self.train_last.eq(self.is_zero)),
+            If(step == int(TrainStep.TRAIN),    self.is_last.eq(self.train_last & self.is_zero)),
         ]
 
     def add_descriptor(self):
@@ -245,7 +246,7 @@ class TrainSchedule(LiteXModule):
         shows    = Signal()
         self.comb += [
             self.is_over.eq(source.valid & source.ready & source.final),
-            shows.eq(self.step == int(Step.SHOW)),
+            shows.eq(self.step == int(TrainStep.SHOW)),
             source.first.eq(1),
             source.last.eq(1),
             source.sequence.eq(sequence),
@@ -255,8 +256,8 @@ class TrainSchedule(LiteXModule):
             source.empty.eq(is_empty),
         ]
         self.sync += [
-            If(self.step == int(Step.ADD_LOW),  due[:WORD_BITS].eq(self.total)),
-            If(self.step == int(Step.ADD_HIGH), due[WORD_BITS:].eq(self.total)),
+            If(self.step == int(TrainStep.ADD_LOW),  due[:WORD_BITS].eq(self.total)),
+            If(self.step == int(TrainStep.ADD_HIGH), due[WORD_BITS:].eq(self.total)),
             If(shows,
                 sequence.eq(self.total),
                 is_final.eq(self.is_last),

@@ -135,6 +135,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 EXECUTABLE = "liteprobe-sim"
+LIBRARY = "liteprobe-sim.so"  # The same probe, for a pair with one of another build.
 MAP = "csr.json"
 SAID = "build: "  # What the program that builds it begins with where it knows why it can't.
 PROBES = ("a", "b")  # Of a pair.
@@ -172,6 +173,8 @@ class SimOptions:
     #: Of a pair: how fast each probe's oscillator is (ppm). Empty: one probe, whose oscillator is right.
     oscillators: tuple[float, ...] = ()
     probe: str = "a"  # Of a pair: which of the two this is, ``a`` or ``b``.
+    peer: str = ""  # Of a pair: preset of probe b; empty: as of a.
+    emulates: Path | None = None  # Of a pair: the network that probe b is to emulate, a document; None: nothing.
     stations: StationsAsked | None = None  # Of an emulator: who sits at its ports.
     reflector: ReflectorAsked | None = None  # Sits at both ports.
     #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
@@ -184,12 +187,13 @@ class SimOptions:
         return f"{self.link}-{self.preset}" + ("" if self.with_cpu else "-no-cpu")
 
 
-def build(options: SimOptions) -> Path:
+def build(options: SimOptions, product: str = EXECUTABLE) -> Path:
     """Build the simulated probe, or find it in the package or in the cache, and return its folder.
 
-    Raises ProbeError when it can't be built; the message says what to install.
+    ``product``: what must be in there. Raises ProbeError when it can't be built; the message says what to install.
     """
-    if not options.extend and not options.scope and (kept := folders.built_in(options.variant)):
+    kept = None if options.extend or options.scope else folders.built_in(options.variant)
+    if kept and (kept / product).exists():
         return kept
     extras.require("sim")
     if shutil.which("g++") is None:
@@ -208,10 +212,12 @@ def build(options: SimOptions) -> Path:
     return Path(lines[-1])
 
 
-def start(options: SimOptions) -> tuple[SimProcess, Path]:
-    """Start a simulation; return its process and the register map of its probes."""
+def start(options: SimOptions) -> tuple[SimProcess, tuple[Path, ...]]:
+    """Start a simulation; return its process and the register map of each of its probes."""
     folder = options.build or build(options)
+    peer = build(replace(options, preset=options.peer, extend=None), LIBRARY) if options.peer else folder
     command = [str(folder / EXECUTABLE), "--port", "0", "--wire", options.wire]
+    command += ["--peer", str(peer / LIBRARY)] if options.peer else []
     for name in ("truth", "pcap", "flash", "network"):
         command += [f"--{name}", str(value)] if (value := getattr(options, name)) else []
     command += ["--oscillators", ",".join(f"{ppm:g}" for ppm in options.oscillators)] if options.oscillators else []
@@ -219,7 +225,7 @@ def start(options: SimOptions) -> tuple[SimProcess, Path]:
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
     for receiver in options.receivers:
         command += ["--receiver", str(receiver)]
-    return SimProcess(command), folder / MAP
+    return SimProcess(command), (folder / MAP, peer / MAP)
 
 
 class SharedProcess:
@@ -228,7 +234,7 @@ class SharedProcess:
     _running: ClassVar[dict[SimOptions, "SharedProcess"]] = {}
 
     def __init__(self, options: SimOptions) -> None:
-        self.process, self.map_file = start(options)
+        self.process, self.map_files = start(options)
         self._key = options
         self._users: set[str] = set()
 
@@ -276,7 +282,10 @@ class SimLink(EtherboneLink):
         self.pps_period_ns = options.pps_ns
         self._shared = SharedProcess.join(options) if options.oscillators else None
         self._prefix = f"{options.probe} " if options.oscillators else ""
-        self._process, self.map_file = (self._shared.process, self._shared.map_file) if self._shared else start(options)
+        shared = self._shared
+        self._process, map_files = (shared.process, shared.map_files) if shared else start(options)
+        number = PROBES.index(options.probe) if shared else 0
+        self.map_file = map_files[number]
         if options.oscillators:
             self.oscillator_ppm = EtherboneLink.oscillator_ppm
         if not options.network:
@@ -284,7 +293,7 @@ class SimLink(EtherboneLink):
         self._silence_until_ns = 0
         self._beats: tuple[Callable[[], None], int] | None = None
         self._since_beat_ns = 0
-        port = self._process.udp_ports[PROBES.index(options.probe) if options.oscillators else 0]
+        port = self._process.udp_ports[number]
         super().__init__("127.0.0.1", port, Patience(LOOK_TIMEOUT_S, LOOK_TRIES))
         for test_port, capture in enumerate(options.play):
             self.play(test_port, capture, repeats=0)

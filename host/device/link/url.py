@@ -42,10 +42,12 @@ STATION_NUMBERS = {
     "repeats": (0, 10**9, False),
 }
 EMULATOR_OPTIONS = ("stations", *STATION_NUMBERS)
+EMULATED = "emulated"  # A probe that sends streams, and an emulator between its ports.
+EMULATED_OPTIONS = {"preset": "tester", "cpu": "0", "oscillators": "0,0", "peer": EMULATOR}
 REFLECTOR = "reflector"  # A probe that sends streams, and a reflector of STAMP at each port.
 REFLECTOR_OPTIONS = ("stateful", "format", "hold", "loss", "seed")
 FORMATS = ("ntp", "ptp")
-PAIR_OPTIONS = ("probe", "oscillators", "wire")
+PAIR_OPTIONS = ("probe", "oscillators", "wire", "peer")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
@@ -124,13 +126,15 @@ def sim_options(url: str) -> SimOptions:
     """Return what a ``sim://`` URL asks for: the host's options, and the wire's in one specification."""
     parsed = parse(url)
     wire = parsed.target.strip("/")
-    if wire not in (known := (*WIRES, PAIR, EMULATOR, REFLECTOR)):
+    if wire not in (known := (*WIRES, PAIR, EMULATOR, EMULATED, REFLECTOR)):
         raise _bad(url, f"there is no wire '{wire}', only {', '.join(known)}")
     more = {PAIR: PAIR_OPTIONS, EMULATOR: EMULATOR_OPTIONS, REFLECTOR: REFLECTOR_OPTIONS}
     names = (*SIM_OPTIONS, *more.get(wire, ()))
     own = {name: value for name, value in parsed.options.items() if name in names}
     of_wire = [f"{name}={value}" for name, value in parsed.options.items() if name not in names]
     is_pair = wire == PAIR
+    if wire == EMULATED:
+        return _emulated(url)
     if wire == EMULATOR:
         if of_wire:
             raise _bad(url, f"an emulator has no option '{of_wire[0]}'")
@@ -159,7 +163,24 @@ def sim_options(url: str) -> SimOptions:
         network=own.get("network", ""),
         oscillators=_oscillators(url, own.get("oscillators", PAIR_OSCILLATORS)) if is_pair else (),
         probe=_one_of(url, own, "probe", PROBES, "a") if is_pair else own.get("probe", "a"),
+        peer=_one_of(url, own, "peer", tuple(PRESETS), preset) if "peer" in own else "",
     )
+
+
+def _emulated(url: str) -> SimOptions:
+    """Return what ``sim://emulated`` asks for: a pair whose other probe emulates the network of a document."""
+    options = dict(parse(url).options)
+    if "by" not in options:
+        raise _bad(url, "it has no document of a network: add by=network.yaml")
+    document = _path(options.pop("by"))
+    query = "&".join(f"{name}={value}" for name, value in (EMULATED_OPTIONS | options).items())
+    return replace(sim_options(f"sim://{PAIR}?{query}"), emulates=document)
+
+
+def network_of(url: str) -> Path | None:
+    """Return the document of the network between the ports of the probe of a ``sim://emulated``; None of the other one."""
+    options = sim_options(url) if parse(url).scheme == "sim" else None
+    return options.emulates if options and options.probe == PROBES[0] else None
 
 
 def _emulator(url: str, own: dict[str, str]) -> SimOptions:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // liteprobe-sim: the simulated probe as a process. Contract: docs/design/interfaces.md, "The simulated probe".
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -75,6 +76,17 @@ private:
 
 namespace {
 
+// The build in a shared library, which stays loaded.
+const Build &load_peer(const std::string &path) {
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto *build = library ? static_cast<const Build *>(dlsym(library, "liteprobe_build")) : nullptr;
+    if (!build)
+        throw UsageError("--peer " + path + " is no simulated probe (" + dlerror() + "): give the liteprobe-sim.so of a build");
+    if (!build->is_own_link || !liteprobe_build.is_own_link)
+        throw UsageError("probes of two builds are both reached by a port of their own: build them with --link own");
+    return *build;
+}
+
 std::vector<std::string> pcap_names(const Options &options) {
     std::vector<std::string> names;
     for (unsigned probe = 0; probe < options.probes(); probe++)
@@ -97,7 +109,7 @@ Session::Session(const Options &options) : options_(options) {
         throw UsageError("a pair is joined by a cable or a switch: write --wire cable?delay=1us");
     else
         simulator_ = std::make_unique<Pair>(
-            spec, options.oscillators, std::array<uint64_t, 2>{options.clocks[0].phase_ps, options.clocks[1].phase_ps}, truth_);
+            spec, options.peer.empty() ? liteprobe_build : load_peer(options.peer), options.oscillators, std::array<uint64_t, 2>{options.clocks[0].phase_ps, options.clocks[1].phase_ps}, truth_);
     start_receivers();
     fill_flashes();
     if (WITH_UART)

@@ -26,4 +26,14 @@ struct Model : ModelPins {
 
 std::unique_ptr<Model> make_model();
 
+// What a build brings to a simulation. The executable has its own; that of the other probe of a pair may come from the
+// shared library of another build (--peer), which exports it.
+struct Build {
+    std::unique_ptr<Model> (*make)();
+    unsigned sys_half_ticks;  // Of a cycle of sys.
+    bool is_own_link;         // Etherbone on a port of its own.
+};
+
 }  // namespace liteprobe
+
+extern "C" const liteprobe::Build liteprobe_build;

@@ -5,7 +5,8 @@
 
 namespace liteprobe {
 
-Node::Node(const Oscillator &clock, Truth &own, Truth &line) : oscillator(clock), timing(own, oscillator) {
+Node::Node(const Build &build, const Oscillator &clock, Truth &own, Truth &line)
+    : sys_half_ticks(build.sys_half_ticks), model(build.make()), oscillator(clock), timing(own, oscillator) {
     taps.reserve(PORTS);
     feeders.reserve(PORTS);
     for (unsigned port = 0; port < PORTS; port++) {

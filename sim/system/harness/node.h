@@ -32,9 +32,10 @@ struct Pins {
 class Node {
 public:
     // `own`: rows in the ticks of this probe; `line`: in those of the line that its test ports receive.
-    Node(const Oscillator &clock, Truth &own, Truth &line);
+    Node(const Build &build, const Oscillator &clock, Truth &own, Truth &line);
 
-    std::unique_ptr<Model> model = make_model();
+    const unsigned sys_half_ticks;
+    std::unique_ptr<Model> model;
     Model &top = *model;
     Oscillator oscillator;
     uint64_t tick = 0;  // The last edge of its timebase.
@@ -57,7 +58,7 @@ public:
     void start_tick() {
         tick++;
         top.clk_timebase = 1;
-        top.clk_sys = 2 * tick % SYS_HALF_TICKS < 2;
+        top.clk_sys = 2 * tick % sys_half_ticks < 2;
     }
     // What the probe sends in this tick, what the wires do with it, and the pins of the receiver.
     void after_edge();

@@ -16,7 +16,7 @@ constexpr uint64_t LATEST_PHASE_PS = 7900;  // Of a pair's lines: before the nex
 
 const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--truth FILE] [--pcap PREFIX] [--free-run]
                      [--pps SPEC] [--receiver FILE] [--flash FILE] [--ppm PPM,PPM,PPM] [--phase PS,PS,PS] [--oscillators PPM,PPM]
-                     [--network SPEC] [--benchmark TICKS]
+                     [--peer FILE] [--network SPEC] [--benchmark TICKS]
   --port UDPPORT     Etherbone on 127.0.0.1 (0, the default, picks one; of a pair the second is the next, or picked)
   --wire SPEC        loopback | cable?delay=1us&... | switch?latency=3us&rate=1G&queue=64&... |
                      device?rate=600M&buffer=64000&... | router?ipv4_0=10.0.1.1/24&... (docs/simulation.md)
@@ -30,10 +30,11 @@ const char *HELP = R"(usage: liteprobe-sim [--port UDPPORT] [--wire SPEC] [--tru
   --ppm A,B,C        receive clocks of the ports against the timebase (parts in a million)
   --phase A,B,C      their first edge, later by this (ps); of a pair: A, B add to the delay of the lines to each probe
   --oscillators A,B  two probes, a and b, whose oscillators are fast by so much (ppm), joined port by port
+  --peer FILE        liteprobe-sim.so of another build: probe b of a pair is of that one
   --benchmark TICKS  run this many ticks, print the speed and end
 )";
 
-const std::vector<std::string> KNOWN = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--flash", "--network", "--ppm", "--phase", "--oscillators", "--benchmark"};
+const std::vector<std::string> KNOWN = {"--port", "--wire", "--truth", "--pcap", "--pps", "--receiver", "--flash", "--network", "--ppm", "--phase", "--oscillators", "--peer", "--benchmark"};
 
 template <size_t N> std::array<double, N> parse_list(const std::string &name, const std::string &text, double least, double most) {
     std::array<double, N> values{};
@@ -66,6 +67,8 @@ void set(Options &options, const std::string &name, const std::string &value) {
         options.receivers.push_back(value);
     else if (name == "--network")
         options.network = parse_network(value);
+    else if (name == "--peer")
+        options.peer = value;
     else if (name == "--flash")
         options.flash = value;
     else if (name == "--benchmark")
@@ -88,6 +91,8 @@ void check(const Options &options) {
     for (auto *given : {&options.pps, &options.receivers})
         if (given->size() > options.probes())
             throw UsageError("--pps and --receiver are given for more probes than there are: leave one out, or ask for a pair (--oscillators)");
+    if (!options.is_pair && !options.peer.empty())
+        throw UsageError("--peer is the build of probe b, and there is no pair: add --oscillators 0,0");
     if (!options.is_pair)
         return;
     if (WITH_UART)

@@ -16,6 +16,7 @@ namespace liteprobe {
 struct Options {
     uint16_t port = 0;
     std::string wire = "loopback", truth, pcap, flash;
+    std::string peer;     // Shared library of the build of probe b; empty: that of probe a.
     NetworkSpec network;  // Between the hosts and the management port.
     std::vector<std::string> pps, receivers;  // One a probe; one alone is for each.
     bool free_run = false;

@@ -9,7 +9,7 @@ namespace liteprobe {
 
 namespace {
 
-std::unique_ptr<Node> lone_node(Truth &truth) { return std::make_unique<Node>(Oscillator(), truth, truth); }
+std::unique_ptr<Node> lone_node(Truth &truth) { return std::make_unique<Node>(liteprobe_build, Oscillator(), truth, truth); }
 
 }  // namespace
 
@@ -80,7 +80,7 @@ void Single::step_asynchronous() {
 
 // Pair ------------------------------------------------------------------------------------------------
 
-Pair::Pair(const WireSpec &spec, const std::array<double, 2> &ppm, const std::array<uint64_t, 2> &phase_ps, Truth &truth) {
+Pair::Pair(const WireSpec &spec, const Build &peer, const std::array<double, 2> &ppm, const std::array<uint64_t, 2> &phase_ps, Truth &truth) {
     for (unsigned probe = 0; probe < 2; probe++)
         for (bool is_line : {false, true}) {
             unsigned source = is_line ? 1 - probe : probe;
@@ -88,7 +88,8 @@ Pair::Pair(const WireSpec &spec, const std::array<double, 2> &ppm, const std::ar
             views_.push_back(std::make_unique<TruthView>(truth, probe, time, is_line ? phase_ps[probe] : 0));
         }
     for (unsigned probe = 0; probe < 2; probe++) {
-        nodes_.push_back(std::make_unique<Node>(Oscillator(ppm[probe]), *views_[2 * probe], *views_[2 * probe + 1]));
+        const Build &build = probe == 0 ? liteprobe_build : peer;
+        nodes_.push_back(std::make_unique<Node>(build, Oscillator(ppm[probe]), *views_[2 * probe], *views_[2 * probe + 1]));
         edges_[probe].rise_fs = nodes_[probe]->oscillator.fs_of(1);
         edges_[probe].fall_fs = NEVER;
         edges_[probe].phase_fs = phase_ps[probe] * 1000;

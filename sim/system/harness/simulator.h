@@ -76,7 +76,8 @@ private:
 // Two probes with an oscillator each; port n of one is joined to port n of the other.
 class Pair : public Simulator {
 public:
-    Pair(const WireSpec &spec, const std::array<double, 2> &ppm, const std::array<uint64_t, 2> &phase_ps, Truth &truth);
+    // `peer`: the build of probe b.
+    Pair(const WireSpec &spec, const Build &peer, const std::array<double, 2> &ppm, const std::array<uint64_t, 2> &phase_ps, Truth &truth);
     uint64_t time_ns() const override { return time_fs_ / 1'000'000; }
 
 protected:

@@ -14,7 +14,7 @@ from liteprobe.cores.formats import HORIZON, OVERDUE_MAX
 from liteprobe.cores.transmit.announce import Announcer
 from liteprobe.cores.transmit.due import LEAD_TICKS, Elapsed
 from liteprobe.cores.transmit.frames import DUE_BITS
-from liteprobe.cores.transmit.sources.train import State, TrainSchedule
+from liteprobe.cores.transmit.sources.train import TrainSchedule, TrainState
 from liteprobe.sim.models.traffic.trains import starts
 from liteprobe.sim.drivers.tools.steps import assign, pulse, wait_until
 from liteprobe.sim.drivers.transmit.shown import StillNumbers
@@ -40,7 +40,7 @@ def dues_of(frames, count, repeats, interval, gap, turns=0):
             yield from wait_until(dut.source.valid)
             found.append((yield dut.source.due))
             if number == 0:
-                yield dut.memory[State.DUE_HIGH].eq(turns)
+                yield dut.memory[TrainState.DUE_HIGH].eq(turns)
             yield
     run_simulation(dut, process())
     return found

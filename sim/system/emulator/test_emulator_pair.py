@@ -1,0 +1,88 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A tester and an emulator in one simulation: what the one measures is what the other was told to do."""
+
+from pathlib import Path
+
+import pytest
+
+from liteprobe.cores.formats import Part
+from liteprobe.host import Probe
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.device.link.url import sim_options
+from liteprobe.host.run.figures import StreamFigures
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import Fixed
+from liteprobe.host.traffic.network.document import read_network
+from liteprobe.host.traffic.stream import Stream
+
+PAIR = "sim://pair?preset=tester&peer=emulator&cpu=0&oscillators=0,0"
+FRAMES, LENGTH = 400, 100
+CABLES_NS = 2 * 8  # To the emulator and back.
+
+
+def sent_through(probe: Probe) -> StreamFigures:
+    """Send frames from port 0 to port 1; return what was measured of them, after all were sent."""
+    (found,) = (
+        probe.send([Stream("one", 1, Fixed(LENGTH), Interval(pps=150_000), FRAMES)], receive={0: 1}).result().rows
+    )
+    assert (found.sent, found.late, found.duplicated) == (FRAMES, 0, 0)
+    return found
+
+
+def test_a_delay_and_a_loss_that_were_asked_for_are_those_that_are_measured(tmp_path: Path) -> None:
+    """Two networks that differ by 40 us and in the third of each eight frames: so do all delays, to the ns, and the losses."""
+    document, found = tmp_path / "network.yaml", []
+    for delay, pattern in (("60us", "none"), ("100us", "'00100000'")):
+        document.write_text(f"there: {{delay: {delay}, loss_pattern: {pattern}}}\n")
+        with Probe(f"sim://emulated?by={document}") as probe:
+            found.append(sent_through(probe))
+    assert [one.lost for one in found] == [0, FRAMES // 8]
+    for delay_ns, one in zip((60_000, 100_000), found, strict=True):
+        assert one.latency and (one.latency.least_ns, one.latency.most_ns) == (
+            delay_ns + CABLES_NS,
+            delay_ns + CABLES_NS,
+        )
+
+
+def test_both_probes_of_a_pair_are_what_they_are_said_to_be() -> None:
+    with Probe(f"{PAIR}&probe=a") as tester, Probe(f"{PAIR}&probe=b") as emulator:
+        assert tester.parts & Part.STREAMS and not tester.parts & Part.EMULATE
+        assert emulator.parts & Part.EMULATE and not emulator.parts & Part.STREAMS
+        emulation = emulator.emulate(read_network("there: {delay: 60us}"))
+        assert sent_through(tester).received == FRAMES
+        assert emulation
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "by=network.yaml"),
+        ("?by=none.yaml", "can't read none.yaml"),
+        ("?by=CHANGES", "leave out the key 'changes'"),
+        ("?by=WRONG", "delay"),
+        ("?by=GOOD&peer=nothing", "peer is"),
+    ],
+)
+def test_what_cannot_be_emulated_is_refused(options: str, said: str, tmp_path: Path) -> None:
+    texts = {
+        "CHANGES": "changes: [{at: 1s, there: {delay: 1ms}}]",
+        "WRONG": "there: {delay: 1 parsec}",
+        "GOOD": "there: {}",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        options = options.replace(f"={name}", f"={tmp_path / name}")
+    with pytest.raises(UsageError, match=said):
+        Probe(f"sim://emulated{options}")
+
+
+def test_the_other_probe_of_the_pair_has_no_document() -> None:
+    options = sim_options("sim://emulated?by=a%2526b.yaml&preset=generator")
+    assert (options.emulates, options.peer, options.preset, options.oscillators) == (
+        Path("a%26b.yaml"),
+        "emulator",
+        "generator",
+        (0.0, 0.0),
+    )
