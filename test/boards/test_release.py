@@ -3,6 +3,7 @@
 """A release of bitstreams, and loading from it: what is packed, what is refused, and how a probe that was loaded so is known."""
 
 import hashlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -35,7 +36,7 @@ NAMES = (
     "colorlight_i9:emulator",
 )
 TRAIN = Path("colorlight_5a_75b") / "train"
-OURS = "0.1.0"
+OURS = importlib.metadata.version("liteprobe")
 
 
 @pytest.fixture(scope="module")
@@ -278,15 +279,15 @@ def test_a_bitstream_of_another_revision_is_refused_by_its_report(release, machi
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        ("0.0.9", "liteprobe-bitstreams 0.0.9 is older than liteprobe 0.1.0: type "),
-        ("0.0.10", "liteprobe-bitstreams 0.0.10 is older than liteprobe 0.1.0: type "),
-        ("0.10.0", "liteprobe 0.1.0 is older than liteprobe-bitstreams 0.10.0: type "),
+        ("0.0.9", "liteprobe-bitstreams 0.0.9 is older than liteprobe OURS: type "),
+        ("0.0.10", "liteprobe-bitstreams 0.0.10 is older than liteprobe OURS: type "),
+        ("0.10.0", "liteprobe OURS is older than liteprobe-bitstreams 0.10.0: type "),
     ],
 )
 def test_a_release_of_another_version_says_which_of_both_to_upgrade(release, machine, run, version, said):
     change(release, liteprobe=version)
     code, _, err = run("load", "colorlight_5a_75b", "train")
-    assert code == 1 and said in err and "--upgrade" in err and machine.asked == []
+    assert code == 1 and said.replace("OURS", OURS) in err and "--upgrade" in err and machine.asked == []
 
 
 @pytest.mark.parametrize(
@@ -295,14 +296,14 @@ def test_a_release_of_another_version_says_which_of_both_to_upgrade(release, mac
         ("{", "is not the list of a release"),
         ("[]", "is not the list of a release"),
         ('{"format": 2}', "has format 2, and this liteprobe reads 1"),
-        ('{"format": 1, "liteprobe": "0.1.0", "bitstreams": [{}]}', "is not the list of a release"),
+        ('{"format": 1, "liteprobe": "OURS", "bitstreams": [{}]}', "is not the list of a release"),
         (None, "can't be read (No such file or directory)"),
     ],
 )
 def test_a_list_that_is_none_is_an_error(release, machine, run, text, said):
     (release / "index.json").unlink()
     if text is not None:
-        (release / "index.json").write_text(text)
+        (release / "index.json").write_text(text.replace("OURS", OURS))
     code, _, err = run("load", "colorlight_5a_75b", "train")
     assert code == 1 and said in err and machine.asked == []
 
