@@ -20,7 +20,7 @@ from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.device.link.url import network_of, open_link, other_of_pair
+from liteprobe.host.device.link.url import open_link, other_of_pair
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
@@ -114,8 +114,8 @@ class Probe:
         self._hosts: dict[int, NetworkHost] = {}
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
         self._simulated = ExitStack()
-        if isinstance(url, str) and (document := network_of(url)):
-            self._open_emulator(url, document)
+        if self.link.emulates:
+            self._open_emulator(self.url, self.link.emulates)
 
     def _open_emulator(self, url: str, document: Path) -> None:
         """Start a network on the other probe of a ``sim://emulated``; raises UsageError where the document can't be."""

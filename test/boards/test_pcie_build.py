@@ -189,8 +189,9 @@ def test_init_loads_the_module_beside_it_from_any_folder(built, tmp_path, folder
 
 
 @pytest.mark.parametrize("option", ["--load", "--flash"])
-def test_nothing_can_be_loaded_where_nothing_is_compiled(option, tmp_path):
-    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", *VERILOG_ONLY, option, "--out", str(tmp_path)]
+@pytest.mark.parametrize("name", VERILOG_ONLY)
+def test_nothing_can_be_loaded_where_nothing_is_compiled(name, option, tmp_path):
+    command = [sys.executable, "-m", "liteprobe.soc.build.bitstream", name, option, "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "leave --load and --flash out" in done.stderr
 

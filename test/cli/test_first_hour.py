@@ -213,12 +213,17 @@ def test_a_file_system_without_links_gets_a_copy(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setenv(folders.VARIABLE, str(tmp_path))
     monkeypatch.setattr(os, "link", refuse)
-    monkeypatch.setattr(build, "compile_harness", lambda folder, *_: (folder / "linked").write_text("x"))
+
+    def compile_harness(folder: Path, *_: object) -> None:
+        for name in ("linked", build.LIBRARY):
+            (folder / name).write_text("x")
+
+    monkeypatch.setattr(build, "compile_harness", compile_harness)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "liteprobe-sim").write_text("half of an earlier one")
     with ThreadPoolExecutor(1) as pool:
         build.make_executable(tmp_path / "work", [], build.Design(None, "", lambda *_: []), pool, [])
-    assert (tmp_path / "work" / "liteprobe-sim").read_text() == "x"
+    assert all((tmp_path / "work" / name).read_text() == "x" for name in (build.EXECUTABLE, build.LIBRARY))
 
 
 # Programs that fail ------------------------------------------------------------------------------

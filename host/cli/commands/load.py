@@ -76,7 +76,7 @@ def check_together(args: argparse.Namespace) -> None:
         raise UsageError(f"{given[0]} is for what writes the flash: give --flash, too")
 
 
-def by_probe(args: argparse.Namespace, found: bitstreams.Release, one: bitstreams.Bitstream) -> None:
+def by_probe(args: argparse.Namespace, found: "bitstreams.Release", one: "bitstreams.Bitstream") -> None:
     """Write a bitstream through the probe that runs on the board, and ask for its power to be switched."""
     backup = Path(args.backup) if args.backup else None
     last = -1
@@ -108,7 +108,7 @@ def check_cables(cable: str, usb: str | None) -> None:
 # # #
 
 
-def show(found: bitstreams.Release) -> None:
+def show(found: "bitstreams.Release") -> None:
     """Print what there is to load."""
     shown = tables.table("board", "preset", "what", text=3)
     for one in found.bitstreams:

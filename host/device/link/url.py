@@ -177,12 +177,6 @@ def _emulated(url: str) -> SimOptions:
     return replace(sim_options(f"sim://{PAIR}?{query}"), emulates=document)
 
 
-def network_of(url: str) -> Path | None:
-    """Return the document of the network between the ports of the probe of a ``sim://emulated``; None of the other one."""
-    options = sim_options(url) if parse(url).scheme == "sim" else None
-    return options.emulates if options and options.probe == PROBES[0] else None
-
-
 def _emulator(url: str, own: dict[str, str]) -> SimOptions:
     """Return what ``sim://emulator`` asks for: a cable's options, and stations."""
     of_stations = {name: own.pop(name) for name in (*EMULATOR_OPTIONS, "play") if name in own}

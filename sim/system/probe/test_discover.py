@@ -11,7 +11,7 @@ from liteprobe.host.device.link.sim import SimOptions, start
 
 
 def test_a_simulated_probe_that_listens_is_found(own: Path) -> None:
-    process, map_file = start(SimOptions(build=own))
+    process, (map_file, _) = start(SimOptions(build=own))
     try:
         (port,) = process.udp_ports
         asked, _ = places([f"127.0.0.1:{port}"])
