@@ -6,7 +6,6 @@ Runs are scaled to milliseconds. What is excluded: bits that are wrong in a fram
 simulation makes; the meters' own tests count those.
 """
 
-import random
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -18,16 +17,13 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.frames import truth
-from liteprobe.sim.drivers.tools.figures import Figure, note, row
+from liteprobe.sim.drivers.tools.figures import Figure, drawn, row
 
 
 @row("suites")
 def test_soak(is_full: bool) -> Iterator[Figure]:
     """A device that reboots now and then and loses by chance: each lost frame is in the count and in one event at its time."""
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
+    chance = drawn()
     lost_off, outside, verdicts = 0, 0, 0
     for _ in range(4 if is_full else 1):
         length = chance.randrange(68, 600)
@@ -55,10 +51,7 @@ def test_soak(is_full: bool) -> Iterator[Figure]:
 def test_bert(is_full: bool) -> Iterator[Figure]:
     """A cable without faults, and one that flips bits: checked bits by arithmetic, damaged frames by the truth."""
     del is_full
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
+    chance = drawn()
     bits_off, lost_off, wrong = 0, 0, 0
     for corrupt in ("0%", "3%"):
         length = chance.randrange(200, 1515)

@@ -8,7 +8,7 @@ the emulator is its reference.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
@@ -25,7 +25,7 @@ from liteprobe.host.traffic.network.store import Limits
 from liteprobe.host.traffic.network.words import words_of
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.suites.fake_probe import FakeProbe, FakeTraffic
-from liteprobe.sim.drivers.tools.figures import Figure, note, row
+from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.emulator.direction import Direction
 from liteprobe.sim.models.emulator.settings import Settings
 from liteprobe.sim.models.forwarder import SLOT, Device
@@ -102,10 +102,7 @@ FAULTS: Mapping[str, tuple[object, set[str]]] = {
 @row("suites")
 def test_y1564_policers(is_full: bool) -> Iterator[Figure]:
     """Policers of drawn profiles: CIR and EIR within 0.1 %, the burst within what is stated, each verdict right."""
-    chance, off, wrong, bursts, count = random.Random(), 0.0, 0, 0, 0
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
+    chance, off, wrong, bursts, count = drawn(), 0.0, 0, 0, 0
     for number in range(60 if is_full else 16):
         service = service_of(chance)
         for name, (make, failing) in FAULTS.items():
@@ -184,75 +181,63 @@ class EmulatedTraffic(FakeTraffic):
 NETWORK = "there: {{classes: [{{name: all, overhead: 4, bucket: {{rate: {rate}, burst: {burst}}}, queue: {{frames: {frames}}}}}]}}"
 
 
+class Shaping:
+    """Judges services that an emulator's token bucket polices (a queue of a frame) or shapes (a long one)."""
+
+    def __init__(self) -> None:
+        self.off = {"policer": 0.0, "shaper": 0.0}  # Of the rate, at most.
+        self.wrong = self.count = 0
+
+    def judge(self, service: EthernetService, burst: int, run: Callable[[EthernetService, str], Y1564Result]) -> None:
+        """Have a service tested four times: policed and shaped, at its rate and with too little; ``run``: through a network."""
+        for kind, frames in (("policer", 1), ("shaper", 1_000)):
+            asked = replace(service, cbs=burst - 1514 if kind == "policer" else 0, is_policed=True)
+            for has_too_little in (False, True):
+                rate = round(float(asked.cir_bps) * (0.93 if has_too_little else 1.0005))
+                result = run(asked, NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
+                self.count += 1
+                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
+                if not ("cir-100" in failed if has_too_little else not failed - {"burst", "policing"}):
+                    self.wrong += 1
+                    reasons = [(one.name, one.reason) for one in result.steps if one.reason]
+                    note(f"# {kind}, {rate} b/s, burst {burst}: {asked}: {reasons}")
+                self.off[kind] = max(self.off[kind], settled_off(result, rate))
+
+    def figures(self, name: str) -> Iterator[Figure]:
+        """Yield what came of all."""
+        for kind, value in self.off.items():
+            yield Figure(f"{name}_{kind}_rate_off", value, "of the rate", RATE_OFF_MOST)
+        yield Figure(f"{name}_wrong_verdicts", self.wrong, f"of {self.count} services", 0)
+
+
 @row("suites")
 def test_y1564_emulator(is_full: bool) -> Iterator[Figure]:
-    """The emulator's token bucket as a policer (a queue of a frame) and as a shaper (a long one): rates, verdicts."""
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
-    off, wrong, count = {"policer": 0.0, "shaper": 0.0}, 0, 0
+    """The emulator's token bucket, its reference in plain Python, as a policer and as a shaper: rates, verdicts."""
+    chance, found = drawn(), Shaping()
     for _ in range(20 if is_full else 6):
-        for kind, frames in (("policer", 1), ("shaper", 1_000)):
-            drawn = service_of(chance)
-            burst = chance.randrange(3_100, 20_000)
-            service = replace(drawn, eir_bps=0, ebs=0, cbs=burst - 1514 if kind == "policer" else 0, is_policed=True)
-            for has_too_little in (False, True):
-                rate = round(float(service.cir_bps) * (0.93 if has_too_little else 1.0005))
-                probe = EmulatedProbe(NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
-                result = run(probe, service)
-                count += 1
-                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
-                is_right = "cir-100" in failed if has_too_little else not failed - {"burst", "policing"}
-                if not is_right:
-                    wrong += 1
-                    note(
-                        f"# {kind}, {rate}: {service}: {[(one.name, one.reason) for one in result.steps if one.reason]}"
-                    )
-                off[kind] = max(off[kind], settled_off(result, rate))
-    for kind, value in off.items():
-        yield Figure(f"y1564_{kind}_rate_off", value, "of the rate", RATE_OFF_MOST)
-    yield Figure("y1564_emulator_wrong_verdicts", wrong, f"of {count} services", 0)
+        service = replace(service_of(chance), eir_bps=0, ebs=0)
+        found.judge(service, chance.randrange(3_100, 20_000), lambda one, network: run(EmulatedProbe(network), one))
+    yield from found.figures("y1564_emulator")
 
 
 @row("suites")
 def test_y1564_gateware(is_full: bool) -> Iterator[Figure]:
     """The same at the pins: a simulated tester, and the emulator's gateware between its ports (``sim://emulated``)."""
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
-    off, wrong, count = {"policer": 0.0, "shaper": 0.0}, 0, 0
+
+    def at_the_pins(service: EthernetService, network: str) -> Y1564Result:
+        request = Y1564Request((service,), steps=(Fraction(1),), step_s=0.02, performance_s=0.005, pause_s=0.0005)
+        with TemporaryDirectory() as folder:
+            document = Path(folder) / "network.yaml"
+            document.write_text(network)
+            with Probe(f"sim://emulated?by={document}") as probe:
+                return Y1564(probe, request).run()
+
+    chance, found = drawn(), Shaping()
     for _ in range(3 if is_full else 1):
-        for kind, frames in (("policer", 1), ("shaper", 1_000)):
-            length, cir, burst = (
-                chance.randrange(80, 200),
-                chance.randrange(150, 350) * 10**6,
-                chance.randrange(3_100, 8_000),
-            )
-            stream = Stream("one", 1, Fixed(length))
-            cbs = burst - 1514 if kind == "policer" else 0
-            service = EthernetService("one", stream, cir_bps=cir, cbs=cbs, is_policed=True)
-            request = Y1564Request((service,), steps=(Fraction(1),), step_s=0.02, performance_s=0.005, pause_s=0.0005)
-            for has_too_little in (False, True):
-                rate = round(cir * (0.93 if has_too_little else 1.0005))
-                with TemporaryDirectory() as folder:
-                    document = Path(folder) / "network.yaml"
-                    document.write_text(NETWORK.format(rate=f"{rate}bit", burst=burst, frames=frames))
-                    with Probe(f"sim://emulated?by={document}") as probe:
-                        result = Y1564(probe, request).run()
-                count += 1
-                failed = {one.test for one in result.steps if one.verdict == Verdict.FAILED}
-                is_right = "cir-100" in failed if has_too_little else not failed - {"burst", "policing"}
-                if not is_right:
-                    wrong += 1
-                    reasons = [(one.name, one.reason) for one in result.steps if one.reason]
-                    note(f"# {kind}, {rate} b/s, burst {burst}, {length} octets: {reasons}")
-                settled = result.parts["one/policing"].settled
-                off[kind] = max(off[kind], 1.0 if settled is None else abs(settled.middle / rate - 1))
-    for kind, value in off.items():
-        yield Figure(f"y1564_gateware_{kind}_rate_off", value, "of the rate", RATE_OFF_MOST)
-    yield Figure("y1564_gateware_wrong_verdicts", wrong, f"of {count} services", 0)
+        stream = Stream("one", 1, Fixed(chance.randrange(80, 200)))
+        service = EthernetService("one", stream, cir_bps=chance.randrange(150, 350) * 10**6)
+        found.judge(service, chance.randrange(3_100, 8_000), at_the_pins)
+    yield from found.figures("y1564_gateware")
 
 
 # At the pins --------------------------------------------------------------------------------------
@@ -261,10 +246,7 @@ def test_y1564_gateware(is_full: bool) -> Iterator[Figure]:
 @row("suites")
 def test_y1564_pins(is_full: bool) -> Iterator[Figure]:
     """The simulated tester, and a device that polices by VLAN: one service as agreed, one with less; rates, delays, verdicts."""
-    chance = random.Random()
-    seed = chance.randrange(2**32)
-    note(f"# seed {seed}")
-    chance.seed(seed)
+    chance = drawn()
     off, delays_off, wrong = 0.0, 0.0, 0
     for _ in range(4 if is_full else 1):
         length, latency_ns = chance.randrange(68, 200), 8 * chance.randrange(24, 1_000)

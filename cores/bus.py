@@ -192,7 +192,6 @@ def joins_banks(banks):
 class ReadBack(LiteXModule):
     """Sits between the bridge and the registers, and answers for each `WriteOnlyCSR`: see docs/design/settings.md.
 
-
     Where each one is, is known when the SoC is finalized: call `learn` then, before the Verilog is written.
 
     Parameters

@@ -73,7 +73,7 @@ Each section has its date and its seeds:
   (timebase 133.9 MHz, not 131.5): [why is not known](design/same-names.md).
 - In the evening of the 27th the gateware became [smaller](design/smaller.md): a `train` on the LFE5U-25F has 69,952 arcs
   in place of 77,905. **No section was routed to the end since.** With seed 4 all wires of the `train` of the 5A-75B
-  found their way in minutes, and `timebase` reached 121.5 MHz, before late arcs were routed anew. The `generator` of
+  were routed, and `timebase` reached 121.5 MHz. Its late arcs were not yet routed anew. The `generator` of
   the i9 with hosts on both ports was routed with seed 1, and `sys` reached 37.9 MHz: not met.
 - Other work ran on the machine from the 26th on, so builds took longer than they would alone.
 """

@@ -21,7 +21,7 @@ from liteprobe.cores.reflect.tlv import TLV_LINE, TlvWalk
 
 ARP_TYPE, IPV4_TYPE, IPV6_TYPE = 0x0806, 0x0800, 0x86dd
 EXTENSIONS = (0, 43, 44, 60) # Headers of IPv6 that are options, a route or a fragment.
-LAST_LINE  = PAGE_LINES - 1  # Those after it aren't told apart.
+LAST_LINE  = PAGE_LINES - 1  # All later lines have this number, too.
 UDP_HEADER = 8
 LINE_BITS  = log2_int(PAGE_LINES)
 PAGE_BITS  = 3

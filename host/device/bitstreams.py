@@ -123,7 +123,7 @@ class Release:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, which compare as it does; what is no number counts as none."""
+    """Return the numbers of a version, so that versions can be compared; parts that are not numbers are left out."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 

@@ -289,7 +289,7 @@ def candidates() -> list[Path]:
 
 
 def characters(words: Words) -> str:
-    """Return the text before the first 0, a character in each word; "": there is something in it that is no character."""
+    """Return the text up to the first 0, one character a word; "" where a word is not a character."""
     codes = words.tolist()
     codes = codes[: codes.index(0)] if 0 in codes else codes
     return "".join(map(chr, codes)) if all(0x20 <= code < 0x7F for code in codes) else ""

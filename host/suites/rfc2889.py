@@ -33,9 +33,8 @@ CHECKED = 8  # Addresses that are taught, and must be forgotten, before all else
 SETTLED = 2_000  # Octets of the line between teaching and testing, at least: twice the time that one address takes.
 LENGTH = 64 - FCS
 LINE_FPS = 10**9 / TICK_NS / (LENGTH + OVERHEAD)
-OURS = (
-    0x02_4C_50 << 24
-)  # Addresses that are taught: three octets, then the number of the trial and that of the address.
+#: Addresses that are taught: three octets, then the number of the trial and that of the address.
+OURS = 0x02_4C_50 << 24
 PER_TRIAL = 1 << 18
 
 
@@ -47,9 +46,8 @@ class AddressSettings:
     ageing_s: float = 300.0  # After which it has forgotten an address (IEEE 802.1Q, table 8-6).
     most: int = 16_384  # Addresses.
     fps: float = 1_000.0  # Frames a second at which they are taught for the capacity, and tested.
-    learned: int = (
-        64  # Addresses that the learning rate is measured with; no more than the capacity, where that was measured.
-    )
+    #: Addresses that the learning rate is measured with; at most the capacity, where that was measured.
+    learned: int = 64
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -136,7 +134,7 @@ class AddressTests:
     # # #
 
     def _next(self) -> int:
-        """Return the first of addresses that no trial had before: those of another are no hits, even if they are still known."""
+        """Return the first address of a new range: so an address of an earlier trial, still in the table, changes nothing."""
         self._trials += 1
         return OURS + self._trials % 60 * PER_TRIAL
 

@@ -187,7 +187,7 @@ def narrowed(
 ) -> tuple[float | None, float | None]:
     """Return the greatest load that passes, and the least above it that doesn't, no further apart than ``width`` of it.
 
-    None: the first where none passes that is no less than ``least``, the second where ``most`` passes.
+    The first is None where no load from ``least`` on passes; the second is None where ``most`` passes.
     """
     if passes(most):
         return most, None

@@ -87,7 +87,7 @@ class Offer:
     #: Whether the device must sustain it: then streams are sent in parts, where they can be, and a queue that fills is found out.
     is_sustained: bool = True
     pause_s: float = 0.0  # After it, at least.
-    #: Names of streams of which the device need forward nothing: that nothing came of them is no note.
+    #: Names of streams that the device may filter: no note is made where nothing of them came.
     filtered: tuple[str, ...] = ()
     block_s: float = 0.0  # What was sent and came in each so many seconds is kept; 0: it isn't.
 
@@ -675,7 +675,7 @@ class _Blocks:
     def found(self, streams: Sequence[TrialStream]) -> tuple[TrialBlock, ...]:
         """Return all blocks: what is left when all has come is the last one."""
         if self._block_s:
-            if self._blocks and self._seconds - self._last_s < self._block_s / 2:  # It is no block of its own.
+            if self._blocks and self._seconds - self._last_s < self._block_s / 2:  # Too short to be a block.
                 last = self._blocks.pop()
                 self._last_s -= last.seconds
                 taken = zip(last.sent, last.received, last.lost, last.bit_errors, strict=True)

@@ -16,7 +16,8 @@ from liteprobe.soc.build.load import add_options
 from liteprobe.soc.extension import SCOPE
 from liteprobe.soc.config import COMFORT, LINKS, RINGS, STORES, ProbeConfig, most_ports
 
-NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud", "ip_address", "mac_address",
+NAMES = ("preset", "ports", "link", "with_cpu", "record_depth", "with_discipline", "ring", "streams", "gnss_baud", "uart_baud",
+    "ip_address", "mac_address",
     "with_replay", "directions", "store", "store_words", "entries", "longest", "trace_entries", "rules",
     "with_spill", "with_aqm", "with_eye")
 
@@ -60,7 +61,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--flash", action="store_true", help="write the bitstream into the board's flash (it stays)")
     parser.add_argument("--restore", metavar="FILE", type=Path, help="build nothing: write a backup of the flash back")
     add_options(parser)
-    parser.add_argument("--seed", type=int, help="seed of placement (default: the one that is known to meet timing, and two others)")
+    parser.add_argument("--seed", type=int,
+        help="seed of placement (default: the one that is known to meet timing, and two others)")
     parser.add_argument("--at-once", type=int, choices=(1, 2, 3), default=min(2, os.cpu_count() or 1),
         help="seeds that are placed side by side; the first that is met ends the others (default: %(default)s)")
     add_built_in(parser, default)
@@ -71,7 +73,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     """Add what is built in, and how it is reached."""
     parser.add_argument("--preset", choices=PRESETS, default=default.preset, help="what to build in")
-    parser.add_argument("--ports", type=int, help="test ports (default: all of the board; 1 in a monitor or generator on a LFE5U-25F)")
+    parser.add_argument("--ports", type=int,
+        help="test ports (default: all of the board; 1 in a monitor or generator on a LFE5U-25F)")
     parser.add_argument(
         "--link", choices=LINKS,
         help="management link (default: pcie on a board that has it; own in a monitor or generator that leaves a port for it; "
@@ -108,7 +111,8 @@ def add_built_in(parser: argparse.ArgumentParser, default: ProbeConfig) -> None:
     parser.add_argument("--store-words", type=int, default=default.store_words, help="of each direction; a power of two")
     parser.add_argument("--entries", type=int, default=default.entries, help="frames that can be in each direction of an emulator")
     parser.add_argument("--trace-entries", type=int, default=default.trace_entries,
-        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none (default: 65536 in the SDRAM)")
+        help="opportunities of a bandwidth trace that each direction of an emulator holds; a power of two, 0: none "
+             "(default: 65536 in the SDRAM)")
     parser.add_argument("--rules", type=int, default=default.rules,
         help="that name the classes of each direction of an emulator: 32, 64 or 128")
     parser.add_argument("--spill", dest="with_spill", action=argparse.BooleanOptionalAction, default=default.with_spill,

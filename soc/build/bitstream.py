@@ -549,7 +549,8 @@ def write_only(args: argparse.Namespace, config: ProbeConfig, out: Path) -> int:
         print(f"Linux driver and C library: {out / 'driver'}\nnext: docs/pcie.md says how to make the bitstream and the driver")
     elif getattr(soc.board, "with_openxc7", False):
         if args.no_compile or not openxc7.is_here():
-            print(f"next: sh build_{TOP}.sh there, by Vivado, or the same command where openXC7 is on PATH (docs/boards/colorlight-i9plus.md)")
+            print(f"next: sh build_{TOP}.sh there, by Vivado, or the same command where openXC7 is on PATH "
+                "(docs/boards/colorlight-i9plus.md)")
         else:
             say("bitstream, by openXC7")
             bitstream = openxc7.build(folder, TOP, soc.platform.device, asked_of(soc))

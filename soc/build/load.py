@@ -183,12 +183,14 @@ def run_loader(loader: Loader, arguments: list[str], usb: str | None = None) -> 
     if path is None:
         raise BuildError(f"{loader.name} is missing")
     if usb and loader.name != OpenFpgaLoader.name:
-        raise BuildError(f"{loader.name} takes the first cable, not the one at {usb}: unplug the other, or install openFPGALoader", 2)
+        raise BuildError(
+            f"{loader.name} takes the first cable, not the one at {usb}: unplug the other, or install openFPGALoader", 2)
     arguments = [*(["--busdev-num", usb] if usb else []), *arguments]
     try:
         result = subprocess.run([path, *arguments], capture_output=True, timeout=LONGEST_S, check=False)
     except subprocess.TimeoutExpired:
-        raise BuildError(f"{loader.name} {' '.join(arguments)} had not ended after {LONGEST_S // 60} minutes: look at the cable") from None
+        raise BuildError(
+            f"{loader.name} {' '.join(arguments)} had not ended after {LONGEST_S // 60} minutes: look at the cable") from None
     return LoaderOutput(result.returncode, (result.stdout + result.stderr).decode(errors="replace"))
 
 
@@ -285,7 +287,8 @@ def check_firmware(file: Path, target: Any) -> None:
         raise BuildError(f"{file} is not firmware for the flash: make it by 'liteprobe firmware pack'")
     space = target.flash_bytes - target.flash_offset
     if len(octets) > space:
-        raise BuildError(f"{file} has {len(octets)} bytes, and the flash of {target.name} has {space} for firmware: nothing was written")
+        raise BuildError(
+            f"{file} has {len(octets)} bytes, and the flash of {target.name} has {space} for firmware: nothing was written")
 
 
 def check_backup(file: Path, target: Any) -> None:
@@ -325,7 +328,8 @@ def back_up(target: Any, dump: Callable[[Path], None], file: Path | None = None,
         return before[-1]
     if file and file.exists():
         raise BuildError(f"{file} is there already, and is not replaced: give --backup another name", 2)
-    print(f"reading the {target.flash_bytes >> 20} MB of flash for a backup, which may take some minutes", file=sys.stderr, flush=True)
+    what = f"reading the {target.flash_bytes >> 20} MB of flash for a backup, which may take some minutes"
+    print(what, file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "flash.bin"
         dump(copy)
@@ -341,7 +345,8 @@ def back_up(target: Any, dump: Callable[[Path], None], file: Path | None = None,
             shutil.copyfile(copy, part)
             part.replace(file) # At once: half a backup would pass for one.
         except OSError as error:
-            raise BuildError(f"can't keep the backup in {file} ({error.strerror}): give --backup FILE a place for it; {advice}") from None
+            raise BuildError(
+                f"can't keep the backup in {file} ({error.strerror}): give --backup FILE a place for it; {advice}") from None
     print(f"backup of the flash: {file}; 'liteprobe build {target.name} --restore {file}' writes it back", file=sys.stderr)
     return file
 
@@ -374,7 +379,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cable", metavar="NAME", help="JTAG cable, by openFPGALoader's name (default: the board's own)")
     parser.add_argument("--usb", metavar="BUS:DEVICE", help="which cable, where several of a kind are plugged in (lsusb)")
     parser.add_argument("--unprotect", action="store_true", help="unlock a flash that is write-protected, as new i5 and i9 are")
-    parser.add_argument("--backup", metavar="FILE", type=Path, help="keep the flash in FILE before it is written (default: in the user's data folder, once)")
+    parser.add_argument("--backup", metavar="FILE", type=Path,
+        help="keep the flash in FILE before it is written (default: in the user's data folder, once)")
     parser.add_argument("--no-backup", dest="with_backup", action="store_false", help="write without keeping what is in the flash")
 
 

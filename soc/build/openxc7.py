@@ -67,7 +67,8 @@ def clocks_of(log: str) -> dict[str, float]:
 
 def misses(reached_mhz: Mapping[str, float], asked_mhz: Mapping[str, float]) -> list[str]:
     """Return a line for each clock that misses, or that nextpnr says nothing of; none when timing is met."""
-    lines = [f"clock {name} is not in nextpnr's log, {mhz:g} MHz asked for" for name, mhz in asked_mhz.items() if name not in reached_mhz]
+    lines = [f"clock {name} is not in nextpnr's log, {mhz:g} MHz asked for"
+        for name, mhz in asked_mhz.items() if name not in reached_mhz]
     return lines + [
         f"clock {name} reaches {reached_mhz[name]:.2f} MHz, {mhz:g} MHz asked for"
         for name, mhz in asked_mhz.items()
@@ -76,14 +77,15 @@ def misses(reached_mhz: Mapping[str, float], asked_mhz: Mapping[str, float]) -> 
 
 
 def build(folder: Path, top: str, part: str, asked_mhz: Mapping[str, float]) -> Path:
-    """Return the bitstream of the Verilog in ``folder``, which is made there; BuildError names a tool that fails, or a missed clock."""
+    """Return the bitstream that is made of the Verilog in ``folder``; BuildError names a tool that fails, or a missed clock."""
     chips    = chip_database(part).resolve()
     database = folder_of("PRJXRAY_DB_DIR", "openXC7 needs Project X-Ray's database").resolve() / FAMILY
     (folder / "openxc7.ys").write_text(SYNTHESIS.format(top=top), encoding="utf-8")
     xdc = (folder / f"{top}.xdc").read_text(encoding="utf-8")
     (folder / "openxc7.xdc").write_text(constraints_of(xdc, asked_mhz), encoding="utf-8")
     require("yosys", ["-q", "openxc7.ys"], folder, folder / "yosys.log")
-    place = ["--chipdb", str(chips), "--xdc", "openxc7.xdc", "--json", f"{top}.json", "--fasm", f"{top}.fasm", "--timing-allow-fail"]
+    place = ["--chipdb", str(chips), "--xdc", "openxc7.xdc", "--json", f"{top}.json", "--fasm", f"{top}.fasm"]
+    place += ["--timing-allow-fail"]
     require("nextpnr-xilinx", place, folder, folder / "nextpnr.log")
     log = (folder / "nextpnr.log").read_text(encoding="utf-8")
     if missed := misses(clocks_of(log), asked_mhz):

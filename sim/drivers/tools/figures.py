@@ -4,6 +4,7 @@
 
 import inspect
 import json
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,13 @@ def note(*lines: object) -> None:
     """Print lines beside the figures, on stderr."""
     for line in lines:
         print(line, file=sys.stderr, flush=True)
+
+
+def drawn() -> random.Random:
+    """Return random numbers of a new seed, which is printed, so that a run can be repeated."""
+    seed = random.randrange(2**32)
+    note(f"# seed {seed}")
+    return random.Random(seed)
 
 
 class Size(IntEnum):

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A tester and an emulator in one simulation: what the one measures is what the other was told to do."""
+"""A tester and an emulator in one simulation: the tester measures what the emulator was told to do."""
 
 from pathlib import Path
 

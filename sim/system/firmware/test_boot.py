@@ -35,12 +35,11 @@ def program(probe_map: Path, *lines: Line | str, padding: int = 0) -> bytes:
 
 
 @contextmanager
-def powered_up(build: Path, flash: bytes | None, folder: Path) -> Iterator[Probe]:
-    """Give a probe with this in its flash, once its ROM has made up its mind."""
-    options = ""
+def powered_up(build: Path, flash: bytes | None, folder: Path, options: str = "") -> Iterator[Probe]:
+    """Give a probe with this in its flash, once its ROM has made up its mind; ``options``: more of the URL."""
     if flash is not None:
         (folder / "x.flash").write_bytes(flash)
-        options = f"&flash={folder / 'x.flash'}"
+        options += f"&flash={folder / 'x.flash'}"
     with Probe(f"sim://loopback?build={build}{options}") as probe:
         settle(probe)
         yield probe
@@ -96,15 +95,21 @@ def test_firmware_of_another_gateware_is_refused_and_not_copied(sdram: Path, tmp
         assert not np.any(probe.registers.read_memory("main_ram", 0, 16))
 
 
+@pytest.mark.parametrize("network", ["", "&network=loss=3%,duplicate=5%,reorder=5%,seed=SEED"])
 def test_a_host_writes_the_flash_through_the_probe_and_the_processor_starts_what_it_wrote(
-    sdram: Path, tmp_path: Path
+    network: str, sdram: Path, tmp_path: Path
 ) -> None:
-    """Firmware of another gateware lies there; the flash's model counts as busy for some looks after each change."""
+    """Firmware of another gateware lies there; the flash's model counts as busy for some looks after each change.
+
+    By a bad network, too: an octet that is lost, doubled or late must not become another command or address.
+    """
+    seed = random.randrange(2**32)
+    print("seed", seed)
     map_file = sdram / "csr.json"
     wrong = flash_image(program(map_file), RAM, RAM, map_hash(load_map(map_file)) ^ 1)
     right = flash_image(program(map_file, padding=90), RAM, RAM + 4 * 90, map_hash(load_map(map_file)))
     assert PAGE < len(right) < 2 * PAGE
-    with powered_up(sdram, wrong, tmp_path) as probe:
+    with powered_up(sdram, wrong, tmp_path, network.replace("SEED", str(seed))) as probe:
         assert boot_state(probe.registers) == BootState.OTHER_GATEWARE
         with ProbeFlash(probe.registers) as flash:
             assert flash.read(FLASH_OFFSET, len(wrong)) == wrong
