@@ -305,6 +305,7 @@ class App:
         await socket.accept("liteprobe" if "liteprobe" in offered else None)
         watcher, keys = self.hub.join(), list[str]()
         reading = asyncio.create_task(self._read(socket, keys))
+        reading.add_done_callback(lambda _: watcher.wake.set())
         try:
             watcher.put("state", dumps(self.state()))
             if self._last and self.worker.is_busy:
