@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Holds what Yosys makes of each flagship against its RTL, both at their pins, under the same traffic from a seed.
 
-The same commands, foreign frames and PPS go to both simulations. All that left the pins, with its ticks, and all registers
-at the end must be the same. What is not here: nextpnr's packed netlist (sim/pins/test_netlist.py has it for two boards), and
+The same commands, foreign frames and PPS go to both simulations. All that came to the pins and left them, octet for octet
+with its ticks, and all registers at the end must be the same. What is not here: nextpnr's packed netlist (sim/pins/test_netlist.py has it for two boards), and
 delays of the FPGA.
 """
 
@@ -32,7 +32,7 @@ from liteprobe.sim.pins.build import build_board
 from liteprobe.soc.build.flagships import FLAGSHIPS, Flagship
 from liteprobe.soc.config import ProbeConfig
 
-CABLE = "cable?delay=1us"
+CABLE, LOOPBACK = "cable?delay=1us", "loopback?delay=1us"
 PREAMBLE = b"\x55" * 7 + b"\xd5"
 PPS_NS = 1_000_000
 FRAMES = 60  # Foreign ones into each port: whole, broken, cut.
@@ -46,6 +46,7 @@ class Life:
     """Holds what was on the pins of a board, and its registers at the end."""
 
     rows: NDArray[np.void]
+    octets: dict[str, bytes]
     registers: dict[str, int]
     edges: int
 
@@ -64,10 +65,14 @@ def live(folder: Path, config: ProbeConfig, files: Path, frames: int) -> Life:
     chance = random.Random(SEED)
     pps = {"pps": "1ms", "jitter": "30ns"} if config.with_discipline else {}
     edges = 0
-    with Probe(sim_url(CABLE, build=folder, truth=files / "truth", link=config.link, **pps)) as probe:
+    wire = CABLE if config.ports > 1 else LOOPBACK
+    with Probe(
+        sim_url(wire, build=folder, truth=files / "truth", pcap=files / "pins", link=config.link, **pps)
+    ) as probe:
         assert isinstance(probe.link, SimLink)
         if config.emulates:
-            network, _ = from_netem("delay 20us loss 30%", "delay 15us loss 20%")
+            back = "delay 80us loss 20%" if config.directions == 2 else None
+            network, _ = from_netem("delay 100us loss 30%", back)
             with probe.emulate(network):
                 _inject(probe.link, probe, range(1), frames, chance)
                 probe.wait(1e-3)
@@ -85,9 +90,10 @@ def live(folder: Path, config: ProbeConfig, files: Path, frames: int) -> Life:
         if config.with_discipline:
             probe.clock.enable_pps(PPS_NS)
             edges = len(list(probe.clock.edges(5 * PPS_NS / 1e9, probe.wait)))
-        names = [name for name in json.loads((folder / "csr.json").read_text(encoding="utf-8"))["csr_registers"]]
+        names = list(json.loads((folder / "csr.json").read_text(encoding="utf-8"))["csr_registers"])
         registers = {name: probe.registers.read(name) for name in names}
-    return Life(truth.read_truth(files / "truth"), registers, edges)
+    octets = {path.name: path.read_bytes() for path in sorted(files.glob("pins.*"))}
+    return Life(truth.read_truth(files / "truth"), octets, registers, edges)
 
 
 def _inject(link: SimLink, probe: Probe, ports: range, frames: int, chance: random.Random) -> None:
@@ -105,7 +111,7 @@ def _inject(link: SimLink, probe: Probe, ports: range, frames: int, chance: rand
 
 
 def differs(flagship: Flagship, frames: int) -> tuple[Life, int, list[str]]:
-    """Return what the RTL did, rows of the truth that differ, and registers that do."""
+    """Return what the RTL did, rows of the truth that differ, and the names of captures and registers that do."""
     config = flagship.config
     options = options_of(config)
     lives = []
@@ -115,22 +121,24 @@ def differs(flagship: Flagship, frames: int) -> tuple[Life, int, list[str]]:
     rtl, netlist = lives
     same = min(len(rtl.rows), len(netlist.rows))
     wrong = int(np.sum(rtl.rows[:same] != netlist.rows[:same])) + abs(len(rtl.rows) - len(netlist.rows))
-    return rtl, wrong, [name for name, value in rtl.registers.items() if netlist.registers[name] != value]
+    names = [name for name, value in rtl.registers.items() if netlist.registers[name] != value]
+    return rtl, wrong, names + [name for name, octets in rtl.octets.items() if netlist.octets[name] != octets]
 
 
 @row("boards")
 def test_netlists(is_full: bool) -> Iterator[Figure]:
     """Rows of the truth and registers that differ, RTL beside Yosys' netlist; ``--full``: each flagship."""
+    frames = FRAMES_FULL if is_full else FRAMES
     for flagship in FLAGSHIPS:
         if not is_full and str(flagship) not in USUAL:
             continue
-        rtl, wrong, names = differs(flagship, FRAMES_FULL if is_full else FRAMES)
+        rtl, wrong, names = differs(flagship, frames)
         for name in names:
-            print(f"{flagship}: register {name} differs")
+            print(f"{flagship}: {name} differs")
         of = str(flagship).replace(":", "_")
-        yield Figure(f"{of}_rows", len(rtl.rows), "frames", 100, is_least=True)
+        yield Figure(f"{of}_rows", len(rtl.rows), "frames", frames, is_least=True)
         yield Figure(f"{of}_rows_that_differ", wrong, "frames", 0)
         yield Figure(f"{of}_registers", len(rtl.registers), "", 50, is_least=True)
-        yield Figure(f"{of}_registers_that_differ", len(names), "", 0)
+        yield Figure(f"{of}_captures_and_registers_that_differ", len(names), "", 0)
         if flagship.config.with_discipline:
             yield Figure(f"{of}_pps_edges", rtl.edges, "", 4, is_least=True)
