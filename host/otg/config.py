@@ -14,8 +14,8 @@ from typing import Any
 
 from liteprobe.cores.formats import STREAMS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.otg.flows import Endpoints, Flow, Scaled, flow_of
-from liteprobe.host.otg.messages import Given, Report
+from liteprobe.host.otg.flows import FlowEnds, OtgFlow, TimeScale, flow_of
+from liteprobe.host.otg.messages import Given, OtgReport
 from liteprobe.host.run.hosts import HostSettings
 from liteprobe.host.traffic.load import base_of, check_port, receiver_settings
 
@@ -26,8 +26,8 @@ SLOTS = 32  # Streams that a port tells apart, and one more for all others.
 
 
 @dataclass(frozen=True)
-class Ports:
-    """Ports that a probe has, and what else is known of it."""
+class OtgPorts:
+    """OtgPorts that a probe has, and what else is known of it."""
 
     count: int
     names: Mapping[str, int] = field(default_factory=dict)  # Locations of other names, by what they stand for.
@@ -45,8 +45,8 @@ class Ports:
 
 
 @dataclass(frozen=True)
-class CaptureAsked:
-    """What is to be captured of a port."""
+class PortCapture:
+    """Describes what is to be captured of a port."""
 
     port_name: str
     format: str = "pcap"
@@ -56,7 +56,7 @@ class CaptureAsked:
 
 
 @dataclass(frozen=True)
-class Interface:
+class DeviceInterface:
     """An interface of a device: an address on a port, and who is next."""
 
     name: str
@@ -70,31 +70,31 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What a configuration asks of a probe."""
+class OtgSetup:
+    """Holds all that a configuration asks of a probe."""
 
     ports: dict[str, int] = field(default_factory=dict)  # Number, by name.
     locations: dict[str, str] = field(default_factory=dict)
-    captures: dict[str, CaptureAsked] = field(default_factory=dict)  # By the name of the port.
+    captures: dict[str, PortCapture] = field(default_factory=dict)  # By the name of the port.
     hosts: dict[str, HostSettings] = field(default_factory=dict)  # Likewise.
-    interfaces: dict[str, Interface] = field(default_factory=dict)  # By every name that a flow may give.
-    flows: tuple[Flow, ...] = ()
+    interfaces: dict[str, DeviceInterface] = field(default_factory=dict)  # By every name that a flow may give.
+    flows: tuple[OtgFlow, ...] = ()
     warnings: tuple[str, ...] = ()
     auto_start: bool = False
     has_loss_duration: bool = False
 
 
-def setup_of(config: Any, ports: Ports, scaled: Scaled) -> Setup:
+def setup_of(config: Any, ports: OtgPorts, scaled: TimeScale) -> OtgSetup:
     """Return what a configuration asks for.
 
     Raises OtgError, with the path of everything that can't be.
     """
-    report = Report()
+    report = OtgReport()
     whole = Given(config, report)
     numbers, locations = _ports(whole, ports)
     _names(config, report)
     _layer1(whole, numbers)
-    captures = {name: one for one in whole.parts("captures") for name, one in _captures(one, numbers)}
+    captures = dict(pair for one in whole.parts("captures") for pair in _captures(one, numbers))
     hosts, interfaces = _devices(whole, numbers)
     auto_start, has_loss_duration = _options(whole)
     flows = []
@@ -105,7 +105,7 @@ def setup_of(config: Any, ports: Ports, scaled: Scaled) -> Setup:
     report.check()
     _check_together(flows, numbers, report)
     report.check()
-    return Setup(
+    return OtgSetup(
         numbers,
         locations,
         captures,
@@ -118,10 +118,10 @@ def setup_of(config: Any, ports: Ports, scaled: Scaled) -> Setup:
     )
 
 
-NOWHERE = Endpoints("", None, 0)  # Of a flow whose ends are wrong: the rest is looked at all the same.
+NOWHERE = FlowEnds("", None, 0)  # Of a flow whose ends are wrong: the rest is looked at all the same.
 
 
-def _ports(whole: Given, ports: Ports) -> tuple[dict[str, int], dict[str, str]]:
+def _ports(whole: Given, ports: OtgPorts) -> tuple[dict[str, int], dict[str, str]]:
     numbers: dict[str, int] = {}
     locations: dict[str, str] = {}
     for one in whole.parts("ports"):
@@ -137,8 +137,8 @@ def _ports(whole: Given, ports: Ports) -> tuple[dict[str, int], dict[str, str]]:
     return numbers, locations
 
 
-def _names(config: Any, report: Report) -> None:
-    """Report names that are missing, or are of several things."""
+def _names(config: Any, report: OtgReport) -> None:
+    """OtgReport names that are missing, or are of several things."""
     seen: dict[str, str] = {}
 
     def visit(message: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -213,7 +213,7 @@ def _options(whole: Given) -> tuple[bool, bool]:
 # Captures -----------------------------------------------------------------------------------------
 
 
-def _captures(one: Given, numbers: Mapping[str, int]) -> list[tuple[str, CaptureAsked]]:
+def _captures(one: Given, numbers: Mapping[str, int]) -> list[tuple[str, PortCapture]]:
     one.value("name")
     names = _port_names(one, numbers)
     written = str(one.value("format", "pcap"))
@@ -240,8 +240,8 @@ def _captures(one: Given, numbers: Mapping[str, int]) -> list[tuple[str, Capture
             if chosen:
                 terms += _term(chosen, 8 * offset + first, width)
         offset += HEADER_SIZES[kind]
-    found = CaptureAsked("", written, None if size is None else int(size), overwrites, " and ".join(terms))
-    return [(name, CaptureAsked(name, *list(vars(found).values())[1:])) for name in names]
+    found = PortCapture("", written, None if size is None else int(size), overwrites, " and ".join(terms))
+    return [(name, PortCapture(name, *list(vars(found).values())[1:])) for name in names]
 
 
 TYPES = {"vlan": 0x8100, "ipv4": 0x0800, "ipv6": 0x86DD}
@@ -326,10 +326,10 @@ def _term(chosen: Given, first: int, width: int) -> list[str]:
 # Devices ------------------------------------------------------------------------------------------
 
 
-def _devices(whole: Given, numbers: Mapping[str, int]) -> tuple[dict[str, HostSettings], dict[str, Interface]]:
+def _devices(whole: Given, numbers: Mapping[str, int]) -> tuple[dict[str, HostSettings], dict[str, DeviceInterface]]:
     """Return the hosts of ports, and the interfaces by each name that a flow may give."""
     hosts: dict[str, HostSettings] = {}
-    interfaces: dict[str, Interface] = {}
+    interfaces: dict[str, DeviceInterface] = {}
     for device in whole.parts("devices"):
         name, own = str(device.value("name", "")), []
         for ethernet in device.parts("ethernets"):
@@ -341,14 +341,14 @@ def _devices(whole: Given, numbers: Mapping[str, int]) -> tuple[dict[str, HostSe
     return hosts, interfaces
 
 
-def _ethernet(given: Given, numbers: Mapping[str, int], hosts: dict[str, HostSettings]) -> list[Interface]:
+def _ethernet(given: Given, numbers: Mapping[str, int], hosts: dict[str, HostSettings]) -> list[DeviceInterface]:
     name, mac = str(given.value("name", "")), given.value("mac")
     given.value("mtu")
     port = _connection(given, numbers)
     vlans = [int(vlan.value("id", 1)) for vlan in _vlans(given)]
     if len(vlans) > 1:
         given.error("vlans", f"{len(vlans)} tags: the host of a port is in one VLAN, or none")
-    addresses: dict[str, str] = {}
+    addresses: dict[int, str] = {}
     found = []
     for kind, version, usual in (("ipv4_addresses", 4, 24), ("ipv6_addresses", 6, 64)):
         for number, one in enumerate(given.parts(kind)):
@@ -358,7 +358,7 @@ def _ethernet(given: Given, numbers: Mapping[str, int], hosts: dict[str, HostSet
             interface = _address(one, version, usual, (name, port or ""))
             if interface:
                 found.append(interface)
-                addresses[f"ipv{version}"] = interface.address
+                addresses[version] = interface.address
     if port is None:
         return []
     if port in hosts:
@@ -367,7 +367,7 @@ def _ethernet(given: Given, numbers: Mapping[str, int], hosts: dict[str, HostSet
         )
         return []
     try:
-        hosts[port] = HostSettings(mac=mac, vlan=vlans[0] if vlans else None, **addresses)
+        hosts[port] = HostSettings(addresses.get(4), addresses.get(6), mac, vlans[0] if vlans else None)
     except UsageError as error:
         given.error("", error)
     return found
@@ -395,7 +395,7 @@ def _vlans(given: Given) -> Iterator[Given]:
         yield vlan
 
 
-def _address(one: Given, version: int, usual: int, where: tuple[str, str]) -> Interface | None:
+def _address(one: Given, version: int, usual: int, where: tuple[str, str]) -> DeviceInterface | None:
     name, prefix = str(one.value("name", "")), int(one.value("prefix", usual))
     texts = {key: str(one.value(key, "")) for key in ("address", "gateway")}
     kind = ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address
@@ -413,13 +413,13 @@ def _address(one: Given, version: int, usual: int, where: tuple[str, str]) -> In
     if mac is not None:
         gateway_mac = mac.value("value", None) if mac.choice("auto") == "value" else None
         mac.value("auto")
-    return Interface(name, where[0], one.path, where[1], texts["address"], prefix, texts["gateway"], gateway_mac)
+    return DeviceInterface(name, where[0], one.path, where[1], texts["address"], prefix, texts["gateway"], gateway_mac)
 
 
 # Flows together -----------------------------------------------------------------------------------
 
 
-def _ends(flow: Given, numbers: Mapping[str, int], interfaces: Mapping[str, Interface]) -> Endpoints | None:
+def _ends(flow: Given, numbers: Mapping[str, int], interfaces: Mapping[str, DeviceInterface]) -> FlowEnds | None:
     """Return from where to where a flow goes; None where that can't be, which is reported."""
     tx_rx = flow.part("tx_rx")
     kind = tx_rx.choice("port") if tx_rx else "port"
@@ -439,7 +439,7 @@ def _ends(flow: Given, numbers: Mapping[str, int], interfaces: Mapping[str, Inte
         if names and names[0] not in numbers:
             chosen.error("rx_name", f"there is no port '{names[0]}'")
             return None
-        return Endpoints(tx, names[0] if names else None, numbers[tx])
+        return FlowEnds(tx, names[0] if names else None, numbers[tx])
     if chosen.value("bidirectional", False):
         chosen.error("bidirectional", "give a flow for each direction")
     chosen.value("mode")
@@ -457,11 +457,11 @@ def _ends(flow: Given, numbers: Mapping[str, int], interfaces: Mapping[str, Inte
     if pair[0] == pair[1]:
         chosen.error("rx_names[0]", "it is the one that sends: give another one")
         return None
-    return Endpoints(pair[0].port_name, pair[1].port_name, numbers[pair[0].port_name], (pair[0].name, pair[1].name))
+    return FlowEnds(pair[0].port_name, pair[1].port_name, numbers[pair[0].port_name], (pair[0].name, pair[1].name))
 
 
-def _check_together(flows: Sequence[Flow], numbers: Mapping[str, int], report: Report) -> None:
-    """Report what flows can't do beside one another."""
+def _check_together(flows: Sequence[OtgFlow], numbers: Mapping[str, int], report: OtgReport) -> None:
+    """OtgReport what flows can't do beside one another."""
     for name, number in numbers.items():
         own = [flow for flow in flows if flow.tx_name == name]
         if not own:

@@ -25,7 +25,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.otg.messages import Given
-from liteprobe.host.otg.packet import Packet, headers_of, modifiers_of, packet_of
+from liteprobe.host.otg.packet import FlowPacket, headers_of, modifiers_of, packet_of
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval, head_ticks
 from liteprobe.host.traffic.lengths import Fixed, Length, RandomLength, Stepped, weighted
@@ -48,8 +48,8 @@ SECOND_NS = 10**9
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A flow as the probe sends it."""
+class OtgFlow:
+    """A flow as the probe sends it, and what is measured of it."""
 
     name: str
     path: str
@@ -74,7 +74,7 @@ def exact(number: float) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class TimeScale:
     """Makes times of a client those of the probe: so many of its seconds pass in one of the probe's."""
 
     factor: Fraction = Fraction(1)
@@ -160,15 +160,15 @@ def _weighted(size: Given) -> Length | None:
 
 
 @dataclass(frozen=True)
-class Pace:
-    """When the frames of a flow are due."""
+class FlowPace:
+    """Says when the frames of a flow are due."""
 
     interval: Interval
     count: int | None
     start_ns: Fraction
 
 
-def pace_of(flow: Given, length: Length, scaled: Scaled) -> Pace | None:
+def pace_of(flow: Given, length: Length, scaled: TimeScale) -> FlowPace | None:
     """Return when frames are due, and how many there are; what can't be is reported."""
     try:
         interval = _interval(flow, scaled)
@@ -206,10 +206,10 @@ def pace_of(flow: Given, length: Length, scaled: Scaled) -> Pace | None:
         if not 1 <= count <= COUNT_MOST:
             flow.error("duration.fixed_seconds.seconds", f"{count} frames are out of range: give 1 to {COUNT_MOST}")
             return None
-    return Pace(interval, count, start_ns)
+    return FlowPace(interval, count, start_ns)
 
 
-def _interval(flow: Given, scaled: Scaled) -> Interval:
+def _interval(flow: Given, scaled: TimeScale) -> Interval:
     rate = flow.part("rate")
     kind = rate.choice("pps") if rate else "pps"
     if kind == "pps":
@@ -239,7 +239,7 @@ def _time(given: Given | None, kind: str, default: float) -> Fraction:
 
 
 def _check_gap(flow: Given, chosen: Given | None, length: Length, ticks: Fraction) -> None:
-    """Report a least gap that the rate leaves no space for."""
+    """OtgReport a least gap that the rate leaves no space for."""
     gap = int(chosen.value("gap", IFG)) if chosen else IFG
     left = math.floor(ticks) - (length.greatest + OVERHEAD - IFG)
     if gap > max(left, IFG):
@@ -249,7 +249,7 @@ def _check_gap(flow: Given, chosen: Given | None, length: Length, ticks: Fractio
         )
 
 
-def _burst(flow: Given, chosen: Given | None, length: Length, ticks: Fraction, scaled: Scaled) -> Pace | None:
+def _burst(flow: Given, chosen: Given | None, length: Length, ticks: Fraction, scaled: TimeScale) -> FlowPace | None:
     """Return bursts: frames at the rate of the flow, then the gap between bursts, from the end of the last frame on."""
     packets, bursts = (
         int(chosen.value(name, usual)) if chosen else usual for name, usual in (("packets", 1), ("bursts", 0))
@@ -278,7 +278,7 @@ def _burst(flow: Given, chosen: Given | None, length: Length, ticks: Fraction, s
         return None
     try:
         burst = Burst(packets, None if inner <= slot else inner * TICK_NS) if packets > 1 else None
-        return Pace(Interval(interval_ns=head_ns, burst=burst), bursts * packets or None, Fraction(0))
+        return FlowPace(Interval(interval_ns=head_ns, burst=burst), bursts * packets or None, Fraction(0))
     except UsageError as error:
         flow.error("duration.burst", error)
         return None
@@ -287,7 +287,7 @@ def _burst(flow: Given, chosen: Given | None, length: Length, ticks: Fraction, s
 # Payload and measuring ----------------------------------------------------------------------------
 
 
-def _payload(flow: Given, packet: Packet, headers: Headers, length: Length) -> tuple[bytes, str]:
+def _payload(flow: Given, packet: FlowPacket, headers: Headers, length: Length) -> tuple[bytes, str]:
     """Return the first octets of the payload and the fill of the rest; what can't be is reported."""
     given = flow.part("payload")
     kind = given.choice("fixed") if given else "fixed"
@@ -333,8 +333,8 @@ def _payload(flow: Given, packet: Packet, headers: Headers, length: Length) -> t
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a flow's metrics ask for."""
+class FlowMetrics:
+    """Holds what the metrics of a flow ask for."""
 
     is_enabled: bool = False
     has_loss: bool = False
@@ -344,10 +344,10 @@ class Wanted:
     ratio: float = 1.0
 
 
-def _metrics(flow: Given, length: Length) -> Wanted:
+def _metrics(flow: Given, length: Length) -> FlowMetrics:
     metrics = flow.part("metrics")
     if metrics is None:
-        return Wanted()
+        return FlowMetrics()
     latency, ratio = metrics.part("latency"), metrics.part("rx_tx_ratio")
     has_latency = bool(latency.value("enable", False)) if latency else False
     mode = latency.value("mode", "store_forward") if latency else "store_forward"
@@ -368,15 +368,15 @@ def _metrics(flow: Given, length: Length) -> Wanted:
         tags.error("rx_name", "metrics of a flow are of one port: leave it out")
     enabled = bool(metrics.value("enable", False))
     flags = [bool(metrics.value(name, False)) for name in ("loss", "timestamps")]
-    return Wanted(enabled, flags[0], flags[1], has_latency, is_store_forward, value)
+    return FlowMetrics(enabled, flags[0], flags[1], has_latency, is_store_forward, value)
 
 
 # Flows --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Endpoints:
-    """Where a flow goes from and to."""
+class FlowEnds:
+    """Names the ends of a flow."""
 
     tx_name: str
     rx_name: str | None
@@ -399,7 +399,7 @@ PATHS = {
 }
 
 
-def flow_of(flow: Given, ends: Endpoints, number: int, scaled: Scaled) -> Flow | None:
+def flow_of(flow: Given, ends: FlowEnds, number: int, scaled: TimeScale) -> OtgFlow | None:
     """Return a flow; None where it can't be, which is reported. ``number``: of its stream, from 1."""
     report = flow.report
     before = len(report.errors)
@@ -421,7 +421,7 @@ def flow_of(flow: Given, ends: Endpoints, number: int, scaled: Scaled) -> Flow |
     made = _made(flow, packet, headers, pace, _Content(name, number, length, payload, fill, ends.port), wanted)
     if made is None or len(report.errors) > before:
         return None
-    return Flow(
+    return OtgFlow(
         name,
         flow.path,
         made,
@@ -448,7 +448,7 @@ class _Content:
 
 
 def _made(
-    flow: Given, packet: Packet, headers: Headers, pace: Pace, content: _Content, wanted: Wanted
+    flow: Given, packet: FlowPacket, headers: Headers, pace: FlowPace, content: _Content, wanted: FlowMetrics
 ) -> Stream | None:
     """Return the stream, with the checksum and the stamp that fit; what can't be is reported."""
     report, least = flow.report, content.length.least
@@ -512,7 +512,7 @@ def _made(
 
 
 def _checksum(
-    flow: Given, packet: Packet, headers: Headers, content: _Content, varies: bool, carries: bool
+    flow: Given, packet: FlowPacket, headers: Headers, content: _Content, varies: bool, carries: bool
 ) -> str | None:
     """Return how the checksum of UDP or TCP is made right; None where it can't be, which is reported."""
     is_optional = headers.transport == "udp" and headers.is_ipv4

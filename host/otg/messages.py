@@ -12,7 +12,7 @@ from snappi import otg_pb2 as pb
 
 from liteprobe.host.base.errors import UsageError
 
-__all__ = ["Given", "OtgError", "Report", "enum_value", "pb"]
+__all__ = ["Given", "OtgError", "OtgReport", "enum_value", "pb"]
 
 ENUM = FieldDescriptor.TYPE_ENUM
 ERRORS_MOST = 100  # Of one answer.
@@ -29,7 +29,7 @@ class OtgError(Exception):
 
 
 @dataclass
-class Report:
+class OtgReport:
     """Collects what is wrong with a message, by path, and what its sender should know."""
 
     errors: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Given:
         Of the message, like ``flows[0].rate``; empty: it is the whole.
     """
 
-    def __init__(self, message: Message, report: Report, path: str = "") -> None:
+    def __init__(self, message: Message, report: OtgReport, path: str = "") -> None:
         self.message, self.report, self.path = message, report, path
         self._fields: dict[str, FieldDescriptor] = {one.name: one for one, _ in message.ListFields()}
         self._unread = set(self._fields)

@@ -17,7 +17,7 @@ from typing import Any
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.otg.messages import Given, Report
+from liteprobe.host.otg.messages import Given, OtgReport
 from liteprobe.host.traffic.headers import (
     ETHERTYPE_MIN,
     Headers,
@@ -36,7 +36,7 @@ ENUMERATED = 4096  # Values of a count that are looked at one by one.
 
 
 @dataclass(frozen=True)
-class Pattern:
+class FieldPattern:
     """The values that a field takes, one after the other and again: ``start + k * step`` for ``count``, or a list."""
 
     path: str
@@ -70,7 +70,7 @@ def number_of(value: object) -> int:
         ) from None
 
 
-def pattern(given: Given, default: int = 0) -> Pattern | None:
+def pattern(given: Given, default: int = 0) -> FieldPattern | None:
     """Return what a field takes; None: what the probe puts there by itself (``auto``), or an error was reported."""
     kind = given.choice("value")
     try:
@@ -80,7 +80,7 @@ def pattern(given: Given, default: int = 0) -> Pattern | None:
                 given.error("auto", "no address comes from a DHCP server: give a value")
             return None
         if kind == "value":
-            return Pattern(given.at(), (number_of(given.value("value", default)),))
+            return FieldPattern(given.at(), (number_of(given.value("value", default)),))
         if kind == "values":
             return _list_of(given, [number_of(one) for one in given.values("values")])
         if kind in ("increment", "decrement"):
@@ -93,27 +93,27 @@ def pattern(given: Given, default: int = 0) -> Pattern | None:
     return None
 
 
-def _list_of(given: Given, values: Sequence[int]) -> Pattern | None:
+def _list_of(given: Given, values: Sequence[int]) -> FieldPattern | None:
     if not values:
         given.error("values", "it has no value: give one or more")
         return None
     steps = {after - before for before, after in itertools.pairwise(values)}
     if len(values) > LIST_ENTRIES_MAX and len(steps) == 1 and 0 not in steps:
-        return Pattern(given.at(), (values[0],), len(values), steps.pop())
+        return FieldPattern(given.at(), (values[0],), len(values), steps.pop())
     if len(values) > LIST_ENTRIES_MAX and len(set(values)) > 1:
         given.error("values", f"{len(values)} values are too many: give {LIST_ENTRIES_MAX}, or an increment")
         return None
-    return Pattern(given.at(), tuple(values) if len(set(values)) > 1 else (values[0],))
+    return FieldPattern(given.at(), tuple(values) if len(set(values)) > 1 else (values[0],))
 
 
-def _count_of(given: Given, kind: str) -> Pattern | None:
+def _count_of(given: Given, kind: str) -> FieldPattern | None:
     count = given.part(kind)
     assert count is not None or not given.has(kind)
     if count is None:
         given.error(kind, "it is empty: give start, step and count")
         return None
     step = number_of(count.value("step", 1))
-    found = Pattern(
+    found = FieldPattern(
         given.at(),
         (number_of(count.value("start", 0)),),
         int(count.value("count", 1)),
@@ -122,10 +122,10 @@ def _count_of(given: Given, kind: str) -> Pattern | None:
     if not found.count:
         count.error("count", "0 is out of range: give 1 or more")
         return None
-    return found if found.count > 1 and step else Pattern(given.at(), found.values)
+    return found if found.count > 1 and step else FieldPattern(given.at(), found.values)
 
 
-def _random_of(given: Given) -> Pattern | None:
+def _random_of(given: Given) -> FieldPattern | None:
     drawn = given.part("random")
     if drawn is None:
         given.error("random", "it is empty: give min, max and count")
@@ -146,21 +146,21 @@ def _random_of(given: Given) -> Pattern | None:
 
 
 @dataclass
-class Bits:
+class FieldBits:
     """A field of the packet: its place in bits from the first octet of the frame, and what it takes."""
 
     path: str
     at: int
     width: int
-    takes: Pattern | None  # None: what the probe puts there.
+    takes: FieldPattern | None  # None: what the probe puts there.
 
 
 @dataclass
-class Packet:
-    """What a flow's packet came out as."""
+class FlowPacket:
+    """Holds the headers of a flow, and every bit that was asked for."""
 
     headers: dict[str, Any] = field(default_factory=dict)  # Of Headers.
-    bits: list[Bits] = field(default_factory=list)
+    bits: list[FieldBits] = field(default_factory=list)
     payload: bytes = b""  # Of custom headers.
     custom_path: str = ""
     octets: int = 0  # Of all headers but custom ones.
@@ -256,9 +256,9 @@ PRIORITIES = {
 }
 
 
-def packet_of(flow: Given) -> Packet:
+def packet_of(flow: Given) -> FlowPacket:
     """Return the packet of a flow; what can't be is reported."""
-    found, before, tags, labels = Packet(), "", [], []
+    found, before, tags, labels = FlowPacket(), "", [], []
     parts = list(flow.parts("packet"))
     if not parts:
         flow.report.warn(flow.at("packet"), "it is empty, so frames have an Ethernet header alone")
@@ -309,7 +309,7 @@ def _kind(message: Any) -> str:
     return choice.name if choice and choice.number else "ethernet"
 
 
-def _fields_of(packet: Packet, part: Given, kind: str, body: Given | None) -> dict[str, int]:
+def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None) -> dict[str, int]:
     """Keep the bits of a header; return its first values by name."""
     start, values = 8 * packet.octets, dict[str, int]()
     rows = [(name, body.part(name) if body else None, *row) for name, row in FIELDS[kind].items()]
@@ -319,7 +319,7 @@ def _fields_of(packet: Packet, part: Given, kind: str, body: Given | None) -> di
         _checksums(packet, body, kind)
     path = part.at(kind)
     for name, given, first, width, default in rows:
-        takes = None if default is None else Pattern(f"{path}.{name}", (default,))
+        takes = None if default is None else FieldPattern(f"{path}.{name}", (default,))
         if given is not None:
             if given.choice("value") == "auto" and name in ("dst", "src"):
                 packet.automatic[f"{kind}.{name}"] = given.at()
@@ -334,13 +334,13 @@ def _fields_of(packet: Packet, part: Given, kind: str, body: Given | None) -> di
             and takes.values == (RESERVED_TYPE,)
         ):
             takes = None  # By the models the reserved type stands for the type of what follows.
-        packet.bits.append(Bits(takes.path if takes else f"{path}.{name}", start + first, width, takes))
+        packet.bits.append(FieldBits(takes.path if takes else f"{path}.{name}", start + first, width, takes))
         values[name] = takes.values[0] if takes else default or 0
     packet.octets += SIZES[kind]
     return values
 
 
-def _fits(takes: Pattern, width: int) -> bool:
+def _fits(takes: FieldPattern, width: int) -> bool:
     values = takes.ends if takes.count > 1 else takes.values
     return all(0 <= one < 1 << width for one in values) and takes.count < COUNT_MOST
 
@@ -356,7 +356,7 @@ def _priority(body: Given | None) -> list[tuple[str, Given | None, int, int, int
     ]
 
 
-def _checksums(packet: Packet, body: Given, kind: str) -> None:
+def _checksums(packet: FlowPacket, body: Given, kind: str) -> None:
     """Take what is said of checksums: generated and good, or 0 of UDP."""
     name = "header_checksum" if kind == "ipv4" else "checksum"
     given = body.part(name) if name in body.message.DESCRIPTOR.fields_by_name else None
@@ -376,7 +376,7 @@ def _checksums(packet: Packet, body: Given, kind: str) -> None:
         given.error("custom", "checksums are right always: give generated" + (", or custom 0" if kind == "udp" else ""))
 
 
-def _custom(packet: Packet, part: Given, body: Given | None) -> None:
+def _custom(packet: FlowPacket, part: Given, body: Given | None) -> None:
     text = str(body.value("bytes", "")) if body else ""
     packet.custom_path = packet.custom_path or part.at("custom.bytes")
     try:
@@ -390,11 +390,11 @@ def _address(number: int, octets: int) -> str:
     return packed.hex(":") if octets == 6 else str(ipaddress.ip_address(packed))
 
 
-def _ethernet(packet: Packet, values: dict[str, int]) -> None:
+def _ethernet(packet: FlowPacket, values: dict[str, int]) -> None:
     packet.headers |= {"destination_mac": _address(values["dst"], 6), "source_mac": _address(values["src"], 6)}
 
 
-def _ipv4(packet: Packet, values: dict[str, int]) -> None:
+def _ipv4(packet: FlowPacket, values: dict[str, int]) -> None:
     traffic_class = 0
     for name, value in values.items():
         if name.startswith("priority."):
@@ -411,7 +411,7 @@ def _ipv4(packet: Packet, values: dict[str, int]) -> None:
     }
 
 
-def _ipv6(packet: Packet, values: dict[str, int]) -> None:
+def _ipv6(packet: FlowPacket, values: dict[str, int]) -> None:
     packet.headers |= {
         "source_ip": _address(values["src"], 16),
         "destination_ip": _address(values["dst"], 16),
@@ -421,11 +421,11 @@ def _ipv6(packet: Packet, values: dict[str, int]) -> None:
     }
 
 
-def _ports(packet: Packet, values: dict[str, int]) -> None:
+def _ports(packet: FlowPacket, values: dict[str, int]) -> None:
     packet.headers |= {"transport": "udp", "source_port": values["src_port"], "destination_port": values["dst_port"]}
 
 
-def _tcp(packet: Packet, values: dict[str, int]) -> None:
+def _tcp(packet: FlowPacket, values: dict[str, int]) -> None:
     _ports(packet, values)
     names = ("ecn_cwr", "ecn_echo", "ctl_urg", "ctl_ack", "ctl_psh", "ctl_rst", "ctl_syn", "ctl_fin")
     flags = sum(values[name] << (7 - place) for place, name in enumerate(names))
@@ -438,7 +438,7 @@ def _tcp(packet: Packet, values: dict[str, int]) -> None:
     }
 
 
-SETTERS: dict[str, Callable[[Packet, dict[str, int]], None]] = {
+SETTERS: dict[str, Callable[[FlowPacket, dict[str, int]], None]] = {
     "ethernet": _ethernet,
     "ipv4": _ipv4,
     "ipv6": _ipv6,
@@ -447,7 +447,7 @@ SETTERS: dict[str, Callable[[Packet, dict[str, int]], None]] = {
 }
 
 
-def _type_of_next(packet: Packet, kind: str, values: dict[str, int], part: Given, is_last: bool) -> None:
+def _type_of_next(packet: FlowPacket, kind: str, values: dict[str, int], part: Given, is_last: bool) -> None:
     """Set the type or protocol of what follows a header where nothing that has one does."""
     if not is_last:
         return
@@ -467,38 +467,38 @@ def _type_of_next(packet: Packet, kind: str, values: dict[str, int], part: Given
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedModifier:
     """A modifier, and the path of the field that asks for it."""
 
     path: str
     modifier: Modifier
 
 
-def modifiers_of(packet: Packet, octets: bytes, end: int, report: Report) -> list[Placed]:
+def modifiers_of(packet: FlowPacket, octets: bytes, end: int, report: OtgReport) -> list[PlacedModifier]:
     """Return what changes the headers from frame to frame, and what puts right what the probe would send otherwise.
 
     ``octets``: those that the probe sends of the headers, without modifiers; ``end``: octets that it can change.
     """
-    found: list[Placed] = []
+    found: list[PlacedModifier] = []
     for one in packet.bits:
         if one.takes is None:
             continue
         try:
             if not one.takes.is_constant:
-                found.append(Placed(one.path, _changing(one, end)))
+                found.append(PlacedModifier(one.path, _changing(one, end)))
             elif _bits_of(octets, one) != one.takes.values[0]:
-                found.append(Placed(one.path, _constant(one, end)))
+                found.append(PlacedModifier(one.path, _constant(one, end)))
         except UsageError as error:
             report.error(one.path, error)
     return _merged(found)
 
 
-def _bits_of(octets: bytes, one: Bits) -> int:
+def _bits_of(octets: bytes, one: FieldBits) -> int:
     whole = int.from_bytes(octets)
     return whole >> (8 * len(octets) - one.at - one.width) & ((1 << one.width) - 1)
 
 
-def _window(one: Bits, changing: int, end_of_headers: int) -> tuple[Field, int]:
+def _window(one: FieldBits, changing: int, end_of_headers: int) -> tuple[Field, int]:
     """Return a window over the changing bits of a field, and how far a value is to be shifted right for it."""
     low = (changing & -changing).bit_length() - 1
     high = changing.bit_length()
@@ -512,7 +512,7 @@ def _window(one: Bits, changing: int, end_of_headers: int) -> tuple[Field, int]:
     return Field(offset, mask), low
 
 
-def _changing(one: Bits, octets: int) -> Modifier:
+def _changing(one: FieldBits, octets: int) -> Modifier:
     takes = one.takes
     assert takes is not None
     if takes.count > 1:
@@ -536,15 +536,15 @@ def _changing(one: Bits, octets: int) -> Modifier:
     return Values(window, tuple(value >> shift & window.most for value in takes.values))
 
 
-def _constant(one: Bits, octets: int) -> Modifier:
+def _constant(one: FieldBits, octets: int) -> Modifier:
     assert one.takes is not None
     window, shift = _window(one, (1 << one.width) - 1, octets)
     return Values(window, (one.takes.values[0] >> shift & window.most,))
 
 
-def _merged(placed: Sequence[Placed]) -> list[Placed]:
+def _merged(placed: Sequence[PlacedModifier]) -> list[PlacedModifier]:
     """Join constants of one window."""
-    found: list[Placed] = []
+    found: list[PlacedModifier] = []
     for one in placed:
         before = found[-1] if found else None
         if before and _is_constant(before.modifier) and _is_constant(one.modifier):
@@ -555,7 +555,7 @@ def _merged(placed: Sequence[Placed]) -> list[Placed]:
             if 0 <= shift < 8 * WINDOW and second.field.mask & ((1 << shift) - 1) == 0:
                 joined = Field(first.field.offset, first.field.mask | second.field.mask >> shift)
                 value = int(first.values[0]) << first.field.shift | int(second.values[0]) << second.field.shift >> shift
-                found[-1] = Placed(before.path, Values(joined, (value >> joined.shift,)))
+                found[-1] = PlacedModifier(before.path, Values(joined, (value >> joined.shift,)))
                 continue
         found.append(one)
     return found
@@ -565,6 +565,6 @@ def _is_constant(modifier: Modifier) -> bool:
     return isinstance(modifier, Values) and len(modifier.values) == 1
 
 
-def headers_of(packet: Packet) -> Headers:
+def headers_of(packet: FlowPacket) -> Headers:
     """Return the headers; UsageError where a probe sends no such."""
     return Headers(**packet.headers)

@@ -31,8 +31,8 @@ from otg_configs import (
     vlan,
 )
 
-from liteprobe.host.otg.config import Ports, Setup, setup_of
-from liteprobe.host.otg.flows import Scaled
+from liteprobe.host.otg.config import OtgPorts, OtgSetup, setup_of
+from liteprobe.host.otg.flows import TimeScale
 from liteprobe.host.otg.messages import OtgError, pb
 from liteprobe.host.traffic.lengths import Lengths, RandomLength
 from liteprobe.sim.models.traffic import otg as model
@@ -42,10 +42,10 @@ Json = dict[str, Any]
 SEEDS = (424242, 20261127, 7_777_777)
 
 
-def translated(given: Json, scale: int = 1) -> Setup:
+def translated(given: Json, scale: int = 1) -> OtgSetup:
     """Return what a configuration asks for."""
     return setup_of(
-        json_format.ParseDict(given, pb.Config()), Ports(2, {"veth1": 1}, "sim://x"), Scaled(Fraction(scale))
+        json_format.ParseDict(given, pb.Config()), OtgPorts(2, {"veth1": 1}, "sim://x"), TimeScale(Fraction(scale))
     )
 
 
@@ -57,7 +57,7 @@ def errors_of(given: Json) -> list[str]:
     return raised.value.errors
 
 
-def frames_of(setup: Setup, most: int = 40) -> list[tuple[int, bytes]]:
+def frames_of(setup: OtgSetup, most: int = 40) -> list[tuple[int, bytes]]:
     """Return time and octets of the first frames that the streams of a setup are, by the model of streams."""
     streams = [one.stream for one in setup.flows]
     wanted = traffic.schedule(streams, most)
@@ -183,7 +183,7 @@ def test_no_field_of_the_models_is_passed_over() -> None:
         inner = getattr(given, top.name)
         every_field(inner.add() if top.is_repeated else inner, 1)
         with pytest.raises(OtgError) as raised:
-            setup_of(given, Ports(2), Scaled())
+            setup_of(given, OtgPorts(2), TimeScale())
         paths = " ".join(error.split(": ")[0] for error in raised.value.errors)
         assert re.search(rf"\b{top.name}\b", paths)
         if top.name not in read:
@@ -200,7 +200,7 @@ def test_each_field_of_a_flow_makes_a_difference_or_an_error() -> None:
     kept = set()
     for path, changed in _with_one_more(json_format.ParseDict(base, pb.Config())):
         try:
-            found = setup_of(changed, Ports(2), Scaled())
+            found = setup_of(changed, OtgPorts(2), TimeScale())
         except OtgError:
             continue
         if repr(found.flows[0].stream) == plain:

@@ -86,7 +86,10 @@ def bare_headers(headers: Headers, shape: Shape) -> bytes:
         ip += bytes([0, 0, protocol, headers.ttl])
     ports = struct.pack(">HH", headers.source_port, headers.destination_port)
     numbers = headers.tcp_sequence.to_bytes(4) + headers.tcp_acknowledgment.to_bytes(4)
-    rest = {"udp": bytes(4), "tcp": numbers + bytes([0x50, headers.tcp_flags]) + headers.tcp_window.to_bytes(2) + bytes(4)}
+    rest = {
+        "udp": bytes(4),
+        "tcp": numbers + bytes([0x50, headers.tcp_flags]) + headers.tcp_window.to_bytes(2) + bytes(4),
+    }
     return ethernet + ip + source + destination + (ports + rest[shape.kind] if shape.kind != "none" else b"")
 
 

@@ -75,8 +75,9 @@ def taken(pattern: Json | None, default: int, frame: int) -> int:
         return number(pattern["values"][frame % len(pattern["values"])])
     if kind in ("increment", "decrement"):
         counter = pattern[kind]
-        steps = frame % counter.get("count", 1) * number(counter.get("step", 1))
-        return number(counter["start"]) + (steps if kind == "increment" else -steps)
+        steps = frame % int(counter.get("count", 1)) * number(counter.get("step", 1))
+        start = number(counter["start"])
+        return start + steps if kind == "increment" else start - steps
     return default
 
 
