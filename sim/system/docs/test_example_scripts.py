@@ -231,6 +231,7 @@ def test_the_five_print_what_arithmetic_says(
     assert [one["round"] for one in kept] == [0, 1] and all(one["streams"][0]["lost"] == 0 for one in kept)
 
 
+@pytest.mark.full
 def test_a_replay_is_compared_with_one_at_twice_its_speed(
     replay_build: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
