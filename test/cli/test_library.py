@@ -189,6 +189,7 @@ PURE: dict[str, dict[str, Any]] = {
     "traffic.headers.Headers.__init__": {
         **{"destination_mac": "02:4c:50:54:00:02", "source_ip": "10.0.0.1", "source_port": 5, "vlan_tags": (1, 2)},
         **{"ttl": 3, "mpls_labels": (MplsLabel(5),), "transport": "tcp", "tcp_flags": 2, "identification": 0},
+        **{"dont_fragment": False, "tcp_sequence": 1, "tcp_acknowledgment": 2, "tcp_window": 3},
     },
     "traffic.headers.Headers.checksum_seed": {"length": 64},
     "traffic.headers.Headers.octets": {"length": 64, "stream_id": 2},
