@@ -68,6 +68,7 @@ def test_train(run: Run, replay_build: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_calibrate(run: Run, replay_build: Path) -> None:
     assert run("calibrate", sim_url("cable?delay=1us", build=replay_build)) == [
         "slope 0.0000 ± 0.0000 ns an octet, 9 trains",

@@ -73,6 +73,7 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
     assert [one.sent.resent for one in result.ports] == [0, 0]
 
 
+@pytest.mark.full
 def test_nothing_is_sent_again_to_a_simulation_that_loses_nothing(both: Sent) -> None:
     """Its time stands while the kernel's buffer for it fills, which holds 92 datagrams."""
     trace, packets = made(both, "long.pcap", 360, 8, 1.0, 1514, 1514)
