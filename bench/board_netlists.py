@@ -3,8 +3,8 @@
 """Holds what Yosys makes of each flagship against its RTL, both at their pins, under the same traffic from a seed.
 
 The same commands, foreign frames and PPS go to both simulations. All that came to the pins and left them, octet for octet
-with its ticks, and all registers at the end must be the same. What is not here: nextpnr's packed netlist (sim/pins/test_netlist.py has it for two boards), and
-delays of the FPGA.
+with its ticks, and all registers at the end must be the same. What is not here: nextpnr's packed netlist
+(sim/pins/test_netlist.py has it for two boards), and delays of the FPGA.
 """
 
 import json
