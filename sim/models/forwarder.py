@@ -6,10 +6,12 @@ Written apart from the suites: a device is asked frame by frame, in the order of
 first octet of the preamble; a frame of L octets (without FCS) is on the line for L + 12 ticks, and takes L + 24 of it.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from liteprobe.sim.models import device
 
@@ -79,22 +81,24 @@ class Switch(Device):
     is_shared: bool = False
     pause: tuple[int, int] | None = None
     faults: dict[int, Fraction] = field(default_factory=dict)
-    _free: dict[int, Fraction] = field(default_factory=dict)
-    _waiting: dict[int, deque[Fraction]] = field(default_factory=dict)
+    #: When each output is free, and when what waits starts, in parts of a tick (`_parts`): as exact as fractions, and faster.
+    _free: dict[int, int] = field(default_factory=dict)
+    _waiting: dict[int, deque[int]] = field(default_factory=dict)
 
     def forward(self, tick: int, port: int, length: int) -> int | None:
         """Return when a frame leaves, or None where the queue is full."""
         lane = 0 if self.is_shared else port
         waiting = self._waiting.setdefault(lane, deque())
-        came = tick + self._held(length)
+        parts, each = self._parts, self._services.get(length) or self._service_of(length)
+        came = (tick + self._held(length)) * parts
         while waiting and waiting[0] <= came:
             waiting.popleft()
         if len(waiting) >= self.queue:
             return None
-        start = self._awake(max(Fraction(came), self._free.get(lane, Fraction(0))))
-        self._free[lane] = start + self.service(length)
+        start = self._awake(max(came, self._free.get(lane, 0)))
+        self._free[lane] = start + each
         waiting.append(start)
-        return int(start)
+        return start // parts
 
     def service(self, length: int) -> Fraction:
         """Return for how long a frame occupies the output (ticks)."""
@@ -111,10 +115,26 @@ class Switch(Device):
             share = min(share, held)
         return min(share / (2 if self.is_shared and is_both_ways else 1), Fraction(1))
 
-    def _awake(self, start: Fraction) -> Fraction:
+    @cached_property
+    def _parts(self) -> int:
+        """Into how many parts a tick is divided, so that no time is between two."""
+        return math.lcm(self.frames or 1, self.rate.numerator, *(share.numerator for share in self.faults.values()))
+
+    @cached_property
+    def _services(self) -> dict[int, int]:
+        """For how many parts of a tick a frame of a length occupies the output."""
+        return {}
+
+    def _service_of(self, length: int) -> int:
+        parts = self.service(length) * self._parts
+        assert parts.denominator == 1
+        self._services[length] = int(parts)
+        return int(parts)
+
+    def _awake(self, start: int) -> int:
         if not self.pause:
             return start
-        asleep, period = self.pause
+        asleep, period = (ticks * self._parts for ticks in self.pause)
         into = start % period
         return start + asleep - into if into < asleep else start
 

@@ -19,9 +19,16 @@ NAMES = ["management link", "oscillator", "PHYs", "link of port 0", "link of por
 NAMES += ["frames 0 to 1", "frames 1 to 0", "SDRAM", "PPS"]
 
 
-def test_a_sound_board_passes(tester_board: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [
+        ("train_board", "colorlight_5a_75b"),
+        pytest.param("tester_board", "colorlight_i9", marks=pytest.mark.full),
+    ],
+)
+def test_a_sound_board_passes(board: str, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """The whole command, with a PPS each 1 ms from an oscillator that is 20 ppm fast."""
-    url = sim_url("cable?delay=1us", build=tester_board, link="shared", pps="1ms")
+    url = sim_url("cable?delay=1us", build=request.getfixturevalue(board), link="shared", pps="1ms")
     files = [tmp_path / "report.md", tmp_path / "report.json"]
     few = ["--frames", "40", "--ram", "4096", "--duration", "6ms"]
     assert main(["bring-up", "--probe", url, *few, "--markdown", str(files[0]), "--json", str(files[1])]) == 0
@@ -29,7 +36,7 @@ def test_a_sound_board_passes(tester_board: Path, tmp_path: Path, monkeypatch: p
     checks = {check["name"]: check for check in found["checks"]}
     assert list(checks) == NAMES
     assert {check["verdict"] for check in checks.values()} == {"passed"}, checks
-    assert found["probe"]["build"] == "liteprobe on colorlight_i9"
+    assert found["probe"]["build"] == f"liteprobe on {name}"
     for way in ("frames 0 to 1", "frames 1 to 0"):
         for length in (60, 1514):
             count = checks[way]["figures"][f"length_{length}"]
@@ -37,7 +44,7 @@ def test_a_sound_board_passes(tester_board: Path, tmp_path: Path, monkeypatch: p
     assert (checks["SDRAM"]["figures"]["words"], checks["SDRAM"]["figures"]["bad"]) == (1024, 0)
     assert checks["PPS"]["figures"]["edges"] >= 4
     page = files[0].read_text(encoding="utf-8")
-    assert page.startswith("# Bring-up of liteprobe on colorlight_i9, ")
+    assert page.startswith(f"# Bring-up of liteprobe on {name}, ")
     assert all(f"| {name} | passed | " in page for name in NAMES)
 
 

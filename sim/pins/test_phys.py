@@ -39,7 +39,10 @@ def phys_of(probe: Probe) -> Phys:
     return Phys(probe.registers, probe.link.wait)
 
 
-@pytest.mark.parametrize(("board", "name"), [("train_board", "RTL8211F"), ("tester_board", "B50612D")])
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [("train_board", "RTL8211F"), pytest.param("tester_board", "B50612D", marks=pytest.mark.full)],
+)
 def test_a_probe_has_set_up_its_phys(
     board: str, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,11 +89,12 @@ def test_the_first_frame_after_a_pause_is_on_its_tick(
     assert delays_after_pauses(request.getfixturevalue(board), monkeypatch, False) == {DELAY_NS}
 
 
+@pytest.mark.parametrize("board", ["train_board", pytest.param("tester_board", marks=pytest.mark.full)])
 def test_a_probe_that_has_not_set_them_up_fails_as_on_the_desk(
-    tester_board: Path, monkeypatch: pytest.MonkeyPatch
+    board: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link that sleeps: each train wakes it, and comes as much later as that takes; but management keeps it awake."""
-    assert delays_after_pauses(tester_board, monkeypatch, True) == {DELAY_NS, DELAY_NS + WAKE_NS}
+    assert delays_after_pauses(request.getfixturevalue(board), monkeypatch, True) == {DELAY_NS, DELAY_NS + WAKE_NS}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ REST_NS = 2  # Of a stamp, which counts whole ticks: those 2 ns.
 DELAY_NS = CABLE_NS - SENT_NS + RECEIVED_NS + REST_NS
 LENGTHS = (60, 64, 512, 1514, 4600, 9000)
 BETWEEN = (64, 512, 4600)  # They wait for --full: shorter and longer ones are in every run.
-BOARDS = ["train_board", "tester_board"]
+BOARDS = ["train_board", pytest.param("tester_board", marks=pytest.mark.full)]
 
 
 @pytest.fixture(params=BOARDS)

@@ -142,9 +142,11 @@ def same(shown: str, real: str) -> None:
 
 
 def shown() -> list[Any]:
-    """Return the transcripts as parameters; an emulated network takes 20 s, and sim/system has one in each run."""
+    """Return the transcripts as parameters; those with probes of their own wait, and sim/system has one of each in a run."""
     return [
-        pytest.param(found, id=found[0][0], marks=[pytest.mark.full] * (" emulate " in found[0][0]))
+        pytest.param(
+            found, id=found[0][0], marks=[pytest.mark.full] * bool(re.search(r" (emulate|stamp) ", found[0][0]))
+        )
         for found in transcripts()
     ]
 

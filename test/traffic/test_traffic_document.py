@@ -88,7 +88,7 @@ streams:
     start: 1.5ms
     port: 1
     ipv6: {flow_label: 0xabcde, hop_limit: 3}
-    tcp: {source: 1, destination: 2, flags: 2}
+    tcp: {source: 1, destination: 2, flags: 2, sequence: 0xffffffff, acknowledgment: 7, window: 0}
     mac: {source: 10:20:30:40:50:10}
     stamp: {place: ipv6.flow_label, tick: 2}
     seed: 9
@@ -129,6 +129,9 @@ SECOND = Stream(
         source_port=1,
         destination_port=2,
         tcp_flags=2,
+        tcp_sequence=0xFFFFFFFF,
+        tcp_acknowledgment=7,
+        tcp_window=0,
     ),
     fill="prbs",
     probe=False,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
-from math import ceil
 from types import SimpleNamespace, TracebackType
 
 from liteprobe.host.base.errors import ProbeError
@@ -124,12 +123,12 @@ class FakeTraffic:
         each = slot / Fraction(stream.interval.share or 1)
         macs = [int(one.replace(":", ""), 16) for one in (stream.headers.source_mac, stream.headers.destination_mac)]
         steps = [any(one.field == f"mac.{which}" for one in stream.modifiers) for which in ("source", "destination")]
-        filled = 0
+        filled, is_full, above, below = 0, each == slot, each.numerator, each.denominator
         for number in range(stream.count):
             length = lengths[number % len(lengths)]
-            source, destination = (mac + number * step for mac, step in zip(macs, steps, strict=True))
-            due = start + (filled if each == slot else ceil(number * each))
-            yield due, stream.port, length, stream.name, (source, destination)
+            due = start + (filled if is_full else -(-number * above // below))  # The tick at which it is past.
+            addresses = (macs[0] + number * steps[0], macs[1] + number * steps[1])
+            yield due, stream.port, length, stream.name, addresses
             filled += length + SLOT
 
     def _pass(self, count: int | None) -> None:

@@ -80,12 +80,16 @@ def bare_headers(headers: Headers, shape: Shape) -> bytes:
     source, destination = (ipaddress.ip_address(one).packed for one in (headers.source_ip, headers.destination_ip))
     if shape.version == 4:
         ip = bytes([0x45, headers.traffic_class, 0, 0]) + headers.identification.to_bytes(2)
-        ip += bytes([0x40, 0, headers.ttl, protocol, 0, 0])
+        ip += bytes([0x40 * headers.dont_fragment, 0, headers.ttl, protocol, 0, 0])
     else:
         ip = (6 * 2**28 + headers.traffic_class * 2**20 + headers.flow_label).to_bytes(4)
         ip += bytes([0, 0, protocol, headers.ttl])
     ports = struct.pack(">HH", headers.source_port, headers.destination_port)
-    rest = {"udp": bytes(4), "tcp": bytes(8) + bytes([0x50, headers.tcp_flags, 0xFF, 0xFF]) + bytes(4)}
+    numbers = headers.tcp_sequence.to_bytes(4) + headers.tcp_acknowledgment.to_bytes(4)
+    rest = {
+        "udp": bytes(4),
+        "tcp": numbers + bytes([0x50, headers.tcp_flags]) + headers.tcp_window.to_bytes(2) + bytes(4),
+    }
     return ethernet + ip + source + destination + (ports + rest[shape.kind] if shape.kind != "none" else b"")
 
 

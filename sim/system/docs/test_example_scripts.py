@@ -68,6 +68,7 @@ def test_train(run: Run, replay_build: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_calibrate(run: Run, replay_build: Path) -> None:
     assert run("calibrate", sim_url("cable?delay=1us", build=replay_build)) == [
         "slope 0.0000 ± 0.0000 ns an octet, 9 trains",
@@ -231,6 +232,7 @@ def test_the_five_print_what_arithmetic_says(
     assert [one["round"] for one in kept] == [0, 1] and all(one["streams"][0]["lost"] == 0 for one in kept)
 
 
+@pytest.mark.full
 def test_a_replay_is_compared_with_one_at_twice_its_speed(
     replay_build: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

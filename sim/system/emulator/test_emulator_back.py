@@ -5,6 +5,7 @@
 import random
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,13 +27,19 @@ from liteprobe.sim.models.emulator.direction import Arrival, is_good, leaving
 from liteprobe.sim.system.build import build_probe
 
 WORDS = 1 << 15
-LONGEST = 1536
+LONGEST = 9018
+
+
+def one_way(link: str) -> Path:
+    """Return the folder of the probe, which test_emulator_in_band.py uses, too."""
+    options: dict[str, Any] = {"store": "block", "store_words": WORDS, "longest": LONGEST, "directions": 1}
+    return build_probe(link, with_cpu=False, preset="emulator", **options)
 
 
 @pytest.fixture(scope="module")
 def shared() -> Path:
     """The probe of preset ``emulator`` with one direction, whose frames wait in block RAM, with Etherbone in band."""
-    return build_probe("shared", with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
+    return one_way("shared")
 
 
 @pytest.fixture(scope="module", params=["shared", pytest.param("own", marks=pytest.mark.full)])
@@ -41,7 +48,7 @@ def build(request: pytest.FixtureRequest) -> tuple[str, Path]:
     link = request.param
     if link == "shared":
         return link, request.getfixturevalue("shared")
-    return link, build_probe(link, with_cpu=False, preset="emulator", store="block", store_words=WORDS, directions=1)
+    return link, one_way(link)
 
 
 def came(emulated: Emulated) -> list[Arrival]:
@@ -74,7 +81,7 @@ def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
         emulated.name_classes()
         settings = Settings(bank({}, {}, rings(11, WORDS), emulated.read(0, "least_delay")))
         emulated.start({0: settings})
-        emulated.play({port: packets(count, port, 1.0, lengths) for port in range(2)})
+        emulated.play({port: packets(count, port, 1.0, lengths) for port in range(2)}, 200e-6)
         check(emulated)
         assert emulated.compare(0, settings) == []
         assert set(delays(emulated, 0).tolist()) == {emulated.read(0, "least_delay")}
@@ -86,10 +93,10 @@ def test_hostile_frames_go_no_further_and_hurt_no_other(build: tuple[str, Path],
     chance = random.Random(seed)
     with emulating(build[1], tmp_path, build[0]) as emulated:
         edges = [(length, 0) for length in (59, 60, LONGEST, LONGEST + 1)]  # Nothing else is wrong with them.
-        others = [(chance.randint(1, 2 * LONGEST), chance.choice([0, 0, 1 << chance.randrange(32)])) for _ in range(12)]
+        others = [(chance.randint(1, 3072), chance.choice([0, 0, 1 << chance.randrange(32)])) for _ in range(12)]
         for length, fcs_error in edges + others:
             emulated.link.inject(1, frame_with(b"\x02" + chance.randbytes(length - 1), fcs_error))
-            emulated.probe.wait(30e-6)
+            emulated.probe.wait(30e-6 + 8e-9 * length)
         emulated.link.inject(1, frame_with(bytes(70))[:8])  # No frame behind its SFD.
         emulated.probe.wait(30e-6)
         check(emulated, empty=1)
@@ -130,7 +137,7 @@ def test_management_in_band_goes_first_and_what_finds_no_space_is_counted(shared
         words = emulated.probe.registers.read_memory("direction0_settings", 0, 1000)
         while emulated.link.now_ns() < before + made[-1].time_ns - made[0].time_ns:
             assert (emulated.probe.registers.read_memory("direction0_settings", 0, 1000) == words).all()
-        emulated.probe.wait(100e-6)
+        emulated.probe.wait(600e-6)  # All that waits leaves.
         good = [frame.octets for frame in came(emulated) if is_good(frame, LONGEST)]
         back = [seen.octets for seen in emulated.pins(0, "out", anew=False)]
         answers = emulated.pins(0, "out", anew=False, is_own=True)

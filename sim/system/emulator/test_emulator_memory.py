@@ -42,7 +42,7 @@ def hostile(seed: int, count: int) -> list[tuple[int, int]]:
     return [(gap, chance.choice([0, 1, 64, 1500, 3000, 2**32 - 1])) for gap in [*gaps, 9000]]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_what_a_hostile_trace_serves_is_what_the_reference_does_and_it_wraps(
     build: tuple[Path, str], tmp_path: Path, seed: int
 ) -> None:

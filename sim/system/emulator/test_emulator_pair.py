@@ -3,6 +3,7 @@
 
 """A tester and an emulator in one simulation: the tester measures what the emulator was told to do."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,27 @@ import pytest
 from liteprobe.cores.formats import Part
 from liteprobe.host import Probe
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.url import sim_options
 from liteprobe.host.run.figures import StreamFigures
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.network.document import read_network
 from liteprobe.host.traffic.stream import Stream
+from liteprobe.host.traffic.train import TrainProgram
 
 PAIR = "sim://pair?preset=tester&peer=emulator&cpu=0&oscillators=0,0"
 FRAMES, LENGTH = 400, 100
 CABLES_NS = 2 * 8  # To the emulator and back.
+NETWORKS = (("60us", "none"), ("100us", "'00100000'"))
+
+
+def documents(folder: Path) -> Iterator[tuple[int, Path]]:
+    """Write two networks that differ by 40 us and in the third of each eight frames; yield delay (us) and document of each."""
+    document = folder / "network.yaml"
+    for delay, pattern in NETWORKS:
+        document.write_text(f"there: {{delay: {delay}, loss_pattern: {pattern}}}\n")
+        yield int(delay.removesuffix("us")), document
 
 
 def sent_through(probe: Probe) -> StreamFigures:
@@ -31,21 +43,41 @@ def sent_through(probe: Probe) -> StreamFigures:
     return found
 
 
+def test_a_train_finds_the_delay_and_the_loss_that_were_asked_for_exactly(
+    own: Path, emulator_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two networks that differ by 40 us and in the third of each eight frames: so do the delays and losses of each frame.
+
+    The probes of the pair are two that other tests have built.
+    """
+    monkeypatch.setattr(sim, "build", lambda options, *_: emulator_build if options.preset == "emulator" else own)
+    lost = [[], [number for number in range(FRAMES) if number % 8 == 2]]
+    for without, (delay_us, document) in zip(lost, documents(tmp_path), strict=True):
+        with Probe(f"sim://emulated?preset=train&by={document}") as probe:
+            assert probe.parts & Part.GENERATE and not probe.parts & Part.EMULATE
+            found = probe.train(TrainProgram(LENGTH, FRAMES, interval_ns=6000.0), transmit=0, receive=1)
+        assert (found.sent, found.late, found.complete) == (FRAMES, 0, True)
+        assert found.records["sequence"].tolist() == [number for number in range(FRAMES) if number not in without]
+        assert set(found.records["rx_stamp"] - found.records["tx_stamp"]) == {1000 * delay_us + CABLES_NS}
+
+
+@pytest.mark.full
 def test_a_delay_and_a_loss_that_were_asked_for_are_those_that_are_measured(tmp_path: Path) -> None:
     """Two networks that differ by 40 us and in the third of each eight frames: so do all delays, to the ns, and the losses."""
-    document, found = tmp_path / "network.yaml", []
-    for delay, pattern in (("60us", "none"), ("100us", "'00100000'")):
-        document.write_text(f"there: {{delay: {delay}, loss_pattern: {pattern}}}\n")
+    delays_ns, found = [], []
+    for delay_us, document in documents(tmp_path):
+        delays_ns.append(1000 * delay_us)
         with Probe(f"sim://emulated?by={document}") as probe:
             found.append(sent_through(probe))
     assert [one.lost for one in found] == [0, FRAMES // 8]
-    for delay_ns, one in zip((60_000, 100_000), found, strict=True):
+    for delay_ns, one in zip(delays_ns, found, strict=True):
         assert one.latency and (one.latency.least_ns, one.latency.most_ns) == (
             delay_ns + CABLES_NS,
             delay_ns + CABLES_NS,
         )
 
 
+@pytest.mark.full
 def test_both_probes_of_a_pair_are_what_they_are_said_to_be() -> None:
     with Probe(f"{PAIR}&probe=a") as tester, Probe(f"{PAIR}&probe=b") as emulator:
         assert tester.parts & Part.STREAMS and not tester.parts & Part.EMULATE

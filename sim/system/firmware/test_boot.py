@@ -95,7 +95,9 @@ def test_firmware_of_another_gateware_is_refused_and_not_copied(sdram: Path, tmp
         assert not np.any(probe.registers.read_memory("main_ram", 0, 16))
 
 
-@pytest.mark.parametrize("network", ["", "&network=loss=3%,duplicate=5%,reorder=5%,seed=SEED"])
+@pytest.mark.parametrize(
+    "network", [pytest.param("", marks=pytest.mark.full), "&network=loss=3%,duplicate=5%,reorder=5%,seed=SEED"]
+)
 def test_a_host_writes_the_flash_through_the_probe_and_the_processor_starts_what_it_wrote(
     network: str, sdram: Path, tmp_path: Path
 ) -> None:

@@ -74,7 +74,7 @@ def test_both_ports_at_line_rate_with_all_features_on(monitor: Monitored) -> Non
     assert (found.counters_off, found.dropped, found.channels) == ([], 0, 4)
 
 
-@pytest.mark.parametrize("way", ["udp", "bus"])
+@pytest.mark.parametrize("way", ["udp", pytest.param("bus", marks=pytest.mark.full)])
 def test_whole_frames_of_all_lengths_come_to_the_host(monitor: Monitored, way: str) -> None:
     frames = [mixed(port, 60) for port in range(PORTS)]
 

@@ -48,7 +48,7 @@ def datagrams(link: SimLink) -> list[int]:
     "network",
     [
         pytest.param("loss=5%,seed=1", marks=pytest.mark.full),
-        "duplicate=20%,seed=2",
+        pytest.param("duplicate=20%,seed=2", marks=pytest.mark.full),
         pytest.param("reorder=10%,seed=3", marks=pytest.mark.full),
         pytest.param("loss=5%,duplicate=10%,reorder=5%,seed=4", marks=pytest.mark.full),
         "loss=20%,duplicate=20%,reorder=20%,seed=5",

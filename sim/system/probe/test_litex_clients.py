@@ -123,7 +123,7 @@ def frames_of(dump: Path) -> list[tuple[int, bytes]]:
 
 
 def test_litescope_shows_what_the_simulation_has_on_its_wire(tmp_path: Path) -> None:
-    folder = build_probe("own", extension=SCOPE)
+    folder = build_probe("own", with_cpu=False, extension=SCOPE)
     dump = tmp_path / "dump.json"
     with served(folder, f"&pcap={tmp_path}/wire") as server, pytest.MonkeyPatch.context() as patch:
         arguments = ["--csv", str(server.csv.with_name("scope.csv")), "--csr-csv", str(server.csv), "--dump", str(dump)]

@@ -124,7 +124,7 @@ def test_what_answers_a_port_is_there_to_be_read(hosted: Monitored) -> None:
     assert counts(hosted, 1)[HostCount.HEARD] == 1
 
 
-@pytest.mark.parametrize("interval_ns", [1504.0, 4000.0])
+@pytest.mark.parametrize("interval_ns", [1504.0, pytest.param(4000.0, marks=pytest.mark.full)])
 def test_a_train_keeps_its_ticks_while_the_host_of_its_port_answers(hosted: Monitored, interval_ns: float) -> None:
     requests = Requests(HOSTS[1], random.Random(33), 90)
     frames = [requests.stamp(44) if number % 2 else requests.ping4() for number in range(400)]

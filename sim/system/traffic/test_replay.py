@@ -73,6 +73,7 @@ def test_two_files_start_in_one_tick_and_are_captured_with_their_delays(both: Se
     assert [one.sent.resent for one in result.ports] == [0, 0]
 
 
+@pytest.mark.full
 def test_nothing_is_sent_again_to_a_simulation_that_loses_nothing(both: Sent) -> None:
     """Its time stands while the kernel's buffer for it fills, which holds 92 datagrams."""
     trace, packets = made(both, "long.pcap", 360, 8, 1.0, 1514, 1514)
@@ -84,7 +85,7 @@ def test_nothing_is_sent_again_to_a_simulation_that_loses_nothing(both: Sent) ->
 
 def test_a_trace_longer_than_the_ring_over_a_network_that_loses_keeps_every_octet(build: Path, tmp_path: Path) -> None:
     with senders.joined(build, tmp_path, network="loss=2%,duplicate=2%,reorder=2%,seed=1", link="own") as sent:
-        trace, packets = made(sent, "long.pcap", 440, 3, 0.3, 1000, 1514)
+        trace, packets = made(sent, "long.pcap", 440, 3, 0.6, 1000, 1514)
         result = sent.probe.replay(trace)
         frames = sent.all_pins(0)
         first = result[0].first_underrun
@@ -135,6 +136,7 @@ def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_ri
     assert senders.wrong_packets(both.all_pins(0)[len(frames) :], packets) == []
 
 
+@pytest.mark.full
 def test_a_host_that_is_gone_leaves_a_probe_that_ends_by_itself(both: Sent) -> None:
     unit_s = 2**LEASE_UNIT_BITS / both.probe.registers.constant("config_clock_frequency")
     endless, _ = made(both, "endless.pcap", 30, 7, 0.05, 1514, 1514)

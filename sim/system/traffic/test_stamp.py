@@ -3,15 +3,18 @@
 
 """Sessions of STAMP from a simulated tester to a reflector that was written from the RFCs: each figure against the wire."""
 
+import doctest
 import random
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import transcripts as sessions
 from numpy.typing import NDArray
 
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.cli.main import main
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.measure.percentiles import Bounds
@@ -29,6 +32,12 @@ PORT = 1  # Management is in band on port 0.
 MAC = bytes.fromhex("024c50540002")
 SEED = random.randrange(2**31)
 ADDRESSES = ("198.18.0.2", "2001:2::2")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for what does not come no longer than these lines and reflectors take: simulated time is dear."""
+    monkeypatch.setattr(SimLink, "arrival_timeout_s", 5e-4)
 
 
 def run(folder: Path, peer: ReflectingHost, *sessions: StampSession) -> list[StampResult]:
@@ -62,7 +71,7 @@ def most(found: int | Bounds | None) -> float:
     return found.most if isinstance(found, Bounds) else found
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("address", [ADDRESSES[0], pytest.param(ADDRESSES[1], marks=pytest.mark.full)])
 def test_each_way_is_what_was_on_the_wire(tester: Path, address: str) -> None:
     peer = ReflectingHost(
         Host(ADDRESSES, MAC, reflector=Reflector(is_stateful=True, is_ptp=True)), 1504, loss=0.1, seed=SEED
@@ -112,7 +121,9 @@ def test_a_reflector_of_twamp_light_and_one_that_is_silent(tester: Path) -> None
     assert any("no answer came from 198.18.0.9 port 862: check the address" in note for note in nothing.notes)
 
 
-@pytest.mark.parametrize(("own", "other"), [("10.0.1.2", "10.0.1.3"), ("fd00::2", "fd00::3")])
+@pytest.mark.parametrize(
+    ("own", "other"), [pytest.param("10.0.1.2", "10.0.1.3", marks=pytest.mark.full), ("fd00::2", "fd00::3")]
+)
 def test_the_reflector_of_another_port_says_what_the_cable_takes(tester: Path, own: str, other: str) -> None:
     name = "ipv6" if ":" in own else "ipv4"
     with Probe(sim_url("cable?delay=1us", build=tester, link="shared")) as probe:
@@ -161,7 +172,10 @@ def test_streams_pass_a_router_that_must_be_spoken_to(tester: Path) -> None:
 
 @pytest.mark.parametrize(
     ("own", "router", "other"),
-    [("10.0.2.2", "10.0.2.1", "10.0.1.2"), ("fd00:0:0:2::2", "fd00:0:0:2::1", "fd00:0:0:1::2")],
+    [
+        pytest.param("10.0.2.2", "10.0.2.1", "10.0.1.2", marks=pytest.mark.full),
+        ("fd00:0:0:2::2", "fd00:0:0:2::1", "fd00:0:0:1::2"),
+    ],
 )
 def test_a_train_passes_it_as_streams_do(tester: Path, own: str, router: str, other: str) -> None:
     headers = Headers(source_ip=own, destination_ip=other)
@@ -173,3 +187,13 @@ def test_a_train_passes_it_as_streams_do(tester: Path, own: str, router: str, ot
     assert (result.sent, result.received, result.lost) == (30, 30, 0)
     assert result.program.headers.destination_mac == "02:00:00:00:52:01"
     assert min(result.delays_ns) == 8 * (100 + 12) + 3000
+
+
+def test_a_session_prints_what_its_page_shows(tester: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first session of the page, which the tester of the other tests sends; its own command is run by ``--full``."""
+    page = (sessions.ROOT / "docs/stamp.md").read_text()
+    command, shown = sessions.COMMAND.findall(sessions.BLOCK.findall(page)[0])[0]
+    url = sim_url("reflector", build=tester, link="shared")
+    assert main([*command.split()[2:], "--transmit", str(PORT), "--probe", url]) == 0
+    printed = sessions.plain(capsys.readouterr().out)
+    assert doctest.OutputChecker().check_output(sessions.plain(shown), printed, doctest.ELLIPSIS), printed

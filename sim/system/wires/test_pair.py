@@ -158,7 +158,9 @@ def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Pa
             Probe(bench.a.url)
 
 
-@pytest.mark.parametrize(("build", "settings"), [("own", {}), ("tester", {"link": "shared"})])
+@pytest.mark.parametrize(
+    ("build", "settings"), [("own", {}), pytest.param("tester", {"link": "shared"}, marks=pytest.mark.full)]
+)
 def test_what_is_lost_or_too_late_is_counted_by_the_waiting_time(
     build: str, settings: dict[str, str], request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -182,7 +182,9 @@ def test_red_drops_a_share_between_its_limits(slope: int, outcome: Outcome) -> N
         "limit_frames": 1,
     }
     red = {"flags": ClassFlag.RED, "red_least": 0, "red_most": 9, "red_slope": slope, **SEED, **background}
-    assert outcomes(run([(100, 60, 0)], {0: red}, 1)) == [outcome]
+    one = direction({0: red}, {"octet": TICK})
+    one.finish([(100, 60, 0)], 1000)  # A frame of the background comes in each tick.
+    assert outcomes(one) == [outcome]
 
 
 # Outcomes --------------------------------------------------------------------------------------------------

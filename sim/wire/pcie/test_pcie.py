@@ -16,7 +16,8 @@ from liteprobe.sim.drivers.pcie.probes import TOP, PcieCapture, writer
 from liteprobe.sim.drivers.tools.wire import is_full, run_wire_test, with_full
 
 CHANNELS = 3
-BLOCKS = 20 # Of each channel.
+BLOCKS = 20 if is_full() else 8 # Of each channel.
+MANY = 30 if is_full() else 10
 
 
 def test_registers_blocks_and_captures_over_pcie():
@@ -152,7 +153,7 @@ async def slow_root_complex_loses_nothing(dut, part):
 @cocotb.parametrize(cycles=with_full([2500], [150, 1000]))
 async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
     host, ring = await running(dut)
-    sent, found = blocks(0, 30), []
+    sent, found = blocks(0, MANY), []
     ring.waiting[0].extend(sent)
     while len(found) < len(sent):
         await host.start(0, len(sent))
@@ -166,8 +167,8 @@ async def stop_and_restart_at_any_time_lose_and_repeat_nothing(dut, cycles):
 @cocotb.test()
 async def pointer_that_is_read_is_behind_the_blocks_it_counts(dut):
     host, ring = await running(dut)
-    await host.start(0, 30)
-    sent = blocks(0, 30)
+    await host.start(0, MANY)
+    sent = blocks(0, MANY)
     ring.waiting[0].extend(sent)
     checked = 0
     while checked < len(sent):
