@@ -401,7 +401,7 @@ class PortHost(LiteXModule):
             what.eq(self.shown),
             self.write_address.eq(self.address),
             If(answer.line_valid & self.is_heard,
-                what.eq(answer.line_data),
+                what.eq(Cat(self.store.low, self.store.high)), # A plain line is that of the store.
                 self.write_address.eq(HEARD_WORD + answer.number[:5]),
             ),
             If(steps[0], what.eq(of),    self.write_address.eq(int(Own.SECOND))),

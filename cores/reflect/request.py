@@ -448,8 +448,10 @@ class HostRequest(LiteXModule):
         """Change what TLVs say."""
         self.walk = walk = TlvWalk()
         large  = self.payload[6:] != 0
+        may_have = Signal(reset_less=True) # TLVs. The sum of what is long known is formed before their line.
         number = Signal(10) # Of the line.
         self.direct = direct = Signal(10)
+        self.sync += may_have.eq(self.flag("is_stamp_port") & self.enabled("TLV") & (large | (self.payload[:6] > SHORT_UDP)))
         self.sync += If(self.now,
             number.eq(number + 1),
             If(self.is_last, number.eq(0)),
@@ -463,8 +465,7 @@ class HostRequest(LiteXModule):
             walk.coming.eq(self.coming),
             walk.left.eq(self.left),
             walk.tail.eq(self.tail),
-            walk.begins.eq((self.page == Page.UDP) & (self.line == TLV_LINE) & self.flag("is_stamp_port") & self.enabled("TLV")
-                & (large | (self.payload[:6] > SHORT_UDP))),
+            walk.begins.eq((self.page == Page.UDP) & (self.line == TLV_LINE) & may_have),
             walk.traffic_class.eq(self.traffic_class),
             walk.ports.eq(self.ports),
             walk.is_stateful.eq(self.enabled("STATEFUL")),
