@@ -21,6 +21,7 @@ BENCHES = {
     "truth": "What was false under conditions that nobody here had chosen: figures, files, ends of runs, calls, documents.",
     "boards": "A board at its RGMII pins, with PHYs as they are at power-up, and the margins of its buses on paper.",
     "clock": "The servo in virtual time, and the clock of the simulated probe. Truth is the model's own time.",
+    "otg": "A probe served as an Open Traffic Generator: configurations against the pins, requests of any kind.",
     "people": "What people type, and what they get: first guesses of commands, examples of each --help.",
     "suites": "Standard tests: their results against devices and references whose truth is known, and beside programs of others.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",

@@ -122,6 +122,26 @@ class MemoryCSR(WriteOnlyCSR):
             self.data.eq(word.r),
         ]
 
+class WordStatus(CSRStatus):
+    """A register of one or more words, read only, that lie in a memory.
+
+    Attributes
+    ----------
+    asked : Signal(words), out
+        The bus reads this word in this cycle, or one of another bank at the same place; bit 0 is the highest word, which has the
+        lowest address.
+    """
+    def __init__(self, size, name, description):
+        CSRStatus.__init__(self, size, name=name, description=description)
+        self.asked = Signal(-(-size//WORD_BITS))
+
+    def do_finalize(self, busword, ordering):
+        assert (busword, ordering) == (WORD_BITS, "big")
+        CSRStatus.do_finalize(self, busword, ordering)
+        for word in self.simple_csrs:
+            word.is_of_memory = True
+        self.comb += self.asked.eq(Cat(*[word.we for word in self.simple_csrs]))
+
 # Register Bank ------------------------------------------------------------------------------------
 
 class RegisterBank(LiteXModule):
@@ -147,23 +167,29 @@ class RegisterBank(LiteXModule):
 class JoinedBank(GenericBank):
     """Has the registers of a module on the bus, as LiteX's CSRBank, but for its register of what is read: all banks share one.
 
+    Of a register with the attribute ``is_of_memory`` ``we`` is high for what another bank has at its place, too, and for writes: a
+    memory's address must be there early in the cycle in which its word is read.
+
     Attributes
     ----------
+    is_asked : Signal(), in
+        The bank is the one that the bus asks for, if it asks for any.
     word : Signal(32), out
         Register that the bus asks for, in the same cycle; 0 where it is another bank's.
     """
     def __init__(self, description, address=0, bus=None, paging=0x800, ordering="big"):
-        self.bus  = bus
-        self.word = Signal(len(bus.dat_w))
+        self.bus      = bus
+        self.word     = Signal(len(bus.dat_w))
+        self.address  = address
+        self.is_asked = is_asked = Signal()
         GenericBank.__init__(self, description=description, busword=len(bus.dat_w), ordering=ordering)
 
         # # #
 
         page_bits = log2_int(paging//4)
-        is_asked  = Signal()
+        near      = bus.adr[:bits_for(len(self.simple_csrs) - 1)]
         number    = bus.adr[:page_bits]
         self.comb += [
-            is_asked.eq(bus.adr[page_bits:] == address),
             If(is_asked, Case(number, {n: self.word.eq(one.w) for n, one in enumerate(self.simple_csrs)})),
         ]
         for n, one in enumerate(self.simple_csrs):
@@ -171,8 +197,9 @@ class JoinedBank(GenericBank):
                 one.r.eq(bus.dat_w[:one.size]),
                 If(is_asked & (number == n),
                     one.re.eq(bus.we),
-                    one.we.eq(bus.re),
+                    *([] if getattr(one, "is_of_memory", False) else [one.we.eq(bus.re)]),
                 ),
+                *([one.we.eq(near == n)] if getattr(one, "is_of_memory", False) else []),
             ]
 
 @contextmanager
@@ -204,17 +231,20 @@ class ReadBack(LiteXModule):
         Of the number of a bank: settings of banks that are alike in these bits must not be at the same place.
     banks : list of JoinedBank
         Whose words it gives to the bus; all are in it when the SoC is finalized. Other banks may be on ``bus``, too.
+    ahead : Signal(), in
+        Address that ``master`` has in the next cycle, if it reads or writes in that: so banks know early that they are asked.
 
     Attributes
     ----------
     bus : csr_bus.Interface, master
         For the registers, which answer 0 for a setting.
     """
-    def __init__(self, master, paging, bank_bits=BANK_BITS, banks=()):
+    def __init__(self, master, paging, bank_bits=BANK_BITS, banks=(), ahead=None):
         # Else LiteX gives the memories a page of the bus.
         self.autocsr_exclude = {"settings", "is_setting"}
         self.master       = master
         self.banks        = banks
+        self.ahead        = ahead
         self.bus          = bus = csr_bus.Interface.like(master)
         self.page_bits    = log2_int(paging//4)
         self.bank_bits    = bank_bits
@@ -244,6 +274,13 @@ class ReadBack(LiteXModule):
 
     def do_finalize(self):
         word = Signal(WORD_BITS, reset_less=True)
+        address  = self.bus.adr if self.ahead is None else self.ahead
+        page     = address[self.page_bits:len(self.bus.adr)]
+        is_asked = [bank.is_asked.eq(page == bank.address) for bank in self.banks]
+        if self.ahead is None:
+            self.comb += is_asked
+        else:
+            self.sync += is_asked
         if self.banks:
             self.sync += word.eq(Reduce("OR", [bank.word for bank in self.banks]))
         self.comb += self.master.dat_r.eq(word | self.bus.dat_r | Mux(self.shows, self.read.dat_r, 0))

@@ -663,7 +663,9 @@ class ProbeSoC(SoCCore):
         config    = self.probe_config
         has_more  = config.with_hosts or ((config.monitors or config.measures) and (config.with_cpu or config.generates))
         bank_bits = BANK_BITS + (config.link == "pcie" or has_more)
-        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits, self.banks)
+        asking = getattr(self, f"{name}_bridge").wishbone # It takes the address a cycle before it gives it to the registers.
+        assert asking.addressing == "word"
+        self.read_back = ReadBack(self.csr.masters[name], self.csr.paging, bank_bits, self.banks, ahead=asking.adr)
         self.csr.masters[name] = self.read_back.bus
 
     # Time -----------------------------------------------------------------------------------------
@@ -839,6 +841,7 @@ class ProbeSoC(SoCCore):
         has_host = number in config.hosts
         if (is_shared or has_host) and not config.generates:
             transmit = ManagementTransmit(self.timebase if has_host else None, phy.tx_ticks)
+            transmit = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(transmit)
             self.add_module(name=f"port{number}_transmit", module=transmit)
             self.comb += transmit.source.connect(phy.sink)
         return path
@@ -1000,7 +1003,8 @@ class ProbeSoC(SoCCore):
         self.add_module(name="management_phy", module=phy)
         # Where sites are scarce the counters are short: they wrap sooner.
         count_bits = 16 if self.probe_config.replays else 32
-        self.management_port = port = ManagementPort(phy, number, count_bits)
+        port = ManagementPort(phy, number, count_bits)
+        self.management_port = port = ClockDomainsRenamer({"timebase": self.add_local_timebase("management")})(port)
         self.add_management(port.source, port.sink, port.transmit.has_space)
 
     def add_link_shared(self):

@@ -21,7 +21,6 @@ from liteprobe.cores.transmit.management import ManagementTransmit
 ETHERBONE_PORT = 1234
 STORE_WORDS    = 512 # One block RAM; the longest frame has 380.
 BASE_LINE      = 13  # Aligned word after the header of an Etherbone record.
-SHARE_BITS     = 3   # Every eighth word that is read, the bus is left to others for a cycle.
 
 # Request ------------------------------------------------------------------------------------------
 
@@ -64,7 +63,7 @@ class ManagementRequest(LiteXModule):
         self.take         = Signal()
         self.line         = Signal(9)
         self.word         = Signal(32)
-        self.last_octet   = Signal(11)
+        self.last_octet   = Signal(11, reset_less=True)
         self.is_arp       = Signal()
         self.is_ping      = Signal()
         self.is_etherbone = Signal()
@@ -196,7 +195,16 @@ class ManagementAnswer(LiteXModule):
 
         # Words.
         # ------
-        ethertype = Mux(request.is_arp, C(number(8, 6), 16), C(number(8, 0), 16))
+        # What is asked, a cycle later: it is known at the end of a long way, and begins another one here.
+        is_arp       = Signal(reset_less=True)
+        is_ping      = Signal(reset_less=True)
+        is_etherbone = Signal(reset_less=True)
+        self.sync += [
+            is_arp.eq(request.is_arp),
+            is_ping.eq(request.is_ping),
+            is_etherbone.eq(request.is_etherbone),
+        ]
+        ethertype = Mux(is_arp, C(number(8, 6), 16), C(number(8, 0), 16))
         port      = C(number(*ETHERBONE_PORT.to_bytes(2, "big")), 16)
         udp_length = Signal(16)
         always    = {0: peer_mac[16:], 1: mac_high, 2: Cat(mac_low, ethertype)}
@@ -219,9 +227,9 @@ class ManagementAnswer(LiteXModule):
         self.comb += [
             udp_length.eq(length - 20),
             self.word.eq(self.stored),
-            If(request.is_arp, self.choose(arp)),
-            If(request.is_ping, self.choose(ping)),
-            If(request.is_etherbone,
+            If(is_arp, self.choose(arp)),
+            If(is_ping, self.choose(ping)),
+            If(is_etherbone,
                 self.choose(etherbone),
                 If(~request.is_probe, self.choose(record)),
             ),
@@ -304,12 +312,15 @@ class ManagementStack(LiteXModule):
         self.is_reading = Signal() # What leaves was read from the bus.
         self.leaving    = leaving = Signal(32)
         self.carry = carry = Signal(16, reset_less=True) # Half a word, between the wire and the aligned frame.
-        self.line  = line  = Signal(max=STORE_WORDS)
+        self.line  = line  = Signal(max=STORE_WORDS, reset_less=True)
         self.left  = Signal(8, reset_less=True)
         # Between the store and the bus: a block RAM answers late in the cycle, and the bus wants all of one.
         self.address  = Signal(30, reset_less=True)
         self.word     = Signal(32, reset_less=True)
         self.is_first = Signal(reset=1)
+        # The bus forms its answer of all slaves, in most of a cycle: what follows from it, but for the word itself, comes in the
+        # next one, in which the bus is left to others.
+        self.answered = answered = Signal()
         request, answer, sink, source, bus = self.request, self.answer, self.sink, self.source, self.bus
         self.comb += [
             write.adr.eq(place),
@@ -321,6 +332,7 @@ class ManagementStack(LiteXModule):
             answer.line.eq(line),
             answer.stored.eq(read.dat_r),
             bus.sel.eq(0b1111),
+            bus.stb.eq(bus.cyc),
             bus.adr.eq(self.address),
             bus.dat_w.eq(self.word),
             leaving.eq(Mux(self.is_reading, self.word, answer.word)),
@@ -328,6 +340,7 @@ class ManagementStack(LiteXModule):
             source.last.eq(line == answer.last_line),
             source.last_be.eq(Replicate(source.last, 4) & answer.last_be),
         ]
+        self.sync += answered.eq(bus.cyc & bus.ack)
 
     def next_place(self):
         """Go to the next word of the store, which shows it in the next cycle."""
@@ -433,20 +446,21 @@ class ManagementStack(LiteXModule):
         fsm.act("SKIP", self.if_reads())
         fsm.act("WRITE-BASE",
             NextValue(address, swapped(read.dat_r)[2:]),
-            NextValue(place, place + 1),
-            NextState("WRITE-FETCH"),
+            *self.next_place(),
+            NextState("WRITE-DATA"),
         )
-        fsm.act("WRITE-FETCH", If(left == 0, self.if_reads()).Else(NextState("WRITE-DATA")))
-        fsm.act("WRITE-DATA", NextValue(self.word, swapped(read.dat_r)), NextState("WRITE"))
+        fsm.act("WRITE-DATA",
+            NextValue(self.word, swapped(read.dat_r)),
+            NextValue(left, left - 1),
+            *self.next_place(),
+            NextState("WRITE"),
+        )
         fsm.act("WRITE",
-            bus.cyc.eq(1),
-            bus.stb.eq(1),
+            bus.cyc.eq(~self.answered),
             bus.we.eq(1),
-            If(bus.ack,
+            If(self.answered,
                 NextValue(address, address + 1),
-                NextValue(place, place + 1),
-                NextValue(left, left - 1),
-                NextState("WRITE-FETCH"),
+                If(left == 0, self.if_reads()).Else(NextState("WRITE-DATA")),
             )
         )
 
@@ -456,11 +470,7 @@ class ManagementStack(LiteXModule):
         left, word       = self.left, self.word
         is_full  = Signal() # ``word`` was read and has not left.
         is_taken = Signal()
-        shares   = Signal() # The bus is left to others for a cycle.
-        self.comb += [
-            is_taken.eq(is_full & source.ready),
-            shares.eq(is_full & (left[:SHARE_BITS] == 0)),
-        ]
+        self.comb += is_taken.eq(is_full & source.ready)
         send = [
             source.valid.eq(is_full),
             self.is_reading.eq(1),
@@ -478,15 +488,16 @@ class ManagementStack(LiteXModule):
         fsm.act("READ",
             *send,
             # An access that has begun isn't taken back: ``is_full`` rises with an answer alone.
-            bus.cyc.eq((~is_full | source.ready) & ~shares),
-            bus.stb.eq(bus.cyc),
-            If(bus.cyc & bus.ack,
+            bus.cyc.eq((~is_full | source.ready) & ~self.answered),
+            If(bus.cyc,
                 NextValue(word, swapped(bus.dat_r)),
-                NextValue(is_full, 1),
+                If(bus.ack, NextValue(is_full, 1)),
+            ),
+            If(self.answered,
                 NextValue(self.address, swapped(self.read.dat_r)[2:]),
                 NextValue(left, left - 1),
                 *self.next_place(),
-                If(left == 1, NextState("READ-LAST")),
+                If(left == 1, If(is_taken, NextState("SEND")).Else(NextState("READ-LAST"))),
             )
         )
         fsm.act("READ-LAST",

@@ -119,6 +119,7 @@ class FrameStore(LiteXModule):
         is_done  = Signal() # The memory's word leaves.
         self.buffer = buffer = stream.Buffer(eth_phy_description(32))
         out         = buffer.sink
+        stream.set_reset_less(buffer.pipe_valid.source.payload) # Counts only with ``valid``.
 
         # The memory shows the word that ``read`` points at, whatever it will be.
         next_read = Signal.like(read)

@@ -191,7 +191,7 @@ class AnswerLines(LiteXModule):
     reads, address, shown : Signal(), Signal(10), out, Signal(32), in
         Read a word of the memory; it is there in the next cycle, and stays while ``holds``.
     holds : Signal(), out
-    line_valid, line_data, number : Signal(), Signal(32), Signal(10), out
+    line_valid, number : Signal(), Signal(10), out
         Each line.
     source : Endpoint([("data", 32), ("mark", 3)]), out
         Words of the frame.
@@ -225,7 +225,6 @@ class AnswerLines(LiteXModule):
         self.shown        = Signal(32)
         self.holds        = Signal()
         self.line_valid   = Signal()
-        self.line_data    = Signal(32)
         self.number       = Signal(PLACE_BITS, reset_less=True)
         self.source       = stream.Endpoint([("data", 32), ("mark", 3)])
         self.done         = Signal()
@@ -373,7 +372,6 @@ class AnswerLines(LiteXModule):
                 int(Low.MEMORY): low.eq(self.shown[:16]),
                 int(Low.SUM):    low.eq(Mux(now["of_header"], header, final & Replicate(self.has_checksum | ~self.is_udp, 16))),
             }),
-            self.line_data.eq(Cat(low, high)),
             self.line_valid.eq(is_on & ~is_prologue),
             source.valid.eq(self.line_valid & ~is_first & ~self.is_plain),
             source.data.eq(Cat(high, rest)),

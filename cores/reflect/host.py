@@ -38,7 +38,7 @@ SHORT_BE     = 0b0010 # All of them end there.
 ENABLE_BITS  = 11
 PAGES_BITS   = PAGE_BITS + LINE_BITS
 PAGES_WORDS  = 1 << PAGES_BITS
-CLASSIFIED_CYCLES = 3 # From that until the request is known.
+CLASSIFIED_CYCLES = 4 # From that until the request is known.
 NODE_WORD = line_word(Page.IPV6, 13) # Its low bits are those of our IPv6 address.
 # Lines of a request that has no tag: the source address, the session identifier.
 SOURCE4, SOURCE6 = FIRST_LINE + 3, FIRST_LINE + 2
@@ -401,7 +401,7 @@ class PortHost(LiteXModule):
             what.eq(self.shown),
             self.write_address.eq(self.address),
             If(answer.line_valid & self.is_heard,
-                what.eq(answer.line_data),
+                what.eq(Cat(self.store.low, self.store.high)), # A plain line is that of the store.
                 self.write_address.eq(HEARD_WORD + answer.number[:5]),
             ),
             If(steps[0], what.eq(of),    self.write_address.eq(int(Own.SECOND))),

@@ -144,14 +144,14 @@ class HostRequest(LiteXModule):
     node : Signal(24), in
         Low bits of our IPv6 address.
     ended : Signal(), out
-        One cycle, four after the last word of each frame:
+        One cycle, five after the last word of each frame:
     asked : Record(asked_layout()), out
         With ``ended``.
     is_ours : Signal(), out
         With ``ended``: the frame is good, and for this host; else ``asked`` says nothing.
     source_valid, source_last, source_data : Signal(), Signal(), Signal(32), out
-        Lines of the frame, each with the next one, TLVs as the answer has them. There is one more than words, the last two
-        cycles after the last word or sooner; of the first one, the low half counts.
+        Lines of the frame, each a cycle after the next one came, TLVs as the answer has them. There is one more than words, the
+        last three cycles after the last word or sooner; of the first one, the low half counts.
 
     Limits: the order of reasons is that of docs/design/hosts-and-reflector.md.
 
@@ -168,7 +168,7 @@ class HostRequest(LiteXModule):
         self.is_ours  = Signal()
         self.source_valid = Signal()
         self.source_last  = Signal()
-        self.source_data  = Signal(32)
+        self.source_data  = Signal(32, reset_less=True)
 
         # # #
 
@@ -226,10 +226,10 @@ class HostRequest(LiteXModule):
             comes.eq(sink.valid | flushes),
             self.coming.eq(Cat(swapped(sink.data[:16]), rest)),
             now.eq(is_held & (comes | is_last)),
-            self.source_valid.eq(now),
-            self.source_last.eq(is_last),
         ]
         self.sync += [
+            self.source_valid.eq(now),
+            self.source_last.eq(is_last),
             If(now, is_held.eq(0)),
             flushes.eq(sink.valid & sink.last),
             If(sink.valid, rest.eq(swapped(sink.data[16:]))),
@@ -448,8 +448,10 @@ class HostRequest(LiteXModule):
         """Change what TLVs say."""
         self.walk = walk = TlvWalk()
         large  = self.payload[6:] != 0
+        may_have = Signal(reset_less=True) # TLVs. The sum of what is long known is formed before their line.
         number = Signal(10) # Of the line.
         self.direct = direct = Signal(10)
+        self.sync += may_have.eq(self.flag("is_stamp_port") & self.enabled("TLV") & (large | (self.payload[:6] > SHORT_UDP)))
         self.sync += If(self.now,
             number.eq(number + 1),
             If(self.is_last, number.eq(0)),
@@ -463,16 +465,16 @@ class HostRequest(LiteXModule):
             walk.coming.eq(self.coming),
             walk.left.eq(self.left),
             walk.tail.eq(self.tail),
-            walk.begins.eq((self.page == Page.UDP) & (self.line == TLV_LINE) & self.flag("is_stamp_port") & self.enabled("TLV")
-                & (large | (self.payload[:6] > SHORT_UDP))),
+            walk.begins.eq((self.page == Page.UDP) & (self.line == TLV_LINE) & may_have),
             walk.traffic_class.eq(self.traffic_class),
             walk.ports.eq(self.ports),
             walk.is_stateful.eq(self.enabled("STATEFUL")),
             walk.has_direct.eq(direct != 0),
             walk.has_information.eq(self.enabled("INFORMATION")),
             walk.information.eq(self.expected),
-            self.source_data.eq(walk.changed),
         ]
+        # What a line becomes is known late in its cycle: it is added up in the next one.
+        self.sync += self.source_data.eq(walk.changed)
 
     # Sums -----------------------------------------------------------------------------------------
 
@@ -491,9 +493,11 @@ class HostRequest(LiteXModule):
         pseudo       = Signal()
         keeps_pseudo = Signal()
         is_option = Signal()
-        def masked(half, octets, keeps=1):
-            return half & Cat(Replicate(self.mask[octets] & keeps, 8), Replicate(self.mask[octets + 1] & keeps, 8))
-        new = self.walk.changed
+        keeps_mask   = Signal(4, reset_less=True) # Octets of the line before that the answer keeps.
+        def masked(half, mask):
+            return half & Cat(*[Replicate(bit, 8) for bit in mask])
+        new = self.source_data
+        of_check = self.mask & Replicate(~is_tail, 4)
         self.comb += [
             is_short.eq(is_udp & (self.payload[6:] == 0) & (self.payload[:6] < SHORT_UDP)),
             self.has_session.eq(self.payload[3:] >= (UDP_HEADER + 16)//8),
@@ -501,19 +505,22 @@ class HostRequest(LiteXModule):
             keeps_high.eq(c["keep_high"] & ~is_option & ~(c["udp_length"] & is_short) & ~is_tail),
             keeps_low.eq(c["keep_low"] & ~is_option & (self.has_session | ~(c["empty"] & c["high"])) & ~is_tail),
             pseudo.eq(is_tail & (is_udp | is_v6)),
-            keeps_pseudo.eq(pseudo & ~is_short),
-            check.a.eq(masked(self.high, 2, ~is_tail) | (Replicate(is_tail & is_udp & ~is_v6, 16) & ~before)),
-            check.b.eq(masked(self.low, 0, ~is_tail) | (Replicate(pseudo, 16) & self.payload)),
+            check.a.eq(masked(self.high, of_check[2:]) | (Replicate(is_tail & is_udp & ~is_v6, 16) & ~before)),
+            check.b.eq(masked(self.low, of_check[:2]) | (Replicate(pseudo, 16) & self.payload)),
             check.begin.eq(self.now & c["check_begin"]),
             check.add.eq((self.now & c["check"]) | is_tail),
-            keep.a.eq(masked(new[16:], 2, keeps_high)),
-            keep.b.eq(masked(new[:16], 0, keeps_low) | (Replicate(keeps_pseudo, 16) & self.payload)),
+            keep.a.eq(masked(new[16:], keeps_mask[2:])),
+            keep.b.eq(masked(new[:16], keeps_mask[:2]) | (Replicate(keeps_pseudo, 16) & self.payload)),
+        ]
+        ends = Signal()
+        self.sync += [
+            keeps_mask.eq(self.mask & Cat(Replicate(keeps_low, 2), Replicate(keeps_high, 2))),
+            keeps_pseudo.eq(pseudo & ~is_short),
             keep.begin.eq(self.now & (c["keep_begin"] | (c["keep_ping"] & ~is_v6))),
             keep.add.eq(self.now | is_tail),
-        ]
-        self.sync += [
             is_tail.eq(self.now & self.is_last),
-            self.ended.eq(is_tail),
+            ends.eq(is_tail),
+            self.ended.eq(ends),
             If(self.now & c["snap"], before.eq(check.total)),
             If(self.now & c["header"], flag("is_header").eq(is_v6 | (check.total == 0xffff))),
         ]

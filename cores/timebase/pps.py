@@ -328,7 +328,8 @@ class PpsInput(LiteXModule):
             self.accepted.eq(detector.accepted),
             self.spurious.eq(detector.accepted & watchdog.is_spurious),
         ]
-        self.step      = Signal(max=EDGE_WORDS) # Number of the word that is fetched.
+        # One bit for each word that is fetched: a number would be decoded anew for each of the 32 bits, in one tick.
+        self.fetches   = Signal(EDGE_WORDS)
         self.is_active = Signal()
         # ``sys`` takes the page as it is, like what a HeldCrossing holds: it stands still before a bus can ask.
         self.shown     = Signal()
@@ -346,19 +347,17 @@ class PpsInput(LiteXModule):
         self.sync.timebase += [
             self.taken.eq(shows),
             If(self.take, is_asked.eq(1)),
-            If(self.is_active,
-                self.step.eq(self.step - 1),
-                If(self.step == 0, self.is_active.eq(0)),
-            ),
+            self.fetches.eq(self.fetches[1:]),
+            If(self.fetches[0], self.is_active.eq(0)),
             If(shows,
                 is_asked.eq(0),
                 self.shown.eq(self.shown ^ self.is_fresh),
                 self.is_known.eq(self.is_known | self.is_fresh),
                 self.is_fresh.eq(0),
                 self.is_active.eq(1),
-                self.step.eq(*edge_numbers("width")),
+                self.fetches.eq(1 << edge_numbers("width")[0]),
             ),
-            If(accepted, self.is_active.eq(1), self.step.eq(EDGE_WORDS - 1), self.is_fresh.eq(1)),
+            If(accepted, self.is_active.eq(1), self.fetches.eq(1 << EDGE_WORDS - 1), self.is_fresh.eq(1)),
         ]
 
     def add_capture(self, clock):
@@ -377,7 +376,10 @@ class PpsInput(LiteXModule):
         ticks    = Signal(64, reset_less=True)
         early    = Signal(len(self.detector.early), reset_less=True)
         detector = self.detector
-        self.comb += detector.hold.eq(detector.accepted | (self.is_active & (self.step > EDGE_WORDS - EARLY_TICKS)))
+        of_rise  = EDGE_WORDS - EARLY_TICKS + 1 # From this word on the words are of the time of the rise.
+        is_kept  = Signal()                     # One of them is fetched.
+        self.sync.timebase += is_kept.eq(detector.accepted | (self.fetches[of_rise + 1:] != 0))
+        self.comb += detector.hold.eq(detector.accepted | is_kept)
         self.sync.timebase += If(~detector.is_high & ~detector.hold,
             Cat(now, fraction).eq(delayed),
             ticks.eq(clock.ticks),
@@ -402,15 +404,16 @@ class PpsInput(LiteXModule):
         takes_borrow = Signal()
         borrow       = Signal()
         parts        = {"flags": flags, "width": detector.width, "count": count, "now": now, "fraction": fraction, "ticks": ticks}
-        cases        = {}
+        chosen       = [] # Of each word, or 0.
         for name, _ in EDGE:
             for n, number in enumerate(reversed(edge_numbers(name))):
-                cases[number] = fetched.eq(parts[name][WORD_BITS*n:WORD_BITS*(n + 1)])
+                part = parts[name][WORD_BITS*n:WORD_BITS*(n + 1)]
+                chosen.append(part & Replicate(self.fetches[number], len(part)))
         high, low = edge_numbers("ticks")
         self.sync.timebase += [
-            Case(self.step, cases),
-            is_low.eq(self.step == low),
-            takes_borrow.eq(self.step == high),
+            fetched.eq(Reduce("OR", chosen)),
+            is_low.eq(self.fetches[low]),
+            takes_borrow.eq(self.fetches[high]),
             borrow.eq(word[-1]),
         ]
         # The ticks are those of LATENCY_TICKS - 1 ticks later.
@@ -426,7 +429,7 @@ class PpsInput(LiteXModule):
         self.specials += memory, write, read
         self.shown.attr.add("no_retiming")
         self.sync.timebase += [
-            number.eq(self.step),
+            number.eq(Reduce("OR", [Replicate(self.fetches[n], len(number)) & n for n in range(EDGE_WORDS)])),
             write.we.eq(self.is_active),
         ]
         self.comb += [

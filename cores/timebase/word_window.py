@@ -7,28 +7,7 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect.csr import CSRStatus
-
-WORD_BITS = 32
-
-# Word Status --------------------------------------------------------------------------------------
-
-class WordStatus(CSRStatus):
-    """A register of one or more words, read only, whose words a `WordWindow` gives.
-
-    Attributes
-    ----------
-    asked : Signal(words), out
-        The bus reads this word in this cycle; bit 0 is the highest word, which has the lowest address.
-    """
-    def __init__(self, size, name, description):
-        CSRStatus.__init__(self, size, name=name, description=description)
-        self.asked = Signal(-(-size//WORD_BITS))
-
-    def do_finalize(self, busword, ordering):
-        assert (busword, ordering) == (WORD_BITS, "big")
-        CSRStatus.do_finalize(self, busword, ordering)
-        self.comb += self.asked.eq(Cat(*[word.we for word in self.simple_csrs]))
+from liteprobe.cores.bus import WORD_BITS, WordStatus
 
 # Word Window --------------------------------------------------------------------------------------
 
@@ -45,7 +24,7 @@ class WordWindow(LiteXModule):
     Attributes
     ----------
     number : Signal, out
-        Word that the bus reads or writes in this cycle; 0 in all others.
+        Word that the bus reads or writes in this cycle, if it does.
     value : Signal(32), in
         Word ``number``, in the same cycle.
     is_written : Signal(), out
@@ -67,6 +46,7 @@ class WordWindow(LiteXModule):
                 self.comb += register.status.eq(Cat(*[self.value]*len(numbers)))
                 asked     += [(register.asked[n], number) for n, number in enumerate(numbers)]
             else:
+                register.is_of_memory = True
                 self.comb += register.w.eq(self.value)
                 asked     += [(register.we | register.re, *numbers)]
                 writes    += [register]

@@ -6,8 +6,7 @@
 from migen import *
 
 from litex.gen import *
-from litex.soc.interconnect.csr import CSRStatus
-
+from liteprobe.cores.bus import WordStatus
 from liteprobe.cores.crossing import PulseCrossing
 
 # Words of the memory, in the order in which a clear comes to them: those of a program first. ``disturbed`` leads, because
@@ -146,9 +145,9 @@ class TransmitCounters(LiteXModule):
 
     def status(self, name, description):
         """Return the register of a counter, which asks for it; ``asks`` is then driven from here."""
-        register = CSRStatus(COUNTER_BITS.get(name, 32), name=name, description=description)
+        register = WordStatus(COUNTER_BITS.get(name, 32), name=name, description=description)
         self.comb += [
             register.status.eq(self.word),
-            self.asks[COUNTERS.index(name)].eq(register.we),
+            self.asks[COUNTERS.index(name)].eq(register.asked),
         ]
         return register

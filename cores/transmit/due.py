@@ -51,7 +51,7 @@ class DueTime(LiteXModule):
     def __init__(self):
         self.runs      = Signal()
         self.lead      = Signal(12)
-        self.elapsed   = Signal(DUE_BITS)
+        self.elapsed   = Signal(DUE_BITS, reset_less=True) # Set in each tick.
         self.due       = Signal(DUE_BITS)
         self.is_there  = Signal()
         self.is_due    = Signal()

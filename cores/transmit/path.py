@@ -456,7 +456,8 @@ class TransmitPath(ProgramPath):
             setattr(self, f"_{name}", register)
         self.add_numbers([getattr(self, f"_{name}") for name in NUMBERS])
         settings = [getattr(self, f"_{name}") for name in PROGRAM]
-        self.comb += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
+        # A cycle late: of the bus's address, and of all of these.
+        self.sync += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
         self._attached = WriteOnlyCSR(1, name="attached",
             description="The program ends with the lease of the host that started it.")
         ends = {"stop": self.lease_ended & self._attached.storage}

@@ -184,7 +184,8 @@ def _layer1(whole: Given, numbers: Mapping[str, int]) -> None:
     for one in whole.parts("layer1"):
         one.value("name")
         _port_names(one, numbers)
-        one.value("promiscuous")
+        if one.value("promiscuous", True) is False:
+            one.error("promiscuous", "ports take all frames: give true, or leave it out")
         if (speed := one.value("speed", SPEED)) not in (SPEED, "unspecified"):
             one.error("speed", f"ports of this probe are of 1 Gb/s, not {speed}: give {SPEED}, or leave it out")
         if not 64 <= (mtu := int(one.value("mtu", 1500))) <= MTU_MOST:
@@ -199,7 +200,11 @@ def _options(whole: Given) -> tuple[bool, bool]:
     auto_start = has_loss_duration = False
     if options := whole.part("options"):
         if ports := options.part("port_options"):
-            ports.value("location_preemption")
+            if ports.value("location_preemption", False):
+                ports.report.warn(
+                    ports.at("location_preemption"),
+                    "a probe that another host has is taken by --steal of the server alone",
+                )
             order = ports.part("frame_ordering_mode")
             if order and order.choice("no_ordering") != "no_ordering":
                 order.error("choice", "frames leave in the order in which they are due: give no_ordering")
@@ -343,7 +348,8 @@ def _devices(whole: Given, numbers: Mapping[str, int]) -> tuple[dict[str, HostSe
 
 def _ethernet(given: Given, numbers: Mapping[str, int], hosts: dict[str, HostSettings]) -> list[DeviceInterface]:
     name, mac = str(given.value("name", "")), given.value("mac")
-    given.value("mtu")
+    if not 64 <= (mtu := int(given.value("mtu", 1500))) <= MTU_MOST:
+        given.error("mtu", f"{mtu} is out of range: give 64 to {MTU_MOST}")
     port = _connection(given, numbers)
     vlans = [int(vlan.value("id", 1)) for vlan in _vlans(given)]
     if len(vlans) > 1:

@@ -63,6 +63,7 @@ class OtgFlow:
     has_loss: bool = False
     devices: tuple[str, str] | None = None  # Interfaces that it goes from and to.
     rx_tx_ratio: float = 1.0
+    needs_mac: bool = False  # The address that its frames go to is that of the gateway.
 
 
 def exact(number: float) -> Fraction:
@@ -434,6 +435,7 @@ def flow_of(flow: Given, ends: FlowEnds, number: int, scaled: TimeScale) -> OtgF
         wanted.has_loss,
         ends.devices,
         wanted.ratio,
+        packet.needs_mac,
     )
 
 

@@ -167,6 +167,7 @@ class FlowPacket:
     checksum: str = "auto"  # ``auto``: right if that can be; ``good``: must be right; ``zero``: 0.
     checksum_path: str = ""
     kinds: list[str] = field(default_factory=list)  # Of its headers, in order.
+    needs_mac: bool = False  # Its destination address is not given.
     automatic: dict[str, str] = field(default_factory=dict)  # Paths of addresses that come from a device, by field.
 
     @property
@@ -320,6 +321,8 @@ def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None) -
     path = part.at(kind)
     for name, given, first, width, default in rows:
         takes = None if default is None else FieldPattern(f"{path}.{name}", (default,))
+        if kind == "ethernet" and name == "dst":
+            packet.needs_mac = given is None or given.choice("value") == "auto"
         if given is not None:
             if given.choice("value") == "auto" and name in ("dst", "src"):
                 packet.automatic[f"{kind}.{name}"] = given.at()

@@ -96,6 +96,9 @@ class StreamFigures(PartFigures):
     #: Frames that waited, as planned, for a frame of this port that was due before them. None: not known.
     waited: int | None = None
     delayed: int = 0  # Frames that started after their tick, late or waiting: always known.
+    #: Arrival of the first and of the last frame (ns of the probe's clock); None: none came, or it isn't measured.
+    first_arrival_ns: int | None = None
+    last_arrival_ns: int | None = None
 
     @property
     def delay_figures(self) -> Mapping[str, Any]:

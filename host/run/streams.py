@@ -9,6 +9,9 @@ from fractions import Fraction
 from functools import partial
 from types import TracebackType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from liteprobe.cores.formats import (
     CHECKSUM_OCTETS,
     HEADER_WORDS_OF_STREAM,
@@ -574,6 +577,11 @@ class Traffic(PortRun):
         self._touched.add(name)
         sender.transmit.end(number)
 
+    def lengths_of(self, name: str, frames: int) -> NDArray[np.int64]:
+        """Return the lengths of the first frames of a stream (octets without FCS), shape (frames,); raises UnknownDueError."""
+        sender, number = self._plan.find(name)
+        return sender.words.dues[number].frames(0, frames)[1]
+
     def start(self, name: str) -> None:
         """Start a stream again that was stopped, or that has sent all of its frames: then it sends as many more.
 
@@ -999,6 +1007,8 @@ def _row(
     came = reading.stream
     latency = _latency(reading) if stream.used_stamp else None
     found = replace(found, received=came.frames, octets=came.octets, latency=latency)
+    if came.frames:
+        found = replace(found, first_arrival_ns=came.first_stamp_ns, last_arrival_ns=came.last_stamp_ns)
     if came.slot == BARE_SLOT:
         return found
     found = replace(

@@ -107,8 +107,9 @@ WRITERS: dict[str, Callable[[Any, Path], list[Path]]] = {
 def surroundings(soc: Any, folder: Path, top: Path) -> list[Path]:
     """Write what is at the pins of the module in ``top``, and what the harness must know of its clocks; return all sources."""
     text = top.read_text(encoding="utf-8")
-    (folder / "board.h").write_text(board_header(soc.crg.pll, soc.board.phy_kind.id | 2), encoding="utf-8")
-    (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL")), encoding="utf-8")
+    header = board_header(soc.crg, soc.board.phy_kind.id | 2, soc.probe_config.link == "own")
+    (folder / "board.h").write_text(header, encoding="utf-8")
+    (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL"), soc.crg.pll), encoding="utf-8")
     return [folder / "wrapper.v", top]
 
 

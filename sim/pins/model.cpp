@@ -67,44 +67,54 @@ private:
     void step() {
         top.pps = seen.pps >> time_ns_ / STEP_NS % 4 & 1;
         time_ns_ += STEP_NS;
-        uint8_t clocks = 0;
-        for (unsigned n = 0; n < sizeof PLL / sizeof *PLL; n++)
-            clocks |= ((time_ns_ + PLL[n].period_ns - PLL[n].late_ns) % PLL[n].period_ns < PLL[n].period_ns / 2) << n;
-        top.pll = clocks;
+        top.pll = levels(PLL, sizeof PLL / sizeof *PLL);
+        if (MEMORY_PLL[0].period_ns)
+            top.memory_pll = levels(MEMORY_PLL, sizeof MEMORY_PLL / sizeof *MEMORY_PLL);
         if (time_ns_ % (TICK_NS / 2))
             top.eval();
     }
+    uint8_t levels(const Clock *clocks, unsigned count) const {
+        uint8_t found = 0;
+        for (unsigned n = 0; n < count; n++) {
+            const Clock &clock = clocks[n];
+            if (clock.period_ns)
+                found |= ((time_ns_ + clock.period_ns - clock.late_ns) % clock.period_ns < clock.period_ns / 2) << n;
+        }
+        return found;
+    }
     void put() {
         top.valid = top.rx_clk = 0;
-        for (unsigned port = 0; port < 2; port++) {
-            Phy &phy = phys[port];
+        for (unsigned n = 0; n < 2; n++) {
+            Phy &phy = phys[n];
+            const unsigned port = PORT_OF_PHY[n];
             phy.has_cable = seen.link_up[port];
             uint8_t valid = seen.rx_dv[port];
-            if (seen.rx[port] != was_rx_[port]) {
-                was_rx_[port] = seen.rx[port];
-                edges_[port]++;
+            if (seen.rx[port] != was_rx_[n]) {
+                was_rx_[n] = seen.rx[port];
+                edges_[n]++;
             }
-            phy.receive(valid, edges_[port]);
-            top.valid |= valid << port;
+            phy.receive(valid, edges_[n]);
+            top.valid |= valid << n;
             // 25 MHz at 100 Mb/s; then no frame is understood.
-            top.rx_clk |= (port + desk.dead > 1 ? 0 : phy.slow() ? edges_[port] % 10 < 5 : seen.rx[port]) << port;
+            top.rx_clk |= (n + desk.dead > 1 ? 0 : phy.slow() ? edges_[n] % 10 < 5 : seen.rx[port]) << n;
         }
         top.in_band0 = phys[0].in_band();
         top.in_band1 = phys[1].in_band();
         top.noise = random_();
         top.skew_ps = static_cast<int16_t>(desk.skew_ps) - static_cast<int16_t>(desk.early_ps);
-        top.data0 = seen.rx_data[0];
-        top.data1 = seen.rx_data[1];
+        top.data0 = seen.rx_data[PORT_OF_PHY[0]];
+        top.data1 = seen.rx_data[PORT_OF_PHY[1]];
         top.gnss_rx = seen.gnss_rx;
         top.serial_rx = seen.serial_rx;
         top.flash_miso = seen.flash_miso;
     }
     void take(bool is_tick) {
         if (is_tick)
-            for (unsigned port = 0; port < 2; port++) {
-                seen.tx_en[port] = top.sent_valid >> port & 1;
-                seen.tx_data[port] = port ? top.sent_data1 : top.sent_data0;
-                phys[port].transmit(seen.tx_en[port], seen.tx_data[port]);
+            for (unsigned n = 0; n < 2; n++) {
+                const unsigned port = PORT_OF_PHY[n];
+                seen.tx_en[port] = top.sent_valid >> n & 1;
+                seen.tx_data[port] = n ? top.sent_data1 : top.sent_data0;
+                phys[n].transmit(seen.tx_en[port], seen.tx_data[port]);
             }
         seen.pps_out = top.pps_out;
         seen.gnss_tx = top.gnss_tx;

@@ -22,7 +22,7 @@ MODELLED = {
     "OFS1P3BX": (),
     "TRELLIS_IO": (),
     "USRMCLK": (),
-    "EHXPLLL": (),
+    "EHXPLLL": ("CLKFB_DIV", "CLKOP_DIV"),
 }
 IGNORED = {"$scopeinfo", "VLO", "VHI"}
 UNUSED = 10**9  # From here on, no bit of Yosys.

@@ -4,23 +4,27 @@
 """Puts the top level of a board behind the pins of the simulated board: PHYs at RGMII, an SDRAM, ideal clocks of its PLL."""
 
 import re
+from math import ceil
 from typing import Any, NamedTuple
 
 PORTS = 2
-TICK_NS = 8
+MANAGEMENT_PORT = 2  # Of the harness, where management has a port of its own.
+TICK_NS, HALF_NS = 8, 2  # HALF_NS: least half period of a clock of the harness.
+PLL_KEY = ("CLKFB_DIV", "CLKOP_DIV")  # Parameters by which a board's PLLs are told apart.
 OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")  # Of an EHXPLLL, in LiteX's order.
 
 WRAPPER = """\
+// The one that makes ``sys``, or that of a memory with a clock of its own.
 module EHXPLLL #({parameters}) (
     input CLKI, RST, STDBY, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG, PLLWAKESYNC, ENCLKOP, CLKFB,
     input ENCLKOS, ENCLKOS2, ENCLKOS3, output CLKOP, CLKOS, CLKOS2, CLKOS3, LOCK, INTLOCK, REFCLK, CLKINTFB
 );
-    assign {{CLKOS3, CLKOS2, CLKOS, CLKOP}} = liteprobe_sim.pll;
+    assign {{CLKOS3, CLKOS2, CLKOS, CLKOP}} = {first} ? liteprobe_sim.pll : liteprobe_sim.memory_pll;
     assign LOCK = ~RST;
 endmodule
 
 module liteprobe_sim (
-    input  [3:0] pll,
+    input  [3:0] pll, memory_pll,
     input        half,
     input  [1:0] rx_clk, rx_half, valid, mdio_drive,
     input  [7:0] data0, data1,
@@ -97,8 +101,11 @@ def pps_pin(pins: list[Pin]) -> str:
     return names[0] if names else ""
 
 
-def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
-    """Return the Verilog of ``liteprobe_sim``: the module ``top`` and what is at its pins; its EHXPLLL has ``parameters``."""
+def wrapper(verilog: str, top: str, parameters: set[str], pll: Any) -> str:
+    """Return the Verilog of ``liteprobe_sim``: the module ``top`` and what is at its pins; its EHXPLLL has ``parameters``.
+
+    ``pll``: the finalized `ECP5PLL` that makes ``sys``.
+    """
     pins = pins_of(verilog, top)
     names = {pin.name for pin in pins}
     pps = pps_pin(pins)
@@ -137,8 +144,10 @@ def wrapper(verilog: str, top: str, parameters: set[str]) -> str:
     reset = [pin.name for pin in pins if pin.name.endswith("_rst_n") and pin.direction == "output"]
     wires.append(f"    assign phy_reset_n = {' & '.join(reset) or 1};")
     sdram = SDRAM if "sdram_clock" in names else ""
+    first = " && ".join(f"{name} == {pll.params[f'p_{name}']}" for name in PLL_KEY)
     return WRAPPER.format(
-        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters or {"UNUSED"})),
+        first=first,
+        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters | set(PLL_KEY))),
         wires="\n".join(wires),
         phys="\n".join(phys),
         sdram=sdram,
@@ -152,21 +161,40 @@ def bidirectional(verilog: str) -> str:
     return re.sub(r"\binput\s+wire(\s+(?:\[\d+:0\]\s+)?(?:sdram_dq|eth\d_mdio)\b)", r"inout  wire\1", verilog)
 
 
-def board_header(pll: Any, phy_id: int) -> str:
-    """Return the C++ of ``board.h``: the clocks of a finalized `ECP5PLL`, in whole nanoseconds, and the PHYs' identifier."""
+def board_header(clocks: Any, phy_id: int, has_own_link: bool = False) -> str:
+    """Return the C++ of ``board.h``: the clocks of a board's finalized PLLs, in whole nanoseconds, and the PHYs.
+
+    These have an identifier, and ports of the harness: the second one is a test port, or the one of management. The harness
+    has steps of 2 ns: so the clock of a memory, which shares no edge with others, has the even half period next to its own, and
+    what is late by less than a step is late by one.
+    """
+    memory_pll = getattr(clocks, "memory_pll", None)
+    rows = [f"{{{round(period_ns)}, {round(late_ns)}}}" for period_ns, late_ns in pll_clocks(clocks.pll, is_whole=True)]
+    of_memory = [(0.0, 0.0)] if memory_pll is None else pll_clocks(memory_pll)
+    memory_rows = [
+        f"{{{2 * HALF_NS * round(period_ns / 2 / HALF_NS)}, {HALF_NS * ceil(late_ns / HALF_NS)}}}"
+        for period_ns, late_ns in of_memory
+    ]
+    lines = ["#pragma once", "#include <cstdint>", "namespace liteprobe {"]
+    lines += ["struct Clock { uint64_t period_ns, late_ns; };"]
+    lines += [f"constexpr Clock PLL[] = {{{', '.join(rows)}}}, MEMORY_PLL[] = {{{', '.join(memory_rows)}}};"]
+    lines.append(f"constexpr unsigned PORT_OF_PHY[] = {{0, {MANAGEMENT_PORT if has_own_link else 1}}};")
+    return "\n".join([*lines, f"constexpr uint32_t PHY_ID = {phy_id:#x};", "}", ""])
+
+
+def pll_clocks(pll: Any, is_whole: bool = False) -> list[tuple[float, float]]:
+    """Return period and lateness (ns) of each output of a PLL; ``is_whole``: ValueError where a period is no whole number."""
     of = pll.params
     feedback = "CLK" + of["p_FEEDBK_PATH"].removeprefix("INT_")
     vco_ghz = pll.clkin_freq / 1e9 / of["p_CLKI_DIV"] * of["p_CLKFB_DIV"] * of[f"p_{feedback}_DIV"]
-    rows = []
+    clocks = []
     for name in OUTPUTS:
         if f"p_{name}_DIV" not in of:
             break
         divider = of[f"p_{name}_DIV"]
         period_ns = divider / vco_ghz
         late_ns = (of[f"p_{name}_CPHASE"] - (divider - 1) + of[f"p_{name}_FPHASE"] / 8) / vco_ghz
-        if name != feedback and abs(period_ns - round(period_ns)) > 1e-6:
+        if is_whole and name != feedback and abs(period_ns - round(period_ns)) > 1e-6:
             raise ValueError(f"{name} has a period of {period_ns} ns: the harness keeps whole nanoseconds")
-        rows.append(f"{{{round(period_ns)}, {round(late_ns)}}}")
-    lines = ["#pragma once", "#include <cstdint>", "namespace liteprobe {"]
-    lines += ["struct Clock { uint64_t period_ns, late_ns; };", f"constexpr Clock PLL[] = {{{', '.join(rows)}}};"]
-    return "\n".join([*lines, f"constexpr uint32_t PHY_ID = {phy_id:#x};", "}", ""])
+        clocks.append((period_ns, late_ns))
+    return clocks

@@ -357,6 +357,8 @@ def place_and_route(design: Design, netlist: Path, seed: int, run: Path, is_over
             if not lines and code == 0:
                 (run / f"{TOP}.json").unlink()
                 return report
+        elif is_lost(log):
+            raise NotMetError("nextpnr's placer does not settle: try another --seed, or a newer nextpnr-ecp5 (PyPI has 0.11)")
         elif not more and is_hopeless(log):
             raise NotMetError(f"nextpnr has not routed all in {router_rounds(log)} rounds: leave a part out, or try another --seed")
         if not lines:
@@ -385,8 +387,21 @@ def router_rounds(log: Path) -> int:
     return max((int(number) for number in re.findall(r"\biter=(\d+) wires=", text)), default=0)
 
 
+def is_lost(log: Path) -> bool:
+    """Return whether the static placer has lost its way, by nextpnr's log: its step is no number any more, and it never ends.
+
+    Seen with nextpnr 0.7, on 2026-11-27.
+    """
+    return log.exists() and re.search(r"\bsteplen=-?nan\b", log.read_text(encoding="utf-8", errors="replace")) is not None
+
+
 def is_hopeless(log: Path) -> bool:
-    """Return whether router2 should be ended, by nextpnr's log: it has had its rounds, or twice as many with few wires left."""
+    """Return whether nextpnr should be ended, by its log: its placer is lost, or its router has had its rounds.
+
+    Of these it has twice as many with few wires left.
+    """
+    if is_lost(log):
+        return True
     rounds = router_rounds(log)
     if rounds <= ROUTER_ROUNDS:
         return False

@@ -171,6 +171,26 @@ def test_a_router_that_has_few_wires_left_has_twice_as_many_rounds(rounds, left,
     assert is_hopeless(log) == ends
 
 
+@pytest.mark.parametrize(("step", "ends"), [("0.785047", False), ("-nan", True), ("nan", True)])
+def test_a_placer_without_a_step_is_ended_and_named(step, ends, tmp_path, monkeypatch):
+    """As nextpnr 0.7 wrote it for half an hour."""
+
+    def fake(_, arguments, run, log, is_over):
+        (run / "nextpnr.log").write_text(f"Info: iter=5843 steplen={step} a=2924.489746\n")
+        assert is_over() == ends
+        return -9
+
+    monkeypatch.setattr("liteprobe.soc.build.bitstream.run_tool", fake)
+    design = tiny(tmp_path / "gateware", 50.0)
+    (netlist := tmp_path / "netlist.json").write_text(json.dumps({"modules": {TOP: {"attributes": {"top": "1"}}}}))
+    (run := tmp_path / "run").mkdir()
+    (run / "nextpnr.out").write_text("killed\n")
+    with pytest.raises(
+        BuildError, match="placer does not settle: try another --seed" if ends else "nextpnr-ecp5 failed"
+    ):
+        place_and_route(design, netlist, 1, run)
+
+
 @pytest.mark.full
 def test_constraint_that_is_met_passes(tmp_path):
     (clock,) = implement(tmp_path, 20.0)

@@ -64,7 +64,7 @@ from liteprobe.sim.drivers.tools.figures import Figure, Size, note, row
 from liteprobe.sim.models.probe.streams import TrafficProbe
 
 SEED = 36
-LATE = ("host.cli", "__main__", "serve")  # Of commands, not of scripts.
+LATE = ("host.cli", "__main__", "serve", "otg")  # Of commands, not of scripts.
 
 for module in pkgutil.walk_packages(host.__path__, f"{host.__name__}."):
     if not any(word in module.name for word in LATE):
@@ -359,6 +359,7 @@ EXCLUDED = {
         "device.registers.Registers.__init__", "run.streams.Traffic.__init__", "run.emulate.Emulation.__init__",
         "run.emulate.Emulation.started", "run.replay.replay", "run.sets.send_sets", "suites.owd.OneWay.__init__",
         "run.streams.Traffic.starting", "run.streams.Traffic.begin", "run.streams.Traffic.halt", "agent.agent.Agent.add",
+        "run.streams.Traffic.lengths_of",
         "run.emulate.Emulation.begin", "run.emulate.Emulation.stop_ports",
         "traffic.network.network.Background.ticks_between", "report.agent_files.document",
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",

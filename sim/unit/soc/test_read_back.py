@@ -14,7 +14,7 @@ from litex.gen import *
 from litex.soc.interconnect import csr_bus
 from litex.soc.interconnect.csr import CSRStatus, CSRStorage
 
-from liteprobe.cores.bus import ReadBack, WriteOnlyCSR, joins_banks
+from liteprobe.cores.bus import ReadBack, WordStatus, WriteOnlyCSR, joins_banks
 
 PAGING = 0x800
 MASK   = 2**32 - 1
@@ -32,10 +32,11 @@ class Bank(LiteXModule):
 
 class Probe(LiteXModule):
     """A bus, its settings' memory, and banks at pages 1, 2, ..."""
-    def __init__(self, banks, is_joined=True):
+    def __init__(self, banks, is_joined=True, is_ahead=False):
         self.master = csr_bus.Interface(data_width=32, address_width=14)
+        self.ahead  = Signal(14) # As LiteX's bridge has the address, a cycle before ``master``.
         joined = []
-        self.read_back = ReadBack(self.master, PAGING, banks=joined)
+        self.read_back = ReadBack(self.master, PAGING, banks=joined, ahead=self.ahead if is_ahead else None)
         self.banks  = banks
         for name, bank in banks.items():
             setattr(self, name, bank)
@@ -57,15 +58,23 @@ class Probe(LiteXModule):
 def run(dut, process):
     run_simulation(dut, process, clocks={"sys": 20})
 
+def look_ahead(dut, address):
+    yield dut.ahead.eq(address)
+    yield
+    yield dut.ahead.eq(0x1555) # Whatever comes next on the bus before it.
+
 def write(dut, address, value):
+    yield from look_ahead(dut, address)
     yield from dut.master.write(address, value)
 
 def read(dut, address):
     """Read as LiteX's bridge does: the answer is there in the next cycle."""
+    yield from look_ahead(dut, address)
     yield dut.master.adr.eq(address)
     yield dut.master.re.eq(1)
     yield
     yield dut.master.re.eq(0)
+    yield dut.master.adr.eq(0)
     yield
     return (yield dut.master.dat_r)
 
@@ -78,10 +87,12 @@ def test_at_power_up_a_setting_reads_its_first_value():
                     assert (yield from read(dut, address)) == expected, (bank, name)
     run(dut, process())
 
-@pytest.mark.parametrize("is_joined", [True, False])
-def test_settings_read_what_was_written_and_all_other_registers_what_they_are(is_joined):
+KINDS = pytest.mark.parametrize(("is_joined", "is_ahead"), [(True, False), (True, True), (False, False)])
+
+@KINDS
+def test_settings_read_what_was_written_and_all_other_registers_what_they_are(is_joined, is_ahead):
     rng = random.Random(3)
-    dut = Probe({"one": Bank(), "two": Bank()}, is_joined)
+    dut = Probe({"one": Bank(), "two": Bank()}, is_joined, is_ahead)
     def process():
         holds = {}
         for bank in dut.banks:
@@ -137,6 +148,35 @@ def test_registers_beyond_the_first_words_are_no_settings_and_change_none():
             assert (yield from read(dut, address)) == number + 1
         for number in range(40):
             assert (yield from read(dut, dut.words("one", f"late{number:02}")[0])) == MASK - number
+    run(dut, process())
+
+@KINDS
+def test_words_of_a_memory_are_those_of_their_own_bank_whatever_another_has_at_the_same_place(is_joined, is_ahead):
+    """Each bank has three words, with a register before them in one and none in the other."""
+    class WordBank(LiteXModule):
+        def __init__(self, first, early):
+            for number in range(early):
+                setattr(self, f"_early{number}", CSRStorage(32, name=f"early{number}"))
+            self._pair = WordStatus(64, name="pair", description="Two words.")
+            self._one  = WordStatus(32, name="one", description="A word.")
+            self.asked = asked = Cat(self._pair.asked, self._one.asked)
+            value = Signal(32)
+            self.comb += [
+                Case(asked, {1 << n: value.eq(first + n) for n in range(3)}),
+                self._pair.status.eq(Cat(value, value)),
+                self._one.status.eq(value),
+            ]
+    dut = Probe({"one": WordBank(100, 0), "two": WordBank(200, 1)}, is_joined, is_ahead)
+    def process():
+        for _ in range(2):
+            for bank, first in (("one", 100), ("two", 200)):
+                words = dut.words(bank, "pair") + dut.words(bank, "one")
+                for number, address in enumerate(words):
+                    assert (yield from read(dut, address)) == first + number
+                yield from write(dut, words[0], MASK)
+            (early,) = dut.words("two", "early0")
+            yield from write(dut, early, 7)
+            assert (yield from read(dut, early)) == 7
     run(dut, process())
 
 def test_a_setting_beyond_the_first_words_is_refused():

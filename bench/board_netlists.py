@@ -1,0 +1,144 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Holds what Yosys makes of each flagship against its RTL, both at their pins, under the same traffic from a seed.
+
+The same commands, foreign frames and PPS go to both simulations. All that came to the pins and left them, octet for octet
+with its ticks, and all registers at the end must be the same. What is not here: nextpnr's packed netlist
+(sim/pins/test_netlist.py has it for two boards), and delays of the FPGA.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from liteprobe.host import Fixed, Interval, Probe, Stream, TrainProgram
+from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.traffic.network.netem import from_netem
+from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.frames.gmii import with_fcs
+from liteprobe.sim.drivers.frames.stacks import fuzz
+from liteprobe.sim.drivers.system.senders import packets, write
+from liteprobe.sim.drivers.tools.figures import Figure, row
+from liteprobe.sim.pins.build import build_board
+from liteprobe.soc.build.flagships import FLAGSHIPS, Flagship
+from liteprobe.soc.config import ProbeConfig
+
+CABLE, LOOPBACK = "cable?delay=1us", "loopback?delay=1us"
+PREAMBLE = b"\x55" * 7 + b"\xd5"
+PPS_NS = 1_000_000
+FRAMES = 60  # Foreign ones into each port: whole, broken, cut.
+FRAMES_FULL = 1000
+SEED = 20261128
+USUAL = ("colorlight_5a_75b:train",)
+
+
+@dataclass(frozen=True)
+class Life:
+    """Holds what was on the pins of a board, and its registers at the end."""
+
+    rows: NDArray[np.void]
+    octets: dict[str, bytes]
+    registers: dict[str, int]
+    edges: int
+
+
+def options_of(config: ProbeConfig) -> dict[str, Any]:
+    """Return the fields that aren't as by default."""
+    return {
+        one.name: getattr(config, one.name)
+        for one in fields(config)
+        if getattr(config, one.name) != getattr(ProbeConfig(), one.name)
+    }
+
+
+def live(folder: Path, config: ProbeConfig, files: Path, frames: int) -> Life:
+    """Let a board do what its preset is for, and what strangers make it do, by a seed."""
+    chance = random.Random(SEED)
+    pps = {"pps": "1ms", "jitter": "30ns"} if config.with_discipline else {}
+    edges = 0
+    wire = CABLE if config.ports > 1 else LOOPBACK
+    with Probe(
+        sim_url(wire, build=folder, truth=files / "truth", pcap=files / "pins", link=config.link, **pps)
+    ) as probe:
+        assert isinstance(probe.link, SimLink)
+        if config.emulates:
+            back = "delay 80us loss 20%" if config.directions == 2 else None
+            network, _ = from_netem("delay 100us loss 30%", back)
+            with probe.emulate(network):
+                _inject(probe.link, probe, range(1), frames, chance)
+                probe.wait(1e-3)
+        else:
+            if config.sends_streams:
+                streams = [Stream(f"s{n}", n, Fixed(60 + 200 * n), Interval(share=0.2), count=40) for n in range(1, 4)]
+                probe.send(streams, receive=1).result()
+            if config.replays:
+                write(files / "trace.pcap", packets(100, SEED, 0.5))
+                probe.replay(Trace.from_pcap(files / "trace.pcap"))
+            if config.generates and not config.monitors:
+                for transmit in range(config.ports):
+                    probe.train(TrainProgram(length=64, count=50, repeats=2, gap_ns=20_000), transmit=transmit)
+            _inject(probe.link, probe, range(config.ports), frames, chance)
+        if config.with_discipline:
+            probe.clock.enable_pps(PPS_NS)
+            edges = len(list(probe.clock.edges(5 * PPS_NS / 1e9, probe.wait)))
+        names = list(json.loads((folder / "csr.json").read_text(encoding="utf-8"))["csr_registers"])
+        registers = {name: probe.registers.read(name) for name in names}
+    octets = {path.name: path.read_bytes() for path in sorted(files.glob("pins.*"))}
+    return Life(truth.read_truth(files / "truth"), octets, registers, edges)
+
+
+def _inject(link: SimLink, probe: Probe, ports: range, frames: int, chance: random.Random) -> None:
+    """Put foreign frames on the wire: as they are, with a wrong FCS, cut anywhere."""
+    for number, frame in enumerate(fuzz(frames, SEED)):
+        octets = with_fcs(frame.ljust(60, b"\0"))
+        if number % 10 == 7:
+            octets = octets[:-1] + bytes([octets[-1] ^ 0x10])
+        if number % 10 == 8:
+            octets = octets[: chance.randrange(1, len(octets))]
+        link.inject(ports[number % len(ports)], PREAMBLE + octets)
+        if number % 5 == 0:
+            probe.wait(chance.randrange(1, 30) * 1e-6)
+    probe.wait(200e-6)
+
+
+def differs(flagship: Flagship, frames: int) -> tuple[Life, int, list[str]]:
+    """Return what the RTL did, rows of the truth that differ, and the names of captures and registers that do."""
+    config = flagship.config
+    options = options_of(config)
+    lives = []
+    for source in ("rtl", "yosys"):
+        with TemporaryDirectory() as files:
+            lives.append(live(build_board(flagship.board, source, **options), config, Path(files), frames))
+    rtl, netlist = lives
+    same = min(len(rtl.rows), len(netlist.rows))
+    wrong = int(np.sum(rtl.rows[:same] != netlist.rows[:same])) + abs(len(rtl.rows) - len(netlist.rows))
+    names = [name for name, value in rtl.registers.items() if netlist.registers[name] != value]
+    return rtl, wrong, names + [name for name, octets in rtl.octets.items() if netlist.octets[name] != octets]
+
+
+@row("boards")
+def test_netlists(is_full: bool) -> Iterator[Figure]:
+    """Rows of the truth and registers that differ, RTL beside Yosys' netlist; ``--full``: each flagship."""
+    frames = FRAMES_FULL if is_full else FRAMES
+    for flagship in FLAGSHIPS:
+        if not is_full and str(flagship) not in USUAL:
+            continue
+        rtl, wrong, names = differs(flagship, frames)
+        for name in names:
+            print(f"{flagship}: {name} differs")
+        of = str(flagship).replace(":", "_")
+        yield Figure(f"{of}_rows", len(rtl.rows), "frames", frames, is_least=True)
+        yield Figure(f"{of}_rows_that_differ", wrong, "frames", 0)
+        yield Figure(f"{of}_registers", len(rtl.registers), "", 50, is_least=True)
+        yield Figure(f"{of}_captures_and_registers_that_differ", len(names), "", 0)
+        if flagship.config.with_discipline:
+            yield Figure(f"{of}_pps_edges", rtl.edges, "", 4, is_least=True)

@@ -1,0 +1,155 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""A simulated tester served as an Open Traffic Generator: frames, captures and devices against the pins."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import otg_configs as configs
+import pytest
+from scapy.utils import PcapNgReader, PcapReader, rdpcap
+
+from liteprobe.host.base import interrupt
+from liteprobe.sim.drivers.system.otg import OtgDesk, served, wrong_run
+
+Json = dict[str, Any]
+OUT, IN = 1, 0  # Management is in band on port 0.
+PORTS = [{"name": "p1", "location": "1"}, {"name": "p2", "location": "0"}]
+
+
+@pytest.fixture(scope="module")
+def desk(tester: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgDesk]:
+    interrupt.install()
+    with served(tester, tmp_path_factory.mktemp("otg"), "shared") as found:
+        yield found
+
+
+def turned(config: Json, **more: Any) -> Json:
+    """Return a configuration whose frames leave by the port without management."""
+    return {**config, "ports": PORTS, **more}
+
+
+@pytest.mark.parametrize("name", ["udp ports that count", "ipv6 udp ports from a list", "first bit to first bit"])
+def test_frames_and_metrics_are_those_of_the_pins(desk: OtgDesk, name: str) -> None:
+    config = turned(configs.RUNS[name])
+    assert wrong_run(config, *desk.run(config, OUT, IN)) == []
+
+
+def test_a_capture_has_the_frames_of_the_pins_with_their_fcs(desk: OtgDesk) -> None:
+    mine = {"src": {"value": "020000000101", "mask": "ffffffffffff"}}
+    capture = {"name": "c", "port_names": ["p2"], "filters": [{"choice": "ethernet", "ethernet": mine}]}
+    config = turned(configs.config(configs.flow(size=configs.DRAWN)), captures=[capture])
+    desk.good("/config", config)
+    desk.capture("start")
+    before = len(desk.pins(IN, "in"))
+    desk.transmit("start")
+    desk.finished()
+    assert [one["capture"] for one in desk.metrics("port")] == ["stopped", "started"]
+    desk.capture("stop")
+    seen = [frame for _, frame in desk.pins(IN, "in")[before:]]
+    found = [bytes(one) for one in rdpcap(io.BytesIO(desk.captured("p2")))]
+    assert [one[:-4] for one in found] == seen and len(seen) == 30
+    assert all(fcs(one[:-4]) == one[-4:] for one in found)
+    part = desk.captured(
+        "p2", packets={"choice": "slice", "slice": {"choice": "initial", "initial": {"start": 3, "count": 5}}}
+    )
+    assert [bytes(one) for one in PcapReader(io.BytesIO(part))] == found[2:7]
+    assert desk.metrics("port")[1]["capture"] == "stopped"
+
+
+def test_a_capture_is_cut_and_written_as_it_is_asked_for(desk: OtgDesk) -> None:
+    capture = {"name": "c", "port_names": ["p2"], "format": "pcapng", "packet_size": 50}
+    capture["filters"] = [
+        {"choice": "ipv4", "ipv4": {"protocol": {"value": "11", "negate": False}}},
+        {"choice": "custom", "custom": {}},
+    ]
+    error = desk.post("/config", turned(configs.config(configs.flow()), captures=[capture])).json()
+    assert error["errors"][0].startswith("captures[0].filters[1].custom.offset: custom filters come first")
+    capture["filters"] = [{"choice": "custom", "custom": {"offset": 36 * 8, "bit_length": 16, "value": "1770"}}]
+    desk.good("/config", turned(configs.config(configs.flow(duration=configs.packets(7))), captures=[capture]))
+    desk.capture("start")
+    desk.transmit("start")
+    desk.finished()
+    found = [bytes(one) for one in PcapNgReader(io.BytesIO(desk.captured("p2")))]
+    assert [len(one) for one in found] == [50] * 7
+    assert all(one[36:38] == b"\x17\x70" for one in found)
+
+
+def fcs(frame: bytes) -> bytes:
+    """Return the FCS of a frame, bit by bit.
+
+    Source: IEEE 802.3-2022, 3.2.9.
+    """
+    crc = 0xFFFFFFFF
+    for octet in frame:
+        crc ^= octet
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
+    return (crc ^ 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def device(name: str, port: str, own: int, other: int) -> Json:
+    """Return a device with an interface of both families."""
+    return {
+        "name": name,
+        "ethernets": [
+            {
+                "name": f"{name}.eth",
+                "mac": f"02:00:00:00:00:{own:02x}",
+                "connection": {"choice": "port_name", "port_name": port},
+                "ipv4_addresses": [{"name": f"{name}.4", "address": f"10.0.0.{own}", "gateway": f"10.0.0.{other}"}],
+                "ipv6_addresses": [
+                    {"name": f"{name}.6", "address": f"2001:db8::{own:x}", "gateway": f"2001:db8::{other:x}"}
+                ],
+            }
+        ],
+    }
+
+
+def test_devices_find_each_other_and_flows_their_gateway(desk: OtgDesk) -> None:
+    header = {"choice": "ethernet", "ethernet": {"src": configs.value("02:00:00:00:00:11")}}
+    packet = [header, configs.ipv4(src=configs.value("10.0.0.17"), dst=configs.value("10.0.0.18")), configs.udp()]
+    ends = {"choice": "device", "device": {"tx_names": ["a.4"], "rx_names": ["b.4"]}}
+    flow = {**configs.flow(*packet), "tx_rx": ends}
+    other = device("b", "p2", 18, 17)
+    for kind in ("ipv4_addresses", "ipv6_addresses"):  # In band no answer is heard on port 0.
+        other["ethernets"][0][kind][0]["gateway_mac"] = {"choice": "value", "value": "02:00:00:00:00:11"}
+    config = turned(configs.config(flow), devices=[device("a", "p1", 17, 18), other])
+    desk.good("/config", config)
+    started = desk.good(
+        "/control/state", {"choice": "protocol", "protocol": {"choice": "all", "all": {"state": "start"}}}
+    )
+    assert started.get("warnings", []) == []
+    for kind, address in (("ipv4_neighbors", "10.0.0"), ("ipv6_neighbors", "2001:db8:")):
+        rows = desk.good("/monitor/states", {"choice": kind, kind: {}})[kind]
+        assert [one["link_layer_address"] for one in rows] == ["02:00:00:00:00:12", "02:00:00:00:00:11"]
+        assert all(one[kind[:4] + "_address"].startswith(address) for one in rows)
+    before = len(desk.pins(OUT))
+    desk.transmit("start")
+    (found,) = desk.finished()
+    assert (found["port_tx"], found["port_rx"]) == ("p1", "p2")
+    assert int(found["frames_rx"]) == int(found["frames_tx"]) == 30
+    sent = [frame for _, frame in desk.pins(OUT)[before:] if frame[12:14] == b"\x08\0"]
+    assert {frame[:12].hex(":") for frame in sent} == {"02:00:00:00:00:12:02:00:00:00:00:11"} and len(sent) == 30
+
+
+def test_a_gateway_that_does_not_answer_is_named(desk: OtgDesk) -> None:
+    lost = device("a", "p1", 17, 99)
+    lost["ethernets"][0].pop("ipv6_addresses")
+    flow = {
+        **configs.flow(configs.ethernet(), configs.ipv4(), configs.udp()),
+        "tx_rx": {"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b.4"]}},
+    }
+    flow["packet"][0]["ethernet"].pop("dst")
+    desk.good("/config", turned(configs.config(flow), devices=[lost, device("b", "p2", 18, 17)]))
+    answer = desk.post(
+        "/control/state",
+        {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}},
+    )
+    assert (answer.status_code, answer.json()["kind"]) == (500, "internal")
+    assert answer.json()["errors"] == [
+        "flows[0].tx_rx.device: gateway 10.0.0.99 of 'a.4' did not answer: see to the other end"
+    ]
