@@ -24,6 +24,7 @@ from liteprobe.host.serve.worker import ProbeWorker
 OPEN_S = 120.0  # For a probe to be opened, a simulated one built.
 DAYS = 365  # Of a certificate that is made here.
 REQUESTS = 1000.0  # A second, of one address: clients of tests poll.
+KEEP_S = 300  # Clients keep one connection, and take its end for an error.
 NAMES = ("certificate.pem", "key.pem")
 
 
@@ -85,6 +86,7 @@ def http_settings(address: str, port: int, pair: tuple[Path, Path] | None) -> Se
         bodies={"/config": CONFIG_MOST},
         rate=REQUESTS,
         burst=int(4 * REQUESTS),
+        keep_alive_s=KEEP_S,
         needs_token=False,
     )
 

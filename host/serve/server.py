@@ -79,6 +79,9 @@ class ServerSettings:
     is_open: Callable[[str], bool] = lambda path: False  # Whether a path needs no token.
     rate: float = 100.0  # Requests a second, of one address.
     burst: int = 400  # Requests at once, of one address.
+    keep_alive_s: int = (
+        5  # For so long a connection is kept between requests: a client that polls must not meet its end.
+    )
     needs_token: bool = True  # Whether an address of a network needs a token; a protocol may have no place for one.
 
     def __post_init__(self) -> None:
@@ -370,7 +373,9 @@ def _is_same_origin(scope: Scope, headers: Mapping[str, str]) -> bool:
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection on which no request comes to its end."""
+    """Closes a connection on which no request comes to its end; one between two requests ends by ``keep_alive_s`` alone."""
+
+    _is_partial = False  # At the last look a part of a request was there, and no more.
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -379,7 +384,9 @@ class _Protocol(H11Protocol):
     def _see(self) -> None:
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             return  # It has ended, or become a WebSocket.
-        if self.cycle is None or self.cycle.response_complete:
+        is_idle = self.cycle is not None and self.cycle.response_complete
+        was_partial, self._is_partial = self._is_partial, is_idle and bool(self.conn.trailing_data[0])
+        if self.cycle is None or (was_partial and self._is_partial):
             self.transport.close()
         else:
             self.loop.call_later(HEAD_S, self._see)
@@ -427,7 +434,7 @@ class Server:
             server_header=False,
             proxy_headers=False,  # Who asks is known by the connection alone.
             limit_concurrency=CONNECTIONS_MOST,
-            timeout_keep_alive=5,
+            timeout_keep_alive=settings.keep_alive_s,
             timeout_graceful_shutdown=int(STOP_S),
             h11_max_incomplete_event_size=1 << 15,
         )

@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -157,6 +158,25 @@ def test_slow_requests_are_ended_and_others_served_meanwhile(
     for link in links:
         link.close()
     assert echo.bodies == [b""]
+
+
+def test_a_connection_lives_on_between_requests_but_not_with_half_of_one(
+    monkeypatch: pytest.MonkeyPatch, port: int
+) -> None:
+    monkeypatch.setattr(served, "HEAD_S", 0.1)
+    whole = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", port), 10) as link:
+        for _ in range(3):
+            link.sendall(whole)
+            said = b""
+            while not said.endswith(b"0\r\n\r\n"):  # The last of its chunks.
+                said += (more := link.recv(4096))
+                assert more, "the connection has ended"
+            assert said[:12] == b"HTTP/1.1 200"
+            time.sleep(0.35)
+        link.sendall(b"GET / HT")
+        while link.recv(4096):
+            pass
 
 
 def test_rates_are_of_each_address_and_wrong_tokens_count_more(echo: Echo) -> None:
