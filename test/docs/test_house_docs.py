@@ -142,10 +142,13 @@ def same(shown: str, real: str) -> None:
 
 
 def shown() -> list[Any]:
-    """Return the transcripts as parameters; those with probes of their own wait, and sim/system has one of each in a run."""
+    """Return the transcripts as parameters; those with probes of their own wait, and sim/system has one of each in a run.
+
+    So does the long one of a loaded switch, whose figures the demo holds against the theory (test/train/test_cli_demo.py).
+    """
     return [
         pytest.param(
-            found, id=found[0][0], marks=[pytest.mark.full] * bool(re.search(r" (emulate|stamp) ", found[0][0]))
+            found, id=found[0][0], marks=[pytest.mark.full] * bool(re.search(r" (emulate|stamp) |cross=", found[0][0]))
         )
         for found in transcripts()
     ]

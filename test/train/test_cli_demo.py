@@ -41,12 +41,14 @@ def test_demo_agrees_with_truth_and_theory(
     repeats: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = PAPER_COUNTS if repeats > 1 else (20, 100)  # The paper's trains of 100 and 1000 are simulated by --full.
+    lengths = PAPER_LENGTHS if repeats > 1 else PAPER_LENGTHS[::3]
     monkeypatch.setattr(demo, "PAPER_COUNTS", counts)
+    monkeypatch.setattr(demo, "PAPER_LENGTHS", lengths)
     conditions = ["--expect=lost == 0", "--expect=loopback.1514x100.most < 20ns", "--junit", str(tmp_path / "j.xml")]
     assert cli.main(["demo", "--out", str(tmp_path), "--repeat", str(repeats), *conditions]) == 0
     assert "loopback.1514x100.most" in (tmp_path / "j.xml").read_text()
     loopback, switch, loaded = json.loads((tmp_path / "trains.json").read_text())["sweeps"]
-    assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (14, 14, 1)
+    assert (len(loopback["rows"]), len(switch["rows"]), len(loaded["rows"])) == (2 * len(lengths), 2 * len(lengths), 1)
     for row in loopback["rows"] + switch["rows"]:
         assert (row["complete"], row["notes"]) == (True, [])  # More than the ring holds, and none lost.
         assert (row["lost"], row["duplicated"], row["reordered"], row["late"]) == (0, 0, 0, 0)
@@ -63,7 +65,7 @@ def test_demo_agrees_with_truth_and_theory(
     assert row["capacity"]["bps"] == 1e9 and row["capacity"]["near"] >= 2
     assert (tmp_path / "report.html").stat().st_size < SIZE_MAX
     out = capsys.readouterr().out
-    assert f"{2 * len(PAPER_LENGTHS) * sum(counts) * repeats + 2500} frames in" in out
+    assert f"{2 * len(lengths) * sum(counts) * repeats + 2500} frames in" in out
     shown = re.search(r"^```\n(switch \(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert shown and (repeats == 1 or _plain(shown[1]) in _plain(out))
     assert len([line for line in out.splitlines() if line.strip().startswith("1514")]) == 5
