@@ -477,7 +477,7 @@ AREAS = Path(__file__).with_name("areas.json")
 FIRST = "colorlight_5a_75b:train"
 ROOM = 0.95  # Of what a device holds, that a flagship may take: less room, and not every seed is routed.
 SLACK = 1.05  # By which a budget may be above what is estimated: more, and it holds nothing.
-OVER, UNDER = 0.03, 0.05 # By which a netlist may be above the table of parts, or below it.
+OVER, UNDER = 0.03, 0.05  # By which a netlist may be above the table of parts, or below it.
 
 
 def netlist_of(one, known, tmp_path):
