@@ -76,7 +76,12 @@ class PlatformWheel(bdist_wheel):
 setup(
     packages=[package for folder in FOLDERS for package in packages_of(folder)] + ["liteprobe.firmware"],
     package_dir={f"liteprobe.{folder}": folder for folder in [*FOLDERS, "firmware"]},
-    package_data={"": SOURCES, "liteprobe.host.report": ["templates/*"], "liteprobe.firmware": ["**/*"]},
+    package_data={
+        "": SOURCES,
+        "liteprobe.host.report": ["templates/*"],
+        "liteprobe.host.serve": ["page/*"],
+        "liteprobe.firmware": ["**/*"],
+    },
     exclude_package_data={"liteprobe.firmware": ["tests/**/*", "tests/*"]},
     scripts=["tools/liteprobe"],
     distclass=OfPlatform,

@@ -10,6 +10,7 @@ a weak reference), it is raised again soon after.
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,8 +118,14 @@ def pass_on() -> None:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Make the first signal a request, so that nothing is cut in the middle; the next one raises Interrupted as always."""
+    """Make the first signal a request, so that nothing is cut in the middle; the next one raises Interrupted as always.
+
+    In another thread than the main one, which signals are of, none is made.
+    """
     request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
     before = {} if _State.is_installed else {number: signal.signal(number, _handle) for number in SIGNALS}
     _State.request = request
     try:

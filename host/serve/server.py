@@ -205,8 +205,29 @@ class Rates:
         return wait
 
 
-class _BodyError(Exception):
-    """A body that is too long, or comes too slowly: the status, and what to say."""
+class _Body:
+    """Receives a body; one that is too long or too slow ends, and ``refusal`` says with what status and words."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self._most, self._size, self._is_over = receive, most, 0, False
+        self.refusal: tuple[int, str] | None = None
+
+    async def receive(self) -> Message:
+        """Return the next part."""
+        if self._is_over:
+            return await self._receive()  # That the client has gone.
+        try:
+            message = await asyncio.wait_for(self._receive(), HEAD_S)
+        except TimeoutError:
+            self.refusal = 408, f"the body of this request stopped for {HEAD_S:g} s: send it again"
+            return {"type": "http.disconnect"}
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            self._is_over = not message.get("more_body", False)
+        if self._size > self._most:
+            self.refusal = 413, f"the body has more than {self._most} octets, which are allowed here"
+            return {"type": "http.disconnect"}
+        return message
 
 
 class Guard:
@@ -235,10 +256,12 @@ class Guard:
         if scope["type"] == "websocket":
             await self._inner(scope, receive, send)
             return
-        started = False
+        body, started = _Body(receive, self._most(scope["path"])), False
 
         async def send_more(message: Message) -> None:
             nonlocal started
+            if body.refusal and not started:
+                return  # Whatever the application makes of the end of its body.
             if message["type"] == "http.response.start":
                 started = True
                 given = {name.lower() for name, _ in message["headers"]}
@@ -249,10 +272,12 @@ class Guard:
             await send(message)
 
         try:
-            await self._inner(scope, self._limited(scope["path"], receive), send_more)
-        except _BodyError as error:
-            if not started:
-                await self._refuse(scope, receive, send, *error.args)
+            await self._inner(scope, body.receive, send_more)
+        except Exception:
+            if not body.refusal:
+                raise
+        if body.refusal and not started:
+            await self._refuse(scope, receive, send, *body.refusal)
 
     # # #
 
@@ -299,28 +324,6 @@ class Guard:
 
     def _most(self, path: str) -> int:
         return max((most for begin, most in self._settings.bodies.items() if path.startswith(begin)), default=BODY_MOST)
-
-    def _limited(self, path: str, receive: Receive) -> Receive:
-        """Return what receives a body that is neither too long nor too slow."""
-        most, size = self._most(path), 0
-        is_over = False
-
-        async def receive_less() -> Message:
-            nonlocal size, is_over
-            if is_over:
-                return await receive()  # That the client has gone.
-            try:
-                message = await asyncio.wait_for(receive(), HEAD_S)
-            except TimeoutError:
-                raise _BodyError(408, f"the body of this request stopped for {HEAD_S:g} s: send it again") from None
-            if message["type"] == "http.request":
-                size += len(message.get("body", b""))
-                is_over = not message.get("more_body", False)
-            if size > most:
-                raise _BodyError(413, f"the body has more than {most} octets, which are allowed here")
-            return message
-
-        return receive_less
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, words: str) -> None:
         self.refused[status] = self.refused.get(status, 0) + 1

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -297,7 +297,9 @@ class ProbeWorker:
 
     def _heard(self, probe: Probe, first: bool = False) -> None:
         found = status_of(probe)
-        facts = probe.info() if first else self._status.get("facts", {})
+        facts = self._status.get("facts", {})
+        if first:
+            facts = {name: value for name, value in probe.info().items() if name not in ("lease", "now_ns")}
         if first:
             probe.lease.release()
         with self._wake:
@@ -337,7 +339,7 @@ class ProbeWorker:
             run.result = run.act(probe, show)
             end = str(getattr(run.result, "end", "")) or "done"
         except Interrupted as stop:
-            run.result = stop.results[0] if stop.results else run.result
+            run.result = _stopped(stop.results[0]) if stop.results else None
             end = self._why
         except (ProbeError, OSError) as error:
             state, end = "failed", str(error)
@@ -356,7 +358,12 @@ class ProbeWorker:
     def _over(self, run: Run, state: str, end: str, content: Line | None = None) -> None:
         with self._wake:
             run.end, run.state = end, state
-        self._tell({"kind": "result", "run": run.number, "state": state, "end": end, **(content or {})})
+        self._tell({"kind": "result", "run": run.number, "state": state, "why": end, **(content or {})})
+
+
+def _stopped(result: Any) -> Any:
+    """Return a result that says that it was stopped, as it was meant to be."""
+    return replace(result, end="stopped") if getattr(result, "end", "") == "interrupted" else result
 
 
 def status_of(probe: Probe) -> Line:

@@ -26,9 +26,16 @@ from liteprobe.host.traffic.load import share_of
 from liteprobe.host.traffic.stream import Stream
 
 SEGMENT_S = 60.0
+USUAL_S = (3600.0, 60.0)  # The whole, and a segment of it.
+SIMULATED_S = (0.02, 0.005)
 BLOCK_S = 1.0
 BLOCKS = 50  # Of a segment that has fewer seconds.
 EVENTS_SHOWN = 20
+
+
+def usual_s(url: str) -> tuple[float, float]:
+    """Return how long the whole and a segment are on the probe of a URL, where nobody says it (s)."""
+    return SIMULATED_S if url.startswith("sim://") else USUAL_S
 
 
 @validated

@@ -58,6 +58,7 @@ STEPS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1))  # Of the 
 #: A service may send so much above its excess rate, or its committed rate where the excess is less than a fifth of it.
 POLICED = Fraction(5, 4)
 STEP_S, PERFORMANCE_S, PAUSE_S = 60.0, 900.0, 2.0  # Y.1564, 8.1 and 8.2: 15 min, 2 h or 24 h.
+SIMULATED_S = (0.02, 0.02, 0.001)
 STEP_LEAST_S = 1.0
 SPENT_WITHIN = 2.5  # Times as long as its bursts take is the policing step: they are spent in the first half.
 HIDDEN_MOST = 0.01  # Of a rate: by so much more it could be too low, and a step not show it.
@@ -190,6 +191,11 @@ SERVICES_DOCUMENT = Section(
 
 #: Of docs/y1564.md; a service has the keys of a stream, too.
 SECTIONS = (SERVICES_DOCUMENT, Section("service", keys_of(EthernetService)))
+
+
+def usual_s(url: str) -> tuple[float, float, float]:
+    """Return how long a step, the performance test and a pause are on the probe of a URL, where nobody says it (s)."""
+    return SIMULATED_S if url.startswith("sim://") else (STEP_S, PERFORMANCE_S, PAUSE_S)
 
 
 @validated

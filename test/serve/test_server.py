@@ -37,6 +37,8 @@ class Echo:
         body, more = b"", scope["type"] == "http"
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                return
             body, more = body + message.get("body", b""), message.get("more_body", False)
         self.bodies.append(body)
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -82,7 +82,7 @@ def test_a_run_shows_looks_and_ends_with_its_result_and_no_lease(bench: Bench) -
     bench.worker.start(run)
     until(lambda: run.is_over)
     assert (run.state, run.end) == ("ended", "sent")
-    result = {"kind": "result", "run": "n1", "state": "ended", **run.result.to_dict()}
+    result = {"kind": "result", "run": "n1", "state": "ended", "why": "sent", **run.result.to_dict()}
     assert [row.sent for row in run.result.rows] == [FIXED.count] and bench.lines[-1] == result
     looks = [line for line in bench.lines if line["kind"] == "look"]
     assert {line["run"] for line in bench.lines} == {"n1"} and len(looks) == len(bench.lines) - 1
@@ -102,7 +102,7 @@ def test_one_thing_runs_at_a_time_and_what_is_asked_for_meanwhile_is_done_betwee
     with pytest.raises(UsageError, match="there is no port 9"):
         bench.worker.call(lambda probe: probe.stop(9)).result(10)
     assert bench.worker.stop() and until(lambda: run.is_over)
-    assert (run.state, run.end, run.result.end) == ("ended", "stopped", "interrupted")
+    assert (run.state, run.end, run.result.end) == ("ended", "stopped", "stopped")
     assert run.result.rows[0].sent > 0 and not bench.worker.stop()
     again = Run("n2", "streams", "fixed", "Ann", fixed)
     bench.worker.start(again)

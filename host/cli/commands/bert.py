@@ -11,7 +11,7 @@ from pathlib import Path
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.cli.arguments import add, add_probe, of_options
 from liteprobe.host.cli.commands.send import add_stream, streams_of
-from liteprobe.host.cli.commands.soak import add_run, run_segments, times_of, usual_s
+from liteprobe.host.cli.commands.soak import add_run, run_segments, times_of
 from liteprobe.host.cli.commands.train import add_headers
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import number, share
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     seconds, segment_s = times_of(args)
     confidence = CONFIDENCE if args.confidence is None else float(args.confidence)
     with of_options():
-        request = suite.SoakRequest(tuple(streams), usual_s(args)[0], segment_s, True, args.ber, confidence)
+        request = suite.SoakRequest(tuple(streams), suite.usual_s(args.probe)[0], segment_s, True, args.ber, confidence)
         if seconds is None and args.ber is not None:
             seconds = 1.01 * suite.seconds_needed(streams, args.ber, confidence)
         request = replace(request, seconds=seconds or request.seconds)

@@ -45,22 +45,6 @@ liteprobe rfc2544 --probe etherbone://192.168.1.50 --both-ways --report rfc2544.
 liteprobe rfc2544 --probe etherbone://192.168.1.50 --frame-size 64 --tests broadcast,address-capacity,learning-rate
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
-#: What is asked for where no option says it: by the RFCs, and of a simulated probe, whose 60 s would take hours.
-OF_RFCS = {
-    "duration": 60.0,
-    "latency_duration": 120.0,
-    "latency_repeats": 20,
-    "burst_duration": 2.0,
-    "burst_repeats": 50,
-    "pause": 7.0,
-    "ageing": 300.0,
-    "addresses_most": 16_384,
-    "teach_rate": 1_000.0,
-}
-SIMULATED = {
-    "duration": 0.02, "latency_duration": 0.02, "latency_repeats": 2, "burst_duration": 0.02, "burst_repeats": 2, "pause": 0.001,
-    "ageing": 0.005, "addresses_most": 256, "teach_rate": 200_000.0,
-}  # fmt: skip
 GOALS, SEARCHES = ("rfc2544", "tst009", "ndr", "pdr"), ("mlrsearch", "bisection")
 
 
@@ -121,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> suite.Rfc2544Request:
     """Return what was asked for, checked; raises UsageError where it can't be."""
-    usual: dict[str, Any] = SIMULATED if args.probe.startswith("sim://") else OF_RFCS
+    usual: dict[str, Any] = suite.usual(args.probe)
 
     def seconds(name: str) -> float:
         given = getattr(args, name)

@@ -42,8 +42,6 @@ liteprobe soak streams.yaml --probe etherbone://192.168.1.50 --duration 24h --re
 liteprobe soak streams.yaml --probe etherbone://192.168.1.50 --duration 24h --resume soak.jsonl
 """
 DEFAULT_PROBE = "sim://switch?preset=tester"
-USUAL_S = (3600.0, 60.0)  # The whole, and a segment of it.
-SIMULATED_S = (0.02, 0.005)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,18 +69,13 @@ def run(args: argparse.Namespace) -> None:
     """Say the plan, run, show, print and write."""
     seconds, segment_s = times_of(args)
     with of_options():
-        request = suite.SoakRequest(tuple(streams_of(args)), seconds or usual_s(args)[0], segment_s)
+        request = suite.SoakRequest(tuple(streams_of(args)), seconds or suite.usual_s(args.probe)[0], segment_s)
     run_segments(args, request, "soak")
-
-
-def usual_s(args: argparse.Namespace) -> tuple[float, float]:
-    """Return how long the whole and a segment are where no option says it (s)."""
-    return SIMULATED_S if args.probe.startswith("sim://") else USUAL_S
 
 
 def times_of(args: argparse.Namespace) -> tuple[float | None, float]:
     """Return the whole, None where no option says it, and a segment (s)."""
-    segment_s = usual_s(args)[1] if args.segment is None else args.segment / 1e9
+    segment_s = suite.usual_s(args.probe)[1] if args.segment is None else args.segment / 1e9
     return None if args.duration is None else args.duration / 1e9, segment_s
 
 

@@ -79,10 +79,10 @@ def request_of(args: argparse.Namespace) -> suite.Y1564Request:
     if args.streams is None:
         raise UsageError("no services are given: name a file of them, as docs/y1564.md shows")
     services = suite.read_services(read_text(args.streams, "a file of services"), str(args.streams))
-    is_simulated = args.probe.startswith("sim://")
-    usual = (0.02, 0.02, 0.001) if is_simulated else (suite.STEP_S, suite.PERFORMANCE_S, suite.PAUSE_S)
     given = (args.duration, args.performance, args.pause)
-    step_s, performance_s, pause_s = (one if ns is None else ns / 1e9 for ns, one in zip(given, usual, strict=True))
+    step_s, performance_s, pause_s = (
+        one if ns is None else ns / 1e9 for ns, one in zip(given, suite.usual_s(args.probe), strict=True)
+    )
     with of_options():
         return suite.Y1564Request(
             services=tuple(services),

@@ -107,11 +107,11 @@ NETWORK = Section(
 
 
 @validated
-def read_network(text: str, name: str = "network.yaml", folder: Path = Path()) -> Network:
+def read_network(text: str, name: str = "network.yaml", folder: Path | None = Path()) -> Network:
     """Return the network of a YAML document.
 
-    ``name``: of the file, for messages; ``folder``: where files lie that it names. Raises UsageError with name and line
-    where something isn't as docs/emulator.md says, or no probe can do it.
+    ``name``: of the file, for messages; ``folder``: where files lie that it names; None: it may name none. Raises UsageError
+    with name and line where something isn't as docs/emulator.md says, or no probe can do it.
     """
     source = DocumentName(name)
     document = NETWORK.read(source.compose(text, "a network, as docs/emulator.md shows"), "document", source)
@@ -307,11 +307,13 @@ def _changed(before: Entries, change: Entries) -> Entries:
     return after
 
 
-def _trace(entries: Entries, folder: Path) -> BandwidthTrace | None:
+def _trace(entries: Entries, folder: Path | None) -> BandwidthTrace | None:
     if "trace" not in entries.values:
         return None
     with entries.source.line(entries.lines["trace"]):
         try:
+            if folder is None:
+                raise UsageError("no file of this host can be named here: give 'rate' in the place of 'trace'")
             return BandwidthTrace.from_file(folder / entries.values["trace"])
         except UsageError as error:  # Its own file and line follow.
             raise UsageError(f"trace: {error}") from None

@@ -1,0 +1,531 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Says what a server runs: of each kind its document, its options, how both are checked, and the call of the library that does it.
+
+Documents, options, errors and forms come from one declaration each (`liteprobe.host.base.document`).
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from liteprobe.cores.formats import BinKind, Part
+from liteprobe.host.base.document import (
+    NAME,
+    DocumentName,
+    Entries,
+    Flag,
+    Key,
+    OneOf,
+    Quantity,
+    Schema,
+    Section,
+    Several,
+    Text,
+    Whole,
+)
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.units import DURATIONS
+from liteprobe.host.capture.request import CaptureRequest
+from liteprobe.host.probe import Probe
+from liteprobe.host.report import files
+from liteprobe.host.run import emulate, replay
+from liteprobe.host.run.sets import SetsOptions
+from liteprobe.host.serve.poll import Look, Poller
+from liteprobe.host.serve.poll import document as look_of
+from liteprobe.host.serve.worker import Act, Line, Show
+from liteprobe.host.suites import rfc2544, search, soak, y1564
+from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest
+from liteprobe.host.suites.trials import Journal
+from liteprobe.host.traffic import document, layout, load
+from liteprobe.host.traffic.intervals import RATE, SHARE
+from liteprobe.host.traffic.network.document import network_schema, read_network
+from liteprobe.host.traffic.presets import FOLDER, PRESETS
+from liteprobe.host.traffic.trace.trace import Trace
+
+DAY_NS = 86_400 * 10**9
+DURATION = Quantity("a time", "a time with ns, us, ms, s, min or h, up to 30 days", DURATIONS, Fraction(30 * DAY_NS))
+TIMES_MOST = Quantity("a number", "a number above 0, up to 1000", {"": 1}, Fraction(1000), plain="")
+PORT = Whole(0, 15)
+UPLOAD = Text("the name of a file that was uploaded", r"[0-9a-f]{16}")
+SIM_LOOK_S = 0.01
+TRIALS_SHOWN = 50
+LINES_OF_FILE = re.compile(r"(?P<name>document|options):(?P<line>\d+): (?P<words>.*)", re.DOTALL)
+
+
+class FieldError(UsageError):
+    """An error of a document or of options, with its place: the line, and the JSON Pointer of what is wrong."""
+
+    def __init__(self, words: str, part: str, line: int | None, path: str) -> None:
+        super().__init__(words)
+        self.part, self.line, self.path = part, line, path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Holds what was asked for, checked."""
+
+    name: str  # For people.
+    said: list[str]  # As ``--check`` says it.
+    act: Act
+    document: str = ""  # As it was read.
+    page: tuple[str, ...] = ()  # Module of the report, then the name of what more it takes.
+
+
+@dataclass(frozen=True)
+class Place:
+    """Says where something runs, and where its files go."""
+
+    url: str  # The probe.
+    uploads: Path
+    folder: Path  # Of the result.
+    measured: Callable[[Look], None] = lambda look: None  # Given each look of a monitor, for metrics.
+
+
+Read = Callable[[str, Entries, Place], Asked]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of thing that a server runs."""
+
+    name: str
+    title: str
+    about: str
+    form: str  # Of its result's JSON.
+    needs: Part  # One of these a probe needs.
+    read: Read  # Of the document, the options, and where it runs.
+    options: Section
+    schema: Callable[[], Schema] | None = None  # Of its document; None: it has none.
+    examples: Mapping[str, str] | None = None  # Documents by name.
+
+    def description(self) -> Line:
+        """Return what a form of it needs, as plain data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "about": self.about,
+            "needs": [str(part.name).lower() for part in self.needs],
+            "schema": self.schema() if self.schema else None,
+            "options": self.options.document_schema(f"{self.name}-options.json", f"LiteProbe options of {self.name}"),
+            "examples": {
+                name: {"text": text, "document": yaml.safe_load(text)} for name, text in (self.examples or {}).items()
+            },
+        }
+
+    def asked(self, given: Any, options: Any, place: Place) -> Asked:
+        """Return what is asked for: ``given`` is the document as text (YAML, JSON) or as plain data, so are ``options``.
+
+        Raises FieldError, as ``--check`` says it, and where; UsageError where there is no such place.
+        """
+        texts = {"document": _text(given), "options": _text(options or {})}
+        try:
+            source = DocumentName("options")
+            entries = self.options.read(source.compose(texts["options"] or "{}", "options"), "options", source)
+            if self.schema and not texts["document"].strip():
+                raise FieldError("the document is empty: begin with an example", "document", 1, "")
+            return self.read(texts["document"], entries, place)
+        except FieldError:
+            raise
+        except UsageError as error:
+            found = LINES_OF_FILE.fullmatch(str(error))
+            if not found:
+                raise
+            line = int(found["line"])
+            path = paths_of(texts[found["name"]]).get(line, "")
+            raise FieldError(found["words"], found["name"], line, path) from None
+
+
+def _text(given: Any) -> str:
+    """Return a document as text, plain data with a line for each value, so that errors find it."""
+    return (
+        given
+        if isinstance(given, str)
+        else json.dumps(given, indent=1, ensure_ascii=False)
+        if given is not None
+        else ""
+    )
+
+
+def paths_of(text: str) -> dict[int, str]:
+    """Return the JSON Pointer of what begins on each line of a YAML document, the outermost one; RFC 6901."""
+    found: dict[int, str] = {}
+    seen: set[int] = set()  # An alias is walked once: of aliases in aliases there may be no end.
+
+    def walk(node: yaml.Node, path: str) -> None:
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        found.setdefault(node.start_mark.line + 1, path)
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                inner = f"{path}/{str(key.value).replace('~', '~0').replace('/', '~1')}"
+                found[key.start_mark.line + 1] = found.get(key.start_mark.line + 1) or inner
+                walk(value, inner)
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                walk(value, f"{path}/{number}")
+
+    with suppress(yaml.YAMLError, RecursionError):
+        if (root := yaml.compose(text, yaml.SafeLoader)) is not None:
+            walk(root, "")
+    return found
+
+
+def _seconds(options: Entries, name: str = "duration") -> float | None:
+    given = options.get(name)
+    return None if given is None else float(given) / 1e9
+
+
+# What there is --------------------------------------------------------------------------------------
+
+_DURATION = Key(DURATION, "Of the probe's time; then it ends.", "until all is sent, or it is stopped")
+_RECEIVE = Key(PORT, "Port that measures.", "where the wire leads")
+_CAPTURE = Key(Flag(), "Keep what all ports see meanwhile, as pcapng.", "false")
+
+
+def _streams(text: str, options: Entries, place: Place) -> Asked:
+    streams = document.read_document(text, "document")
+    receive, seconds = options.get("receive"), _seconds(options)
+    said = [layout.check_all(streams, seconds, False, receive, place.url)]
+    said += [f"{one.name}: {load.percent(load.share_of(one))} of the line of port {one.port}" for one in streams]
+
+    def act(probe: Probe, show: Show) -> Any:
+        with probe.send(streams, receive, seconds) as traffic:
+            traffic.follow(lambda look: show(look.to_dict()))
+            return traffic.result()
+
+    return Asked(
+        ", ".join(one.name for one in streams[:3]), said, act, document.write_document(streams), ("traffic_page",)
+    )
+
+
+def _network(text: str, options: Entries, place: Place) -> Asked:
+    network = read_network(text, "document", None)  # Files of this host are nobody's business.
+    emulate.rules_of(network)
+    said, seconds = emulate.check_network(network), _seconds(options)
+
+    def act(probe: Probe, show: Show) -> Any:
+        look_s = SIM_LOOK_S if place.url.startswith("sim:") else emulate.LOOK_S / 4
+        with probe.emulate(network) as emulation:
+            stations = probe.link.stations if seconds is None else None
+            done = (lambda look: emulate.have_done(stations, look)) if stations else None
+            return emulation.wait(seconds, lambda look: show(emulate.look_document(look)), look_s, done)
+
+    return Asked(network.name or "network", said, act, text, ("emulate_page",))
+
+
+def _sets(text: str, options: Entries, place: Place) -> Asked:
+    sets = document.read_sets(text, "document")
+    capture = CaptureRequest(place.folder / "capture.pcapng") if options.get("capture") else None
+
+    def act(probe: Probe, show: Show) -> Any:
+        return probe.sets(sets, SetsOptions(count=options.get("count")), capture, lambda look: show(asdict(look)))
+
+    return Asked(
+        "sets",
+        [f"{sets.frames or 'no end of'} frames from port {sets.stream.port}"],
+        act,
+        text,
+        ("streamed_page", "SETS"),
+    )
+
+
+def _replay(text: str, options: Entries, place: Place) -> Asked:
+    del text
+    path = place.uploads / options.values["file"]
+    if not path.is_file():
+        raise options.error("file", "there is no such file any more: upload it again")
+    options.refuse_both(("speed", "rate"))
+    port, loops = options.get("port", 0), options.get("loops", 1) or None
+    capture = CaptureRequest(place.folder / "capture.pcapng") if options.get("capture") else None
+    with options.source.line(options.line_of("file")):
+        trace = Trace.from_pcap(path, options.get("sort", False), options.get("repair", False))
+        if "speed" in options.values:
+            trace = trace.stretched(1 / options.values["speed"])
+        elif "rate" in options.values:
+            trace = trace.at_rate(options.values["rate"])
+        found = replay.check({port: trace}, replay.ReplayOptions(loops=loops))
+    said = [json.dumps(found.document()["ports"][0], default=str), *found.notes]
+
+    def act(probe: Probe, show: Show) -> Any:
+        return probe.replay({port: trace}, loops, capture, show=lambda look: show(asdict(look)))
+
+    return Asked(options.get("name", "capture"), said, act, "", ("streamed_page", "REPLAY"))
+
+
+def _monitor(text: str, options: Entries, place: Place) -> Asked:
+    del text
+    seconds, rates = _seconds(options), options.get("rates")
+
+    def act(probe: Probe, show: Show) -> Any:
+        looker = Poller(probe)
+        looker.set(options.get("streams"), {}, None if rates is None else round(rates))
+        looker.follow(tuple(BinKind))
+        began_s = probe.link.now_s()
+        while True:
+            look = looker.look()
+            place.measured(look)
+            show(look_of(look))
+            if seconds is not None and probe.link.now_s() - began_s >= seconds:
+                return look
+            probe.wait(SIM_LOOK_S / 10 if place.url.startswith("sim:") else 0.25)
+
+    return Asked("monitor", ["all ports, until it is stopped" if seconds is None else f"for {seconds:g} s"], act)
+
+
+def _capture(text: str, options: Entries, place: Place) -> Asked:
+    del text
+    with options.source.line(options.line):
+        request = CaptureRequest(
+            place.folder / "capture.pcapng",
+            filter=options.get("filter"),
+            count=options.get("count"),
+            duration_s=_seconds(options),
+        )
+
+    def act(probe: Probe, show: Show) -> Any:
+        return probe.capture(request, lambda frames: show({"frames": frames}))
+
+    return Asked(options.get("filter", "all frames"), ["what all ports see, into a pcapng"], act)
+
+
+def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: str, place: Place) -> Asked:
+    """Return a suite that keeps each trial as it ends, and shows those that have."""
+    plan, is_simulated = request.plan(), place.url.startswith("sim:")
+
+    def act(probe: Probe, show: Show) -> Any:
+        ready = request
+        if isinstance(request, rfc2544.Rfc2544Request):
+            sent = request.ways[0][0]
+            there = (sent, probe.link.receive_port(sent, probe.port_count))
+            ready = replace(request, ways=tuple([there, there[::-1]][: len(request.ways)]))
+        head = {"suite": page, "url": place.url, "request": ready.to_dict()}
+        with Journal(place.folder / "trials.jsonl", head) as journal:
+
+            def shown(look: SuiteLook) -> None:
+                names = ("number", "name", "seconds", "load", "sent", "received", "lost", "verdict", "reason")
+                ended = [{name: getattr(one, name) for name in names} for one in journal.trials[-TRIALS_SHOWN:]]
+                show({**look.to_dict(), "ended": ended})
+
+            one = make(probe, ready, journal, shown)
+            try:
+                return one.run()
+            except KeyboardInterrupt as stop:
+                if journal.trials:
+                    stop.results = [one.result()]  # type: ignore[attr-defined]
+                raise
+
+    return Asked(page.removesuffix("_page"), [plan.words(is_simulated), *request.marks], act, text, (page,))
+
+
+def _rfc2544(text: str, options: Entries, place: Place) -> Asked:
+    usual = rfc2544.usual(place.url)
+    trial_s = _seconds(options) or usual["duration"]
+    with options.source.line(options.line):
+        request = rfc2544.Rfc2544Request(
+            tests=tuple(options.get("tests", ("throughput", "latency"))),
+            sizes=tuple(options.get("sizes", rfc2544.SIZES)),
+            ways=((options.get("port", 0), -1), (-1, -2))[: 2 if options.get("both_ways") else 1],
+            goal=search.goal_of(options.get("goal", "rfc2544"), seconds=trial_s),
+            latency_s=usual["latency_duration"],
+            latency_repeats=int(usual["latency_repeats"]),
+            load=None if "load" not in options.values else float(options.values["load"]),
+            burst_s=usual["burst_duration"],
+            burst_repeats=int(usual["burst_repeats"]),
+            pause_s=usual["pause"],
+        )
+        for size in request.sizes:
+            request.counted(size, 1.0, 1)
+    return _suite(rfc2544.Rfc2544, request, "rfc2544_page", text, place)
+
+
+def _y1564(text: str, options: Entries, place: Place) -> Asked:
+    step_s, performance_s, pause_s = y1564.usual_s(place.url)
+    request = y1564.Y1564Request(
+        services=tuple(y1564.read_services(text, "document")),
+        tests=tuple(options.get("tests", ("configuration", "performance"))),
+        step_s=_seconds(options) or step_s,
+        performance_s=_seconds(options, "performance") or performance_s,
+        pause_s=pause_s,
+    )
+    return _suite(y1564.Y1564, request, "y1564_page", text, place)
+
+
+def _soak(text: str, options: Entries, place: Place) -> Asked:
+    whole_s, segment_s = soak.usual_s(place.url)
+    streams = tuple(document.read_document(text, "document"))
+    request = soak.SoakRequest(streams, _seconds(options) or whole_s, _seconds(options, "segment") or segment_s)
+    return _suite(soak.Soak, request, "soak_page", text, place)
+
+
+STREAMS_EXAMPLE = """\
+streams:
+  - {name: voice, length: 214, pps: 5000, fill: prbs}
+  - {name: bulk, length: imix, share: 30%, exponential: true}
+"""
+SETS_EXAMPLE = """\
+stream: {name: hosts, length: 128, pps: 100k, ipv4: {source: 10.0.0.1, destination: 10.0.1.1}}
+fields: [address]
+sets: [{address: 10.0.0.1}, {address: 10.0.0.2}, {address: 10.0.0.3}]
+"""
+SERVICES_EXAMPLE = """\
+services:
+  - {name: gold, length: 512, cir: 100M}
+"""
+SOAK_EXAMPLE = "streams: [{name: all, length: imix, share: 50%, fill: prbs}]\n"
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "streams",
+            "Streams",
+            "Many streams at once, each measured.",
+            files.TRAFFIC_FORMAT,
+            Part.STREAMS,
+            _streams,
+            Section("options", {"duration": _DURATION, "receive": _RECEIVE}),
+            document.schema,
+            {"two streams": STREAMS_EXAMPLE},
+        ),
+        Kind(
+            "network",
+            "Network",
+            "Two ports joined by a degraded network.",
+            files.EMULATION_FORMAT,
+            Part.EMULATE,
+            _network,
+            Section("options", {"duration": _DURATION}),
+            network_schema,
+            {name: (FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in PRESETS},
+        ),
+        Kind(
+            "replay",
+            "Replay",
+            "A capture, with its gaps.",
+            files.REPLAY.format,
+            Part.REPLAY,
+            _replay,
+            Section(
+                "options",
+                {
+                    "file": Key(UPLOAD, "The capture: pcap or pcapng.", is_needed=True),
+                    "name": Key(NAME, "For people."),
+                    "port": Key(PORT, "Port that sends it.", "0"),
+                    "loops": Key(Whole(0, 65535), "How often it is sent; 0: until it is stopped.", "1"),
+                    "speed": Key(TIMES_MOST, "So many times as fast as the file says.", "1"),
+                    "rate": Key(RATE, "In the place of `speed`: a constant rate on the wire."),
+                    "sort": Key(Flag(), "Bring packets into order whose times go back.", "false"),
+                    "repair": Key(Flag(), "Replay a file that is cut up to there.", "false"),
+                    "capture": _CAPTURE,
+                },
+            ),
+        ),
+        Kind(
+            "sets",
+            "Sets",
+            "Frames that vary by configuration sets.",
+            files.SETS.format,
+            Part.SETS,
+            _sets,
+            Section("options", {"count": Key(Whole(1, 2**32 - 1), "Frames at most.", "all"), "capture": _CAPTURE}),
+            document.sets_schema,
+            {"three addresses": SETS_EXAMPLE},
+        ),
+        Kind(
+            "monitor",
+            "Monitor",
+            "What comes to the ports: rates, streams, histograms, losses by cause.",
+            "liteprobe-monitor",
+            Part.MONITOR | Part.MEASURE,
+            _monitor,
+            Section(
+                "options",
+                {
+                    "duration": _DURATION,
+                    "streams": Key(Whole(0, 0xFFFF), "Measure the streams from this id on; clears what was measured."),
+                    "rates": Key(DURATION, "Count rates over this time of the probe, from 1 ms.", "as it is set"),
+                },
+            ),
+        ),
+        Kind(
+            "capture",
+            "Capture",
+            "Frames that come to the ports, into a pcapng with nanoseconds.",
+            "liteprobe-capture",
+            Part.MONITOR,
+            _capture,
+            Section(
+                "options",
+                {
+                    "filter": Key(NAME, "Keep what matches this expression of tcpdump.", "all"),
+                    "count": Key(Whole(1, 10_000_000), "Frames at most."),
+                    "duration": _DURATION,
+                },
+            ),
+        ),
+        Kind(
+            "rfc2544",
+            "RFC 2544",
+            "Throughput, latency, loss and back-to-back frames of a device.",
+            files.RFC2544_FORMAT,
+            Part.STREAMS,
+            _rfc2544,
+            Section(
+                "options",
+                {
+                    "tests": Key(Several(OneOf(rfc2544.TESTS[:5]), 5), "Which.", "throughput, latency"),
+                    "sizes": Key(Several(NAME, 16), "Frame sizes with FCS; imix.", ", ".join(rfc2544.SIZES)),
+                    "duration": Key(DURATION, "Of a trial.", "60 s; simulated 20 ms"),
+                    "port": Key(PORT, "Port that sends.", "0"),
+                    "both_ways": Key(Flag(), "Send both ways at once.", "false"),
+                    "goal": Key(OneOf(tuple(search.GOALS)), "What counts as passed.", "rfc2544"),
+                    "load": Key(SHARE, "Of the line, for latency.", "the throughput"),
+                },
+            ),
+        ),
+        Kind(
+            "y1564",
+            "Y.1564",
+            "Services: their rates, policing, bursts, and all at once.",
+            files.Y1564_FORMAT,
+            Part.STREAMS,
+            _y1564,
+            Section(
+                "options",
+                {
+                    "tests": Key(Several(OneOf(("configuration", "performance")), 2), "Which.", "both"),
+                    "duration": Key(DURATION, "Of a step.", "60 s; simulated 20 ms"),
+                    "performance": Key(DURATION, "All services at once.", "15 min; simulated 20 ms"),
+                },
+            ),
+            y1564.schema,
+            {"one service": SERVICES_EXAMPLE},
+        ),
+        Kind(
+            "soak",
+            "Soak",
+            "Streams for hours, and what went wrong when.",
+            files.SOAK_FORMAT,
+            Part.STREAMS,
+            _soak,
+            Section(
+                "options",
+                {
+                    "duration": Key(DURATION, "In all.", "1 h; simulated 20 ms"),
+                    "segment": Key(DURATION, "What is kept at once.", "1 min; simulated 5 ms"),
+                },
+            ),
+            document.schema,
+            {"one stream": SOAK_EXAMPLE},
+        ),
+    )
+}

@@ -1,0 +1,488 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""``liteprobe serve`` at its socket, on a model of a probe: what it shows, who may start what, and what hostile clients get."""
+
+import json
+import random
+import re
+import socket as sockets
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from websockets.exceptions import InvalidStatus, WebSocketException
+
+from liteprobe.cores.formats import PRESETS
+from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.run.emulate import Emulation
+from liteprobe.host.serve import app as apps
+from liteprobe.host.serve import worker as work
+from liteprobe.host.serve.kinds import KINDS
+from liteprobe.host.serve.store import FILES, dumps
+from liteprobe.host.traffic.document import read_document
+from liteprobe.sim.drivers.serve.client import Serving, ask, line_of, until
+from liteprobe.sim.models.probe.emulator import EmulatorProbe
+from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.receive.meters import MeasuredFrame
+
+ENDLESS = {"streams": [{"name": "all", "length": 60, "pps": 20000}]}
+COUNTED = {"streams": [{"name": "some", "length": 60, "pps": 20000, "count": 40}]}
+TOKEN = "a-token-of-26-characters-x"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "STATUS_S", 0.1)
+    monkeypatch.setattr(work, "AGAIN_S", 0.05)
+    monkeypatch.setattr(work, "LOOK_S", 0.0)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Serving]:
+    with Serving(tmp_path) as one:
+        yield one
+
+
+# What goes well -------------------------------------------------------------------------------------
+
+
+def test_streams_run_are_seen_by_watchers_and_leave_a_result_with_a_link(served: Serving) -> None:
+    served.claim()
+    with served.lines() as one, served.lines() as other:
+        assert line_of(one, "state")["owner"]["name"] == "Ann" and line_of(other, "state")["watchers"] == 2
+        number = served.start("streams", COUNTED)
+        look, result = line_of(one, "look"), line_of(one, "result")
+        assert look["run"] == result["run"] == line_of(other, "result")["run"] == number
+        assert (look.keys() - {"kind", "run"}) == {
+            "elapsed_s",
+            "now_ns",
+            "is_running",
+            "clock_state",
+            "uncertainty_ns",
+            "streams",
+        }
+        assert (result["state"], result["end"], result["streams"][0]["sent"], result["streams"][0]["lost"]) == (
+            "ended",
+            "sent",
+            40,
+            0,
+        )
+    status, listed = served.call("GET", "/api/runs")
+    assert (status, [one["number"] for one in listed]) == (200, [number])
+    assert listed[0]["files"] == ["result.json", "report.html", "document.yaml"]
+    found = {name: ask(served.port, f"/r/{number}/{name}") for name in listed[0]["files"]}
+    assert {name: one[0] for name, one in found.items()} == dict.fromkeys(found, 200)
+    content = json.loads(found["result.json"][2])
+    assert content["format"] == "liteprobe-traffic" and content["streams"] == result["streams"]
+    assert [one.count for one in read_document(found["document.yaml"][2].decode())] == [40]
+    page = found["report.html"]
+    assert b"some" in page[2] and b"<script" not in page[2] and page[1]["content-security-policy"].endswith("sandbox")
+    assert ask(served.port, f"/r/{number}")[1]["location"] == f"/r/{number}/report.html"
+
+
+def test_the_page_and_all_that_it_loads_come_from_here_alone(served: Serving) -> None:
+    page = ask(served.port)[2].decode()
+    names = re.findall(r'(?:src|href)="(/[^"]+)"', page)
+    assert len(names) == 7 and {ask(served.port, name)[0] for name in names} == {200}
+    assert {name.removeprefix("/page/") for name in names} | {"LICENSE.uPlot"} == apps.PAGE_FILES.keys()
+    own = [path for path in apps.PAGE.iterdir() if path.suffix in (".js", ".css", ".html") and "uPlot" not in path.name]
+    assert not [path.name for path in own if re.search(r"https?://(?!www\.w3\.org/2000/svg)", path.read_text())]
+    assert not re.search(r"<script>|<style>|style=| on\w+=", page)  # Its policy lets none of it run.
+
+
+def test_each_kind_has_schemas_that_hold_and_its_examples_pass_them(served: Serving) -> None:
+    status, kinds = served.call("GET", "/api/kinds")
+    assert (status, [one["name"] for one in kinds]) == (200, list(KINDS))
+    for one in kinds:
+        jsonschema.Draft202012Validator.check_schema(one["options"])
+        for example in one["examples"].values():
+            jsonschema.validate(example["document"], one["schema"])
+            for given in (example["text"], example["document"]):
+                said = served.call("POST", "/api/check", {"kind": one["name"], "document": given})
+                assert said[0] == 200 and said[1]["said"], (one["name"], said)
+
+
+def test_the_description_of_the_api_names_each_path_that_answers(served: Serving) -> None:
+    api = served.call("GET", "/openapi.json")[1]
+    for path, methods in api["paths"].items():
+        for method, one in methods.items():
+            jsonschema.Draft202012Validator.check_schema(
+                one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            )
+            status, said = served.call(method.upper(), path, {} if "requestBody" in one else None)
+            assert (status in (200, 400)) == (status < 500) and status not in (404, 405), (path, method, said)
+    assert served.call("GET", "/api/nothing") == (404, {"error": "there is no such path: see /openapi.json"})
+    assert served.call("DELETE", "/api/state")[0] == 405
+
+
+def test_a_network_runs_is_set_and_ends(tmp_path: Path) -> None:
+    def model() -> EmulatorProbe:
+        made = EmulatorProbe()
+        made.values["probe_parts"] = PRESETS["emulator"]
+        made.offer(0, 0, 100, 125_000)
+        return made
+
+    with Serving(tmp_path, model) as served:
+        served.claim()
+        assert served.call("POST", "/api/runs/current/set", {"words": ["there.delay=5ms"]})[1]["error"].startswith(
+            "no network runs"
+        )
+        with served.lines() as one:
+            number = served.start("network", "both: {rate: 10Mbit, delay: 5ms, queue: 10}")
+            look = line_of(one, "look")
+            assert look["there"]["classes"][0]["queue"].keys() == {"frames", "octets", "most"}
+            status, said = served.call(
+                "POST", "/api/runs/current/set", {"words": ["both.delay=7ms", "there.rate=5Mbit"]}
+            )
+            assert status == 200 and said["holds_from_s"] > 0
+            wrong = served.call("POST", "/api/runs/current/set", {"words": ["there.dealy=7ms"]})
+            assert wrong[0] == 400 and "delay" in wrong[1]["error"]
+            assert served.call("POST", "/api/runs/current/stop") == (200, {"was_running": True})
+            result = line_of(one, "result")
+            assert (result["run"], result["end"]) == (number, "stopped") and any(
+                "set while it ran: 1 (both.delay=7ms" in note for note in result["notes"]
+            )
+        assert not any(
+            isinstance(port.sends_for, Emulation) and not port.sends_for.end
+            for port in served.app.worker.call(lambda probe: probe.ports).result(5)
+        )
+
+
+def test_a_monitor_shows_ports_and_feeds_metrics(tmp_path: Path) -> None:
+    def model() -> MonitorProbe:
+        made = MonitorProbe()
+        made.values["probe_parts"] = PRESETS["monitor"]
+        for count in range(7):
+            made.arrive(1, MeasuredFrame(1_800_000_000_000_000_000 + 2000 * count, 60))
+        return made
+
+    with Serving(tmp_path, model) as served:
+        assert "liteprobe_frames" not in ask(served.port, "/metrics")[2].decode()
+        served.claim()
+        with served.lines() as one:
+            served.start("monitor", duration="5ms")
+            assert line_of(one, "look")["ports"][1]["counters"]["frames"] == 7
+            assert line_of(one, "result")["why"] == "done"
+        found = {
+            family.name: family for family in text_string_to_metric_families(ask(served.port, "/metrics")[2].decode())
+        }
+        assert [sample.value for sample in found["liteprobe_frames"].samples] == [0, 7]
+
+
+def test_a_suite_shows_trials_as_they_end(served: Serving) -> None:
+    served.claim()
+    with served.lines() as one:
+        number = served.start("soak", "streams: [{length: 60, share: 1%}]", duration="4ms", segment="2ms")
+        result = line_of(one, "result")
+        assert (result["state"], result["is_complete"]) == ("ended", True)
+    trials = ask(served.port, f"/r/{number}/trials.jsonl")[2].decode().splitlines()
+    assert [json.loads(line)["kind"] for line in trials] == ["head", "trial", "trial"]
+
+
+# Errors beside their fields -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "part", "path", "words"),
+    [
+        (
+            {"streams": [{"length": 60}, {"name": "x", "length": 1}]},
+            {},
+            "document",
+            "/streams/1/length",
+            "length 1 is out of range",
+        ),
+        (
+            {"streams": [{"length": 60, "pps": "much"}]},
+            {},
+            "document",
+            "/streams/0/pps",
+            "'pps' is packets a second, not 'much'",
+        ),
+        ({"streams": [{"length": 60, "vlan": [{"id": 5000}]}]}, {}, "document", "/streams/0/vlan/0/id", "out of range"),
+        ({"streams": [{"length": 60, "lenght": 1}]}, {}, "document", "/streams/0/lenght", "did you mean 'length'"),
+        ({"streams": [{"name": "x"}]}, {}, "document", "/streams/0", "a stream needs 'length'"),
+        ("streams:\n- length: 60\n  pps: 9\n  rate: 1M\n", {}, "document", "/streams/0/rate", "both given"),
+        ("streams: [", {}, "document", "", "this is not YAML"),
+        (ENDLESS, {"duration": "soon"}, "options", "/duration", "'duration' is a time, not 'soon'"),
+        (ENDLESS, {"speed": 1}, "options", "/speed", "unknown key 'speed'"),
+        ("", {}, "document", "", "the document is empty"),
+    ],
+)
+def test_errors_have_the_place_of_what_is_wrong(
+    served: Serving, document: Any, options: Any, part: str, path: str, words: str
+) -> None:
+    asked = {"kind": "streams", "document": document, "options": options}
+    status, said = served.call("POST", "/api/check", asked)
+    assert (status, said.get("part"), said.get("path"), words in said["error"]) == (400, part, path, True), said
+    served.claim()
+    assert served.call("POST", "/api/runs", asked) == (status, said) and served.app.worker.run is None
+    assert not list(served.app.store.folder.glob("*/*.json"))
+
+
+def test_a_part_that_the_probe_lacks_is_named(served: Serving) -> None:
+    served.claim()
+    status, said = served.call("POST", "/api/runs", {"kind": "network", "document": "both: {delay: 5ms}"})
+    assert status == 400 and "was built without the part emulate: give it as preset=emulator" in said["error"]
+
+
+# Owners and the lost --------------------------------------------------------------------------------
+
+
+def test_one_owner_starts_and_stops_and_others_are_told_its_name(served: Serving) -> None:
+    asked = {"kind": "streams", "document": ENDLESS}
+    for path in ("/api/runs", "/api/runs/current/stop", "/api/runs/current/set"):
+        assert served.call("POST", path, asked) == (400, {"error": "nobody owns the probe: claim it first, by a name"})
+    assert (
+        served.call("POST", "/api/owner", {"name": 7})[0]
+        == served.call("POST", "/api/owner", {"name": "x" * 99})[0]
+        == 400
+    )
+    key = served.claim("Ann")
+    served.start("streams", ENDLESS)
+    served.key = ""
+    for method, path, content in (
+        ("POST", "/api/owner", {"name": "Bob"}),
+        ("POST", "/api/runs/current/stop", None),
+        ("DELETE", "/api/owner", None),
+    ):
+        status, said = served.call(method, path, content)
+        assert status == 409 and said["error"].startswith("'Ann' owns the probe since 20")
+    served.key = key
+    assert served.call("POST", "/api/runs", asked)[0] == 409  # One thing at a time.
+    assert served.call("DELETE", "/api/owner") == (200, {})
+    assert served.ended().end == "its owner, Ann, has gone"
+    served.claim("Bob")
+
+
+def test_a_client_that_vanishes_leaves_no_run_and_no_lease(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "LEAST_S", 0.1)
+    served.claim("Ann", patience_s=0.5)
+    one = served.lines()
+    line_of(one, "state")
+    one.send(json.dumps({"key": served.key}))
+    until(lambda: (owner := served.app.owners.holder()) and owner.present)
+    served.start("streams", ENDLESS)
+    time.sleep(0.8)  # Its connection is open: it is there.
+    assert served.app.worker.is_busy
+    one.socket.close()  # Without a word.
+    run = served.ended()
+    assert (run.end, run.result.end, served.app.owners.holder()) == ("its owner, Ann, has gone", "stopped", None)
+    until(lambda: served.app.worker.status()["lease"] is None)
+
+
+def test_a_probe_that_is_lost_looks_lost_and_others_are_still_served(served: Serving) -> None:
+    served.claim()
+    with served.lines() as one:
+        served.start("streams", ENDLESS)
+        line_of(one, "look")
+        served.error = NoProbeError("no probe answers at 10.0.0.50: see its cable")
+        result = line_of(one, "result")
+        assert (result["state"], result["why"]) == ("failed", str(served.error))
+        probe = until(lambda: (found := line_of(one, "state")["probe"])["state"] == "lost" and found)
+        assert probe["error"] == str(served.error) and probe["url"]
+        status, said = served.call("POST", "/api/runs", {"kind": "streams", "document": ENDLESS})
+        assert status in (502, 503) and str(served.error) in said["error"]
+        served.error = None
+        until(lambda: line_of(one, "state")["probe"]["state"] == "here")
+
+
+# Hostile --------------------------------------------------------------------------------------------
+
+
+def test_lines_need_the_token_and_the_origin(tmp_path: Path) -> None:
+    with Serving(tmp_path, token=TOKEN) as served:
+        for more in (
+            {},
+            {"additional_headers": {"Authorization": "Bearer no"}},
+            {"origin": "https://elsewhere.example"},
+        ):
+            with pytest.raises((InvalidStatus, WebSocketException)):
+                served.lines(**more)
+        with served.lines(
+            additional_headers={"Authorization": f"Bearer {TOKEN}"}, origin=f"http://127.0.0.1:{served.port}"
+        ) as one:
+            assert line_of(one, "state")
+        statuses = {
+            path: ask(served.port, path)[0]
+            for path in ("/", "/page/app.js", "/api/state", "/api/kinds", "/openapi.json", "/metrics")
+        }
+        assert statuses == {
+            "/": 200,
+            "/page/app.js": 200,
+            "/api/state": 401,
+            "/api/kinds": 401,
+            "/openapi.json": 401,
+            "/metrics": 401,
+        }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/page/../app.py", "/page/%2e%2e/app.py", "/page/..%2fapp.py", "/page/index.html", "/page/README.md", "/page//etc/passwd",
+        "/r/../../etc/passwd", "/r/uploads/x", f"/r/{'A' * 22}/meta.json", f"/r/{'A' * 22}/report.pickle", "/r/%2e%2e/result.json",
+        "/r/%00/result.json", f"/r/{'../' * 7}aa/result.json",
+    ],
+)  # fmt: skip
+def test_no_other_file_is_given_away(served: Serving, path: str) -> None:
+    assert ask(served.port, path)[0] == 404
+    assert ask(served.port, path, method="POST", body="x")[0] in (404, 405)
+
+
+def test_a_document_names_no_file_of_this_host(served: Serving, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root:x:0:0\n")
+    for name in (str(secret), "../secret", "/etc/passwd"):
+        status, said = served.call("POST", "/api/check", {"kind": "network", "document": {"there": {"trace": name}}})
+        assert (status, said["path"]) == (400, "/there/trace") and "no file of this host can be named here" in said[
+            "error"
+        ]
+    for name in ("../secret", "0" * 16, "x/../../secret"):
+        status, said = served.call("POST", "/api/check", {"kind": "replay", "options": {"file": name}})
+        assert (status, said["path"]) == (400, "/file")
+
+
+def test_captures_are_uploaded_by_the_owner_alone_and_few_are_kept(
+    served: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ask(served.port, "/api/captures", b"x")[0] == 400
+    key = {"X-LiteProbe-Key": served.claim()}
+    status, _, said = ask(served.port, "/api/captures", b"not a capture" * 99_000, **key)
+    assert (status, json.loads(said)["octets"]) == (201, 13 * 99_000)  # More than other bodies may have.
+    status, _, said = ask(
+        served.port, "/api/check", json.dumps({"kind": "replay", "options": {"file": json.loads(said)["file"]}})
+    )
+    assert status == 400 and json.loads(said)["path"] == "/file"
+    names = [json.loads(ask(served.port, "/api/captures", b"x", **key)[2])["file"] for _ in range(18)]
+    assert len(list(served.app.store.uploads.iterdir())) == 16 and (served.app.store.uploads / names[-1]).exists()
+
+
+def test_a_slow_reader_is_let_go_and_others_get_all(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apps, "SLOW_S", 1.0)
+    served.claim()
+    link = sockets.create_connection(("127.0.0.1", served.port))
+    link.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+    link.sendall(
+        b"GET /api/lines HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    until(lambda: served.app.hub.watchers)
+    slow = next(iter(served.app.hub.watchers))
+    with served.lines() as one, ThreadPoolExecutor() as pool:
+        result = pool.submit(line_of, one, "result", 60.0)  # It takes whatever comes.
+
+        def is_gone() -> bool:
+            served.app.hub.tell({"kind": "look", "run": "x", "fill": "x" * 500_000})
+            return slow not in served.app.hub.watchers
+
+        until(is_gone, 60.0)
+        assert slow.skipped and len(slow.lines) <= apps.WAITING_MOST
+        assert served.call("GET", "/api/state")[0] == 200
+        served.start("streams", COUNTED)
+        assert result.result(60.0)["why"] == "sent"
+    link.close()
+
+
+def test_random_garbage_starts_nothing_and_breaks_nothing(served: Serving) -> None:
+    chance = random.Random(20261128)
+    paths = [
+        "/",
+        "/api/state",
+        "/api/owner",
+        "/api/check",
+        "/api/runs",
+        "/api/runs/current/set",
+        "/api/captures",
+        "/r/x",
+        "/page/x",
+        "/api/lines",
+        "/metrics",
+    ]
+    values: list[Any] = [
+        None,
+        True,
+        -1,
+        1e308,
+        "",
+        "x",
+        [],
+        {},
+        [[]],
+        {"kind": "streams"},
+        {"kind": []},
+        "\ud800",
+        "9" * 400,
+    ]
+    bodies = [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 5000,
+        b'{"kind":"streams","document":' + b'{"a":' * 2000,
+        b"null",
+        b'"x"',
+        b"1" * 5000,
+        b"NaN",
+    ]
+
+    def nested(depth: int) -> Any:
+        pick = chance.randrange(4 if depth else 2)
+        if pick < 2:
+            return chance.choice(values)
+        keys = [
+            "kind",
+            "document",
+            "options",
+            "streams",
+            "length",
+            "words",
+            "name",
+            "patience_s",
+            "duration",
+            "\0",
+            "x" * 200,
+        ]
+        return (
+            [nested(depth - 1) for _ in range(3)]
+            if pick == 2
+            else {chance.choice(keys): nested(depth - 1) for _ in range(4)}
+        )
+
+    found = set()
+    for _ in range(400):
+        body = chance.choice(bodies) if chance.random() < 0.3 else json.dumps(nested(4)).encode()
+        if chance.random() < 0.4:
+            body = json.dumps({"kind": chance.choice([*KINDS]), "document": nested(4), "options": nested(2)}).encode()
+        status, headers, said = ask(
+            served.port, chance.choice(paths), body, chance.choice(["GET", "POST", "DELETE", "PUT"])
+        )
+        found.add(status)
+        assert status < 500 and "content-security-policy" in headers, (status, body, said)
+        if chance.random() < 0.1:
+            with suppress(WebSocketException, OSError), served.lines() as one:
+                one.send(chance.choice(["", "{", "[]", '{"key":1}', "x" * 70_000, '{"key":"\u00e4"}', "[" * 3000]))
+    assert found >= {200, 400, 404, 405} and served.app.worker.run is None
+    until(lambda: not served.app.hub.watchers)
+    with served.lines() as one:
+        assert line_of(one, "state")["probe"]["state"] == "here"
+
+
+def test_aliases_of_aliases_are_read_in_a_moment(served: Serving) -> None:
+    levels = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
+    began = time.monotonic()
+    status, said = served.call(
+        "POST", "/api/check", {"kind": "streams", "document": f"a0: &a0 [x]\n{levels}\nstreams: *a29"}
+    )
+    assert status == 400 and said["error"] and time.monotonic() - began < 5
+
+
+def test_what_is_no_number_of_json_becomes_null() -> None:
+    assert json.loads(dumps({"a": [1.5, float("inf"), {"b": float("nan")}]})) == {"a": [1.5, None, {"b": None}]}
+    assert "report.pickle" not in FILES
