@@ -37,10 +37,10 @@ class TransmitCounters(LiteXModule):
     dropped, disturbs : Signal(), in, ``sys``
         At most three of each in ten cycles.
     clear, clear_program : Signal(), in, ``sys``
-        Clear all, in eight cycles (16 where somebody asks); clear what belongs to a program, in five: ``disturbed``, ``sent``,
-        ``late``, ``first_late``, ``underruns``.
+        Clear all, in eight cycles; clear what belongs to a program, in five: ``disturbed``, ``sent``, ``late``, ``first_late``,
+        ``underruns``.
     asks : Signal(8), in, ``sys``
-        At most one bit: asks for the counter of its place in ``COUNTERS``; not in two cycles that follow each other.
+        At most one bit: asks for the counter of its place in ``COUNTERS``.
     word : Signal(32), out, ``sys``
         What is asked for, in the same cycle. ``first_late`` is the sequence of the first late frame, NO_SEQUENCE if there was
         none.
@@ -71,13 +71,9 @@ class TransmitCounters(LiteXModule):
         self.place    = Signal(max=len(WORDS))
         self.is_clear = is_clear = Signal(reset=1)
         clears_all    = Signal(reset=1)
-        self.is_free = Signal() # Nobody asks.
-        self.comb += self.is_free.eq(self.asks == 0)
         self.sync += [
-            If(self.is_free,
-                self.place.eq(self.place + 1),
-                If(self.place == Mux(clears_all, len(WORDS), OF_PROGRAM) - 1, is_clear.eq(0)),
-            ),
+            self.place.eq(self.place + 1),
+            If(self.place == Mux(clears_all, len(WORDS), OF_PROGRAM) - 1, is_clear.eq(0)),
             If(~is_clear, clears_all.eq(0)),
             If(self.clear | self.clear_program, self.place.eq(0), is_clear.eq(1)),
             If(self.clear, clears_all.eq(1)),
@@ -86,7 +82,7 @@ class TransmitCounters(LiteXModule):
         # Count.
         # ------
         self.counts = Signal() # What waits is counted.
-        self.comb  += self.counts.eq(~is_clear & self.is_free)
+        self.comb  += self.counts.eq(~is_clear)
         self.add_word(*self.add_waiting())
 
     def add_waiting(self):
@@ -117,30 +113,32 @@ class TransmitCounters(LiteXModule):
         return target, read, is_copied
 
     def add_word(self, target, read, is_copied):
-        """Read a word, add one where it isn't full, and write it, all in one cycle."""
+        """Read a word, add one where it isn't full, and write it, all in one cycle; show the bus what it asks for."""
         memory = Memory(len(self.word), 2*len(WORDS), init=[0]*2*len(WORDS), name="counters")
         reader = memory.get_port(async_read=True)
+        # A port of its own, another copy of the memory: else the way from the bus would go on through the adder.
+        shower = memory.get_port(async_read=True)
         writer = memory.get_port(write_capable=True, mode=READ_FIRST)
-        self.specials += memory, reader, writer
-        asked   = [If(self.asks[COUNTERS.index(name)], reader.adr.eq(number)) for number, name in enumerate(WORDS)]
+        self.specials += memory, reader, shower, writer
+        word    = reader.dat_r
         is_full = Signal()
         lessens = Signal()
         adds    = Signal()
         total   = Signal(len(self.word) + 1)
         self.comb += [
+            *[If(self.asks[COUNTERS.index(name)], shower.adr.eq(number)) for number, name in enumerate(WORDS)],
+            self.word.eq(shower.dat_r),
             # A clear reads what nobody writes.
             reader.adr.eq(Mux(self.is_clear, len(WORDS), read)),
-            *asked,
-            self.word.eq(reader.dat_r),
-            is_full.eq(Reduce("OR", [(read == WORDS.index(name)) & (self.word[:bits] == 2**bits - 1)
+            is_full.eq(Reduce("OR", [(read == WORDS.index(name)) & (word[:bits] == 2**bits - 1)
                 for name, bits in COUNTER_BITS.items()])),
             adds.eq(~self.is_clear & ~is_copied & ~is_full),
             lessens.eq(self.is_clear & (self.place == WORDS.index("first_late"))),
             writer.adr.eq(Mux(self.is_clear, self.place, target)),
             # One adder: the carry comes in through an extra lowest bit.
-            total.eq(Cat(Constant(1, 1), self.word) + Cat(adds, Replicate(lessens, len(self.word)))),
+            total.eq(Cat(Constant(1, 1), word) + Cat(adds, Replicate(lessens, len(word)))),
             writer.dat_w.eq(total[1:]),
-            writer.we.eq(self.is_free & (self.is_clear | self.is_any)),
+            writer.we.eq(self.is_clear | self.is_any),
         ]
 
     def status(self, name, description):

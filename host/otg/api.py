@@ -17,6 +17,7 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.serve.worker import ProbeWorker
 
 T = TypeVar("T")
+MODELS = ">=1.30.0,<2.0.0"  # Of clients that may come: they hold their own version against it.
 CALL_S = 300.0  # For what one request may take.
 AGAIN_S = 0.02  # From a question whether a capture is whole to the next.
 
@@ -89,7 +90,7 @@ class OtgApi:
         """Return the versions of models, messages and this server; where time is scaled, the last says so."""
         scaled = "" if self.scale.factor == 1 else f"+time-scale.{float(self.scale.factor):g}"
         return pb.Version(
-            api_spec_version=metadata.version("snappi"),
+            api_spec_version=MODELS,
             sdk_version=metadata.version("snappi"),
             app_version=f"{metadata.version('liteprobe')}{scaled}",
         )
