@@ -200,7 +200,7 @@ class NetworkView {
       { head: "Out, Mb/s", of: (row) => mega(row.sent_bps) }, { head: "Waits", of: (row) => number(row.queue.frames) },
       { head: "Delay least", of: (row) => time(row.delays.least_ns) }, { head: "mean", of: (row) => time(row.delays.mean_ns) },
       { head: "most", of: (row) => time(row.delays.most_ns) }]);
-    this.words = make("input", { id: "set-words", autocomplete: "off", spellcheck: "false", placeholder: "there.voice.delay=5ms both.rate=2Mbit" });
+    this.words = make("input", { id: "set-words", class: "wide", autocomplete: "off", spellcheck: "false", placeholder: "there.voice.delay=5ms both.rate=2Mbit" });
     this.said = make("p", { role: "status" });
     const form = make("form", { onsubmit: (event) => {
       event.preventDefault();
@@ -251,7 +251,7 @@ class NetworkView {
       const share = Math.min(row.queue.frames / Math.max(row.queue.most, 1), 1);
       svgPart(svg, "rect", { x: from, y: mid - 12, width, height: 24, rx: 3, class: "track" });
       svgPart(svg, "rect", { x: isBack ? from : from + width * (1 - share), y: mid - 12, width: width * share, height: 24, rx: 3, class: "fill" });
-      svgPart(svg, "text", { x: from, y: y + 18 }, `${number(row.queue.frames)} wait of ${number(row.queue.most)} at most`);
+      svgPart(svg, "text", { x: from, y: y + 18 }, `${number(row.queue.frames)} wait, ${number(row.queue.most)} at most`);
       const right = isBack ? 220 : 430;
       svgPart(svg, "text", { x: right, y: y + 18 }, `${time(row.delays.mean_ns)}, ${mega(row.sent_bps)} Mb/s`);
       svgPart(svg, "text", { x: 668, y: y + 18, "text-anchor": "end", class: row.dropped ? "bad" : "soft" }, `${number(row.dropped)} dropped`);
