@@ -319,6 +319,16 @@ def test_requests_that_are_none_are_errors_of_the_models(server: OtgServer) -> N
     )
 
 
+def test_messages_come_in_pieces_where_a_client_asks_for_that(server: OtgServer) -> None:
+    api = client(server, "grpc")
+    api.enable_grpc_streaming = True
+    api._chunk_size = 100  # Octets, so that a small configuration is several pieces.
+    api.set_config(json.dumps(config(flow(), flow(number=2))))
+    assert [one.name for one in api.get_config().flows] == ["f1", "f2"]
+    assert [one.name for one in flows(api)] == ["f1", "f2"]
+    assert "vxlan" in errors_of(lambda: api.set_config(json.dumps(REFUSED["vxlan"][0]))).errors[0]
+
+
 def test_floats_have_a_point_and_numbers_of_64_bits_are_texts() -> None:
     found = pb.MetricsResponse()
     row = found.flow_metrics.add()
