@@ -5,7 +5,10 @@
 import json
 import random
 import re
+import signal
 import socket as sockets
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -409,3 +412,41 @@ def test_aliases_of_aliases_are_read_in_a_moment(served: Serving) -> None:
 def test_what_is_no_number_of_json_becomes_null() -> None:
     assert json.loads(dumps({"a": [1.5, float("inf"), {"b": float("nan")}]})) == {"a": [1.5, None, {"b": None}]}
     assert "report.pickle" not in FILES
+
+
+# The command ----------------------------------------------------------------------------------------
+
+
+def test_the_command_serves_until_ctrl_c_whether_a_probe_is_there_or_not(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "liteprobe.host.cli",
+        "serve",
+        "--port",
+        "0",
+        "--folder",
+        str(tmp_path / "results"),
+    ]
+    command += ["--probe", "etherbone://127.0.0.1:9?timeout=0.1", "--token", str(tmp_path / "token")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stderr
+        said = [process.stdout.readline() for _ in range(2)]
+        token = (tmp_path / "token").read_text().strip()
+        assert (
+            re.fullmatch(r"serving etherbone://\S+ on http://127.0.0.1:\d+; Ctrl-C ends it\n", said[0])
+            and token in said[1]
+        )
+        port = int(re.findall(r":(\d+);", said[0])[0])
+        answers = [ask(port, "/api/state", Authorization=f"Bearer {token}") for _ in range(2)]
+        assert answers[0][0] == 200 and json.loads(answers[0][2])["probe"]["state"] in ("opening", "lost")
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(40), process.stderr.read()) == (0, "")
+
+
+def test_the_command_is_not_open_by_accident(run: Any, tmp_path: Path) -> None:
+    code, out, err = run("serve", "--address", "0.0.0.0", "--folder", str(tmp_path))
+    assert (code, out) == (
+        2,
+        "",
+    ) and "open to the network, so it takes --token FILE and --tls CERTIFICATE.pem KEY.pem" in err

@@ -328,7 +328,7 @@ class MonitorView {
     for (const port of look.ports ?? []) {
       if (!this.cards.has(port.port)) {
         const head = make("p");
-        const kinds = new Table(`Frames of port ${port.port} by protocol`, [{ head: "By protocol", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]) }, { head: "%", of: (row) => row[2] }]);
+        const kinds = new Table(`What became of the frames of port ${port.port}`, [{ head: "What became of frames", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]) }, { head: "%", of: (row) => row[2] }]);
         const causes = new Table(`Losses of port ${port.port} by cause`, [{ head: "Refused, damaged or lost", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]), bad: (row) => row[1] > 0 }]);
         this.cards.set(port.port, { head, kinds, causes });
         this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element)));
@@ -336,8 +336,8 @@ class MonitorView {
       const { head, kinds, causes } = this.cards.get(port.port), counters = port.counters;
       head.textContent = `${port.rate?.line_bits_per_s == null ? "no rate yet" : `${mega(port.rate.line_bits_per_s)} Mb/s, ${number(port.rate.frames_per_s)} frames/s`}; ${number(counters.frames)} frames, ${number(counters.octets)} octets`;
       const words = (name) => name.replaceAll("_", " ");
-      kinds.show(Object.entries(counters).filter(([name]) => !["frames", "octets"].includes(name)).map(([name, count]) =>
-        [words(name), count, counters.frames ? number(100 * count / counters.frames, 1) : DASH]));
+      kinds.show(Object.entries(port.events).filter(([name]) => PLAIN_EVENTS.includes(name) && name !== "all_octets").map(([name, count]) =>
+        [words(name), count, port.events.all_frames ? number(100 * count / port.events.all_frames, 1) : DASH]));
       causes.show(Object.entries(port.events).filter(([name]) => !PLAIN_EVENTS.includes(name)).map(([name, count]) => [words(name), count]));
     }
     this.table.show((look.ports ?? []).flatMap((port) => port.streams.filter((one) => one.frames).map((one) => ({ port: port.port, ...one }))));
