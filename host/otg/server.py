@@ -95,7 +95,9 @@ def http_settings(address: str, port: int, pair: tuple[Path, Path] | None) -> Se
 
 
 def own_certificate(folder: Path, address: str) -> tuple[Path, Path]:
-    """Return a certificate of this host and its key, which are made where there are none that are valid; clients must be told to trust it.
+    """Return a certificate of this host and its key, which are made where there are none that are valid.
+
+    It is self-signed: clients must be told to take it.
 
     Raises UsageError where there is no openssl to make it with, or the folder can't be written to.
     """
