@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Serves a probe as an Open Traffic Generator, over HTTPS and gRPC."""
+"""Serves a probe as an Open Traffic Generator, over HTTPS and gRPC.
+
+Stands alone: tests and benches serve a simulated probe by it, without the command.
+"""
 
 import shutil
 import subprocess
