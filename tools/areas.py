@@ -39,7 +39,7 @@ AREAS = {
         *("sim/unit/receive/test_receive_toeplitz.py", "sim/wire/receive/test_monitor.py"),
         *("sim/wire/receive/test_measure_fields.py", "sim/system/monitor"),
     ),
-    "otg": ("test/otg",),
+    "otg": ("test/otg", "sim/system/traffic/test_otg.py"),
     "pcie": (
         *("sim/wire/pcie", "test/device/test_link_pcie.py", "test/boards/test_pcie_build.py"),
         *("test/capture/test_capture_dma.py", "test/replay/test_replay_pcie.py"),

@@ -435,10 +435,10 @@ def _ends(flow: Given, numbers: Mapping[str, int], interfaces: Mapping[str, Devi
         return None
     if kind == "port":
         tx, old = str(chosen.value("tx_name", "")), chosen.value("rx_name", "")
+        names = list(dict.fromkeys([*_port_names(chosen, numbers, "rx_names"), *([str(old)] if old else [])]))
         if tx not in numbers:
             chosen.error("tx_name", f"there is no port '{tx}': give one of {', '.join(numbers)}")
             return None
-        names = list(dict.fromkeys([*_port_names(chosen, numbers, "rx_names"), *([str(old)] if old else [])]))
         if len(names) > 1:
             chosen.error("rx_names", f"a flow is measured at one port, not at {len(names)}: give one")
             return None

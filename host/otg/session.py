@@ -537,16 +537,16 @@ class Session:
         report.check()
         found = pb.StatesResponse()
         found.choice = getattr(pb.StatesResponse.Choice, kind)
-        version = 4 if kind == "ipv4_neighbors" else 6
+        family = 4 if kind == "ipv4_neighbors" else 6
         _check_names(
             f"{kind}.ethernet_names", names, {one.ethernet: one for one in self._own_interfaces()}, "interface"
         )
         for one in self._own_interfaces():
-            if (":" in one.address) != (version == 6) or (names and one.ethernet not in names):
+            if (":" in one.address) != (family == 6) or (names and one.ethernet not in names):
                 continue
             row = getattr(found, kind).add()
             row.ethernet_name = one.ethernet
-            setattr(row, f"ipv{version}_address", one.gateway)
+            setattr(row, f"ipv{family}_address", one.gateway)
             if mac := self._neighbours.get(one.name):
                 row.link_layer_address = mac
         return found

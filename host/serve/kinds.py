@@ -219,7 +219,7 @@ def _network(text: str, options: Entries, place: Place) -> Asked:
             done = (lambda look: emulate.have_done(stations, look)) if stations else None
             return emulation.wait(seconds, lambda look: show(emulate.look_document(look)), look_s, done)
 
-    return Asked(network.name or "network", said, act, text, ("emulate_page",))
+    return Asked("network" if network.name == "document" else network.name, said, act, text, ("emulate_page",))
 
 
 def _sets(text: str, options: Entries, place: Place) -> Asked:

@@ -35,6 +35,7 @@ from liteprobe.host.otg.config import OtgPorts, OtgSetup, setup_of
 from liteprobe.host.otg.flows import TimeScale
 from liteprobe.host.otg.messages import OtgError, pb
 from liteprobe.host.traffic.lengths import Lengths, RandomLength
+from liteprobe.host.traffic.modifiers import Field, Values
 from liteprobe.sim.models.traffic import otg as model
 from liteprobe.sim.models.traffic import streams as traffic
 
@@ -255,3 +256,32 @@ def test_flows_without_a_probe_header_say_what_is_counted() -> None:
     setup = translated(RUNS["tcp"])
     assert [line.split(": ")[0] for line in setup.warnings] == ["flows[0].metrics"]
     assert translated(config(flow(ethernet(), ipv4(), tcp(), metrics=UNMEASURED))).warnings == ()
+
+
+def test_many_values_in_steps_are_a_count_and_others_too_many() -> None:
+    check(config(flow(ethernet(), ipv4(), udp(src_port=values(*range(7, 700, 7))))))
+    many = [number * number for number in range(70)]
+    error = errors_of(config(flow(ethernet(), ipv4(), udp(src_port=values(*many)))))[0]
+    assert error.startswith("flows[0].packet[2].udp.src_port.values: 70 values are too many")
+
+
+def test_random_values_are_those_of_their_seed() -> None:
+    def drawn_values(seed: int) -> tuple[object, ...]:
+        pattern = {"choice": "random", "random": {"min": 1000, "max": 1009, "seed": seed, "count": 50}}
+        modifier = translated(config(flow(ethernet(), ipv4(), udp(dst_port=pattern)))).flows[0].stream.modifiers[0]
+        assert isinstance(modifier, Values) and isinstance(modifier.field, Field)
+        return modifier.values
+
+    assert drawn_values(1) == drawn_values(1) != drawn_values(2)
+    frames = frames_of(
+        translated(
+            config(
+                flow(
+                    ethernet(),
+                    ipv4(),
+                    udp(dst_port={"choice": "random", "random": {"min": 1000, "max": 1009, "count": 30}}),
+                )
+            )
+        )
+    )
+    assert {int.from_bytes(octets[36:38]) for _, octets in frames} <= set(range(1000, 1010))

@@ -5,11 +5,13 @@
 import json
 import random
 import re
+import signal
 import socket as sockets
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from liteprobe.host.serve import worker as work
 from liteprobe.host.serve.kinds import KINDS
 from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
-from liteprobe.sim.drivers.serve.client import Serving, ask, line_of, until
+from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
@@ -391,84 +393,8 @@ def test_a_slow_reader_is_let_go_and_others_get_all(served: Serving, monkeypatch
 
 
 def test_random_garbage_starts_nothing_and_breaks_nothing(served: Serving) -> None:
-    chance = random.Random(20261128)
-    paths = [
-        "/",
-        "/api/state",
-        "/api/owner",
-        "/api/check",
-        "/api/runs",
-        "/api/runs/current/set",
-        "/api/captures",
-        "/r/x",
-        "/page/x",
-        "/api/lines",
-        "/metrics",
-    ]
-    values: list[Any] = [
-        None,
-        True,
-        -1,
-        1e308,
-        "",
-        "x",
-        [],
-        {},
-        [[]],
-        {"kind": "streams"},
-        {"kind": []},
-        "\ud800",
-        "9" * 400,
-    ]
-    bodies = [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 5000,
-        b'{"kind":"streams","document":' + b'{"a":' * 2000,
-        b"null",
-        b'"x"',
-        b"1" * 5000,
-        b"NaN",
-    ]
-
-    def nested(depth: int) -> Any:
-        pick = chance.randrange(4 if depth else 2)
-        if pick < 2:
-            return chance.choice(values)
-        keys = [
-            "kind",
-            "document",
-            "options",
-            "streams",
-            "length",
-            "words",
-            "name",
-            "patience_s",
-            "duration",
-            "\0",
-            "x" * 200,
-        ]
-        return (
-            [nested(depth - 1) for _ in range(3)]
-            if pick == 2
-            else {chance.choice(keys): nested(depth - 1) for _ in range(4)}
-        )
-
-    found = set()
-    for _ in range(400):
-        body = chance.choice(bodies) if chance.random() < 0.3 else json.dumps(nested(4)).encode()
-        if chance.random() < 0.4:
-            body = json.dumps({"kind": chance.choice([*KINDS]), "document": nested(4), "options": nested(2)}).encode()
-        status, headers, said = ask(
-            served.port, chance.choice(paths), body, chance.choice(["GET", "POST", "DELETE", "PUT"])
-        )
-        found.add(status)
-        assert status < 500 and "content-security-policy" in headers, (status, body, said)
-        if chance.random() < 0.1:
-            with suppress(WebSocketException, OSError), served.lines() as one:
-                one.send(chance.choice(["", "{", "[]", '{"key":1}', "x" * 70_000, '{"key":"\u00e4"}', "[" * 3000]))
-    assert found >= {200, 400, 404, 405} and served.app.worker.run is None
+    found = fuzzed(served, random.Random(20261128), 400)
+    assert found.keys() >= {200, 400, 404, 405} and max(found) < 500 and served.app.worker.run is None
     until(lambda: not served.app.hub.watchers)
     with served.lines() as one:
         assert line_of(one, "state")["probe"]["state"] == "here"
@@ -486,3 +412,41 @@ def test_aliases_of_aliases_are_read_in_a_moment(served: Serving) -> None:
 def test_what_is_no_number_of_json_becomes_null() -> None:
     assert json.loads(dumps({"a": [1.5, float("inf"), {"b": float("nan")}]})) == {"a": [1.5, None, {"b": None}]}
     assert "report.pickle" not in FILES
+
+
+# The command ----------------------------------------------------------------------------------------
+
+
+def test_the_command_serves_until_ctrl_c_whether_a_probe_is_there_or_not(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "liteprobe.host.cli",
+        "serve",
+        "--port",
+        "0",
+        "--folder",
+        str(tmp_path / "results"),
+    ]
+    command += ["--probe", "etherbone://127.0.0.1:9?timeout=0.1", "--token", str(tmp_path / "token")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stderr
+        said = [process.stdout.readline() for _ in range(2)]
+        token = (tmp_path / "token").read_text().strip()
+        assert (
+            re.fullmatch(r"serving etherbone://\S+ on http://127.0.0.1:\d+; Ctrl-C ends it\n", said[0])
+            and token in said[1]
+        )
+        port = int(re.findall(r":(\d+);", said[0])[0])
+        answers = [ask(port, "/api/state", Authorization=f"Bearer {token}") for _ in range(2)]
+        assert answers[0][0] == 200 and json.loads(answers[0][2])["probe"]["state"] in ("opening", "lost")
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(40), process.stderr.read()) == (0, "")
+
+
+def test_the_command_is_not_open_by_accident(run: Any, tmp_path: Path) -> None:
+    code, out, err = run("serve", "--address", "0.0.0.0", "--folder", str(tmp_path))
+    assert (code, out) == (
+        2,
+        "",
+    ) and "open to the network, so it takes --token FILE and --tls CERTIFICATE.pem KEY.pem" in err

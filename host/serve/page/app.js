@@ -134,7 +134,7 @@ function showStatus() {
       pills.push(pill("Clock", `${probe.clock.state}, ${bound}`, probe.clock.state === "locked" ? "good" : "warn"));
     }
     for (const port of probe.ports ?? []) pills.push(pill(`Port ${port.port}`, port.is_up ? "up" : "down", port.is_up ? "good" : "bad"));
-    if (state.run) pills.push(pill(state.run.kind, `${state.run.name}: ${state.run.state}`, state.run.state === "failed" ? "bad" : ""));
+    if (state.run) pills.push(pill(state.run.kind, state.run.name === state.run.kind ? state.run.state : `${state.run.name}: ${state.run.state}`, state.run.state === "failed" ? "bad" : ""));
     if (page.skipped) pills.push(pill("Left out, this reader is slow", `${number(page.skipped)} lines`, "warn"));
     if (probe.error) pills.push(make("span", { class: "error" }, probe.error));
     main.classList.toggle("stale", isLost || ["stale", "lost"].includes(probe.state));
@@ -241,7 +241,7 @@ function aboutProbe(tag = "section") {
 function showEnd() {
   const place = document.getElementById("end"), line = page.result;
   if (!place || !line) return;
-  if (line.streams || line.there) page.view?.draw(line); // The last figures are those of the result.
+  if (page.run?.kind === "streams" && line.streams) page.view?.draw(line); // The last figures are those of the result.
   ask("GET", "/api/runs").then((found) => {
     const one = found.find((each) => each.number === line.run);
     const address = `${location.origin}/r/${line.run}`;

@@ -200,7 +200,7 @@ class NetworkView {
       { head: "Out, Mb/s", of: (row) => mega(row.sent_bps) }, { head: "Waits", of: (row) => number(row.queue.frames) },
       { head: "Delay least", of: (row) => time(row.delays.least_ns) }, { head: "mean", of: (row) => time(row.delays.mean_ns) },
       { head: "most", of: (row) => time(row.delays.most_ns) }]);
-    this.words = make("input", { id: "set-words", autocomplete: "off", spellcheck: "false", placeholder: "there.voice.delay=5ms both.rate=2Mbit" });
+    this.words = make("input", { id: "set-words", class: "wide", autocomplete: "off", spellcheck: "false", placeholder: "there.voice.delay=5ms both.rate=2Mbit" });
     this.said = make("p", { role: "status" });
     const form = make("form", { onsubmit: (event) => {
       event.preventDefault();
@@ -251,7 +251,7 @@ class NetworkView {
       const share = Math.min(row.queue.frames / Math.max(row.queue.most, 1), 1);
       svgPart(svg, "rect", { x: from, y: mid - 12, width, height: 24, rx: 3, class: "track" });
       svgPart(svg, "rect", { x: isBack ? from : from + width * (1 - share), y: mid - 12, width: width * share, height: 24, rx: 3, class: "fill" });
-      svgPart(svg, "text", { x: from, y: y + 18 }, `${number(row.queue.frames)} wait of ${number(row.queue.most)} at most`);
+      svgPart(svg, "text", { x: from, y: y + 18 }, `${number(row.queue.frames)} wait, ${number(row.queue.most)} at most`);
       const right = isBack ? 220 : 430;
       svgPart(svg, "text", { x: right, y: y + 18 }, `${time(row.delays.mean_ns)}, ${mega(row.sent_bps)} Mb/s`);
       svgPart(svg, "text", { x: 668, y: y + 18, "text-anchor": "end", class: row.dropped ? "bad" : "soft" }, `${number(row.dropped)} dropped`);
@@ -328,7 +328,7 @@ class MonitorView {
     for (const port of look.ports ?? []) {
       if (!this.cards.has(port.port)) {
         const head = make("p");
-        const kinds = new Table(`Frames of port ${port.port} by protocol`, [{ head: "By protocol", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]) }, { head: "%", of: (row) => row[2] }]);
+        const kinds = new Table(`What became of the frames of port ${port.port}`, [{ head: "What became of frames", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]) }, { head: "%", of: (row) => row[2] }]);
         const causes = new Table(`Losses of port ${port.port} by cause`, [{ head: "Refused, damaged or lost", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]), bad: (row) => row[1] > 0 }]);
         this.cards.set(port.port, { head, kinds, causes });
         this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element)));
@@ -336,8 +336,8 @@ class MonitorView {
       const { head, kinds, causes } = this.cards.get(port.port), counters = port.counters;
       head.textContent = `${port.rate?.line_bits_per_s == null ? "no rate yet" : `${mega(port.rate.line_bits_per_s)} Mb/s, ${number(port.rate.frames_per_s)} frames/s`}; ${number(counters.frames)} frames, ${number(counters.octets)} octets`;
       const words = (name) => name.replaceAll("_", " ");
-      kinds.show(Object.entries(counters).filter(([name]) => !["frames", "octets"].includes(name)).map(([name, count]) =>
-        [words(name), count, counters.frames ? number(100 * count / counters.frames, 1) : DASH]));
+      kinds.show(Object.entries(port.events).filter(([name]) => PLAIN_EVENTS.includes(name) && name !== "all_octets").map(([name, count]) =>
+        [words(name), count, port.events.all_frames ? number(100 * count / port.events.all_frames, 1) : DASH]));
       causes.show(Object.entries(port.events).filter(([name]) => !PLAIN_EVENTS.includes(name)).map(([name, count]) => [words(name), count]));
     }
     this.table.show((look.ports ?? []).flatMap((port) => port.streams.filter((one) => one.frames).map((one) => ({ port: port.port, ...one }))));

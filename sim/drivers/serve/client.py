@@ -4,17 +4,22 @@
 
 import http.client
 import json
+import random
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from websockets import Subprotocol
+from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve import app as apps
+from liteprobe.host.serve.kinds import KINDS
 from liteprobe.host.serve.server import Server, ServerSettings
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.streams import TrafficProbe
@@ -119,3 +124,40 @@ def line_of(socket: ClientConnection, kind: str, limit_s: float = 20.0) -> dict[
         line: dict[str, Any] = json.loads(socket.recv(limit_s))
         if line["kind"] == kind:
             return line
+
+
+PATHS = (
+    "/", "/api/state", "/api/owner", "/api/check", "/api/runs", "/api/runs/current/set", "/api/captures", "/r/x", "/page/x",
+    "/api/lines", "/metrics",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (None, True, -1, 1e308, "", "x", [], {}, [[]], {"kind": "streams"}, {"kind": []}, "\ud800", "9" * 400)
+BODIES = (
+    b"", b"{", b"\xff\xfe", b"[" * 5000, b'{"kind":"streams","document":' + b'{"a":' * 2000, b"null", b'"x"', b"1" * 5000, b"NaN",
+)  # fmt: skip
+KEYS = ("kind", "document", "options", "streams", "length", "words", "name", "patience_s", "duration", "\0", "x" * 200)
+MESSAGES = ("", "{", "[]", '{"key":1}', "x" * 70_000, '{"key":"\u00e4"}', "[" * 3000)
+
+
+def fuzzed(served: Serving, chance: random.Random, count: int) -> Counter[int]:
+    """Send random requests, and WebSockets with random messages; return how many had which status."""
+
+    def nested(depth: int) -> Any:
+        pick = chance.randrange(4 if depth else 2)
+        if pick < 2:
+            return chance.choice(VALUES)
+        several = [nested(depth - 1) for _ in range(3)]
+        return several if pick == 2 else {chance.choice(KEYS): one for one in several}
+
+    found: Counter[int] = Counter()
+    for _ in range(count):
+        body = chance.choice(BODIES) if chance.random() < 0.3 else json.dumps(nested(4)).encode()
+        if chance.random() < 0.4:
+            asked = {"kind": chance.choice([*KINDS]), "document": nested(4), "options": nested(2)}
+            body = json.dumps(asked).encode()
+        method = chance.choice(["POST", "POST", "POST", "GET", "DELETE", "PUT"])
+        status, headers, _ = ask(served.port, chance.choice(PATHS), body, method)
+        found[status if "content-security-policy" in headers else 999] += 1
+        if chance.random() < 0.1:
+            with suppress(WebSocketException, OSError), served.lines() as one:
+                one.send(chance.choice(MESSAGES))
+    return found

@@ -43,14 +43,15 @@ def sent_through(probe: Probe) -> StreamFigures:
     return found
 
 
-def test_a_train_finds_the_delay_and_the_loss_that_were_asked_for_exactly(
-    own: Path, emulator_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two networks that differ by 40 us and in the third of each eight frames: so do the delays and losses of each frame.
-
-    The probes of the pair are two that other tests have built.
-    """
+@pytest.fixture
+def built(own: Path, emulator_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the probes of a pair be two that other tests have built, whatever is asked for."""
     monkeypatch.setattr(sim, "build", lambda options, *_: emulator_build if options.preset == "emulator" else own)
+
+
+@pytest.mark.usefixtures("built")
+def test_a_train_finds_the_delay_and_the_loss_that_were_asked_for_exactly(tmp_path: Path) -> None:
+    """Two networks that differ by 40 us and in the third of each eight frames: so do the delays and losses of each frame."""
     lost = [[], [number for number in range(FRAMES) if number % 8 == 2]]
     for without, (delay_us, document) in zip(lost, documents(tmp_path), strict=True):
         with Probe(f"sim://emulated?preset=train&by={document}") as probe:
@@ -97,6 +98,7 @@ def test_both_probes_of_a_pair_are_what_they_are_said_to_be() -> None:
         ("?by=GOOD&peer=nothing", "peer is"),
     ],
 )
+@pytest.mark.usefixtures("built")
 def test_what_cannot_be_emulated_is_refused(options: str, said: str, tmp_path: Path) -> None:
     texts = {
         "CHANGES": "changes: [{at: 1s, there: {delay: 1ms}}]",

@@ -1,0 +1,156 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rows about ``liteprobe serve``: from a look to the page, memory, and what a server does with requests that nobody should send.
+
+The probe is a model, and its looks are those of 16 streams with histograms; the server is a process of its own.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from websockets import Subprotocol
+from websockets.sync.client import connect
+
+from liteprobe.host.probe import Probe
+from liteprobe.host.serve.worker import Run, Show
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import IMIX
+from liteprobe.host.traffic.stream import Stream
+from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed
+from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
+
+STREAMS = [Stream(f"s{number}", number, IMIX, Interval(share=0.05)) for number in range(1, 15)]
+STREAMS += [Stream(f"t{number}", number, IMIX, Interval(share=0.05), port=1) for number in (1, 2)]
+CLIENTS = 4
+#: The same probe, streams and looks without a server: what that has in memory (MB).
+BARE = """
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+import liteprobe.host.run.emulate, liteprobe.host.run.replay
+from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import IMIX
+from liteprobe.host.traffic.stream import Stream
+from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.models.probe.streams import TrafficProbe
+with TemporaryDirectory() as folder:
+    model = TrafficProbe(lambda frame: [(1 - frame.port, 37, frame)])
+    streams = [Stream(f"s{n}", n, IMIX, Interval(share=0.05)) for n in range(1, 15)]
+    streams += [Stream(f"t{n}", n, IMIX, Interval(share=0.05), port=1) for n in (1, 2)]
+    with Probe(FakeLink(model, Path(folder))).send(streams) as traffic:
+        traffic.look().to_dict()
+    print(int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6)
+"""
+
+
+def rss_mb() -> float:
+    """Return the memory that this process has now (MB)."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def serve(looks: int, fast: int) -> None:
+    """Serve looks at ten a second, then as fast as can be; print port, and memory before and after."""
+    from liteprobe.host.serve import worker
+
+    worker.LOOK_S = 0.05
+    with tempfile.TemporaryDirectory() as folder, Serving(Path(folder), rate=1e6, burst=10**6) as served:
+        print(json.dumps({"port": served.port}), flush=True)
+        sys.stdin.readline()
+
+        def act(probe: Probe, show: Show) -> None:
+            with probe.send(STREAMS) as traffic:
+                look = traffic.look().to_dict()
+            begin_s = time.monotonic()
+            for number in range(looks):
+                time.sleep(max(0.0, begin_s + number / 10 - time.monotonic()))
+                show({**look, "elapsed_s": number / 10, "sent_ns": time.time_ns()})
+            before = rss_mb()
+            worker.LOOK_S = 0.0
+            for number in range(fast):
+                show({**look, "elapsed_s": (looks + number) / 10})
+                if number % 50 == 0:
+                    time.sleep(0.02)  # As long as four readers and their server need, about.
+            print(json.dumps({"before": before, "after": rss_mb()}), flush=True)
+
+        run = Run("n", "streams", "bench", "bench", act)
+        served.app.worker.start(run)
+        served.ended()
+        if run.state != "ended":
+            print(json.dumps({"failed": run.end}), flush=True)
+        sys.stdin.readline()
+
+
+@row("serve")
+def test_page(is_full: bool) -> Iterator[Figure]:
+    """16 streams, ten looks a second, four WebSockets: from the look to its reader, and memory in an hour of looks."""
+    looks, fast = (300, 36_000) if is_full else (30, 400)
+    bare = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=True)
+    child = subprocess.Popen(
+        [sys.executable, __file__, str(looks), str(fast)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdin and child.stdout
+    port = json.loads(child.stdout.readline())["port"]
+    delays_ms: list[float] = []
+    skipped, ready = [0] * CLIENTS, threading.Barrier(CLIENTS + 1)
+
+    def watch(which: int) -> None:
+        made: Any = connect(f"ws://127.0.0.1:{port}/api/lines", subprotocols=[Subprotocol("liteprobe")], max_size=None)
+        with made as one:
+            ready.wait()
+            for text in one:
+                line = json.loads(text)
+                if line["kind"] == "look" and "sent_ns" in line:
+                    delays_ms.append((time.time_ns() - line["sent_ns"]) / 1e6)
+                skipped[which] = line.get("skipped", skipped[which])
+                if line["kind"] == "result":
+                    return
+
+    threads = [threading.Thread(target=watch, args=(which,), daemon=True) for which in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    memory = json.loads(child.stdout.readline())
+    for thread in threads:
+        thread.join(60)
+    child.stdin.write("end\n")
+    child.stdin.close()
+    child.wait(60)
+    assert "failed" not in memory, memory
+    note(
+        f"bare library {float(bare.stdout):.1f} MB, server {memory['before']:.1f} MB, after {fast:,} looks {memory['after']:.1f} MB"
+    )
+    note(f"left out of the fast looks, for readers that were slower: {sum(skipped)} of {CLIENTS * fast}")
+    yield Figure("serve_look_to_reader_p95", float(np.percentile(delays_ms, 95)), "ms", 50)
+    yield Figure("serve_looks_missed", CLIENTS * looks - len(delays_ms), "looks", 0)
+    yield Figure("serve_memory_beyond_the_library", memory["before"] - float(bare.stdout), "MB", 25)
+    yield Figure("serve_memory_growth", memory["after"] - memory["before"], "MB", 3)
+
+
+@row("serve")
+def test_hostile(is_full: bool) -> Iterator[Figure]:
+    """Random requests by a new seed: none is a fault of the server, none starts anything, others are served."""
+    count = 100_000 if is_full else 150
+    with tempfile.TemporaryDirectory() as folder, Serving(Path(folder), rate=1e6, burst=10**6) as served:
+        found = fuzzed(served, drawn(), count)
+        note(f"statuses: {dict(sorted(found.items()))}")
+        yield Figure("serve_hostile_faults", sum(n for status, n in found.items() if status >= 500), "requests", 0)
+        yield Figure("serve_hostile_started", int(served.app.worker.run is not None), "runs", 0)
+        yield Figure(
+            "serve_hostile_then_served", int(ask(served.port, "/api/state")[0] == 200), "answers", 1, is_least=True
+        )
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), int(sys.argv[2]))
