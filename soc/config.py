@@ -55,22 +55,23 @@ class Area(NamedTuple):
 
 
 #: Differences of whole netlists (tools/arcs.py): docs/design/parts.md names them. ``..._PORT``: of each port.
-BASE = Area(2610, 11915)  # Bus, identity, lease, timebase, and Etherbone in band.
+BASE = Area(3106, 13521)  # Bus, identity, lease, timebase, and Etherbone in band.
 OWN_LINK = Area(467, 2459)
-PROCESSOR = Area(3291, 13454)  # With SDRAM as its main RAM.
-DISCIPLINE = Area(2063, 8886)
-TRAIN_PORT = Area(4551, 21285)
-MONITOR, MONITOR_PORT = Area(3466, 13196), Area(5246, 26954)
+PROCESSOR = Area(3075, 12026)  # With SDRAM as its main RAM.
+DISCIPLINE = Area(1785, 7782)
+TRAIN_PORT = Area(4168, 18321)
+MONITOR, MONITOR_PORT = Area(3466, 13196), Area(4937, 25437)
 HASH_PORT = Area(1020, 3830)  # Of that, what hashes the frames of a port.
 RATES = Area(493, 2474)  # Of a probe that monitors and does not replay.
-MEASURE, MEASURE_PORT = Area(135, 705), Area(3134, 15539)  # With bit errors, and stamps in fields.
-SENDER_PORT = Area(2015, 9434)  # Of trains, in a port that monitors or measures.
+MEASURE, MEASURE_PORT = Area(135, 705), Area(2703, 13673)  # With bit errors, and stamps in fields.
+SENDER_PORT = Area(1822, 7805)  # Of trains, in a port that monitors or measures.
 FIELDS_PORT = Area(623, 2932)  # Bit errors, and stamps in fields, of a port that monitors.
 STREAMS_SOURCE = Area(3102, 13084) # Of each port that sends many streams: its source, stamps at any place, counters of each.
 REPLAY, REPLAY_PORT = Area(1524, 6116), Area(1426, 5328)  # What takes datagrams; of each port, with stamps of each frame.
 SETS_PORT = Area(1820, 7230)  # Of each port that makes frames of configuration sets, without streams.
 HOSTS, HOST_PORT = Area(241, 900), Area(3340, 11699)  # The clock of their seconds; of each port, with what waits for the line.
-EMULATOR = Area(2011, 9984)  # What both directions share, or the way back.
+ANSWERS_PORT = Area(545, 3367)  # Of each port with a host that sends nothing else: the way of its answers to the line.
+EMULATOR = Area(1515, 8378)  # What both directions share, or the way back.
 DIRECTION = Area(10971, 41823)  # Of each direction of the emulated network, with its paths, and its store in block RAM.
 SPILL = Area(2321, 7925)  # Of each direction whose lists go to the SDRAM.
 AQM = Area(2789, 9000)  # Of each direction whose queues have CoDel and PIE.
@@ -121,6 +122,7 @@ def area(
         (Part.HOSTS in parts, HOSTS),
         (in_sdram, SDRAM_STORE),
         *[(True, HOST_PORT)] * hosts,
+        *[(Part.GENERATE not in parts, ANSWERS_PORT)] * hosts,
         *[(True, DIRECTION)] * directions,
         *[(True, TRACE)] * traces,
         *[(True, SPILL)] * spills,

@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from liteprobe.host.otg.rest import CONFIG_MOST, application
 from liteprobe.host.otg.rpc import GrpcServer
 from liteprobe.host.otg.session import Session, SessionSettings
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.server import Server, ServerSettings
+from liteprobe.host.serve.server import Server, ServerSettings, validity
 from liteprobe.host.serve.worker import ProbeWorker
 
 DAYS = 365  # Of a certificate that is made here.
@@ -94,12 +95,14 @@ def http_settings(address: str, port: int, pair: tuple[Path, Path] | None) -> Se
 
 
 def own_certificate(folder: Path, address: str) -> tuple[Path, Path]:
-    """Return a certificate of this host and its key, which are made where there are none yet; clients must be told to trust it.
+    """Return a certificate of this host and its key, which are made where there are none that are valid.
+
+    It is self-signed: clients must be told to take it.
 
     Raises UsageError where there is no openssl to make it with, or the folder can't be written to.
     """
     certificate, key = (folder / name for name in NAMES)
-    if certificate.exists() and key.exists():
+    if key.exists() and certificate.exists() and _is_valid(certificate):
         return certificate, key
     if shutil.which("openssl") is None:
         raise UsageError(
@@ -119,3 +122,9 @@ def own_certificate(folder: Path, address: str) -> tuple[Path, Path]:
     if made.returncode:
         raise UsageError(f"openssl can't make a certificate ({made.stderr.strip()[-200:]}): give one (--tls)")
     return certificate, key
+
+
+def _is_valid(certificate: Path) -> bool:
+    with suppress(OSError, ValueError, IndexError):
+        return validity(certificate.read_text())[1] > datetime.now(UTC)
+    return False

@@ -173,9 +173,7 @@ def config_of(args: argparse.Namespace, target: Any) -> ProbeConfig:
     fields["with_sets"] = bool(args.with_sets)
     if args.with_cpu is None:
         least = {"with_streams": bool(args.with_streams) or (args.with_streams is None and is_generator), "with_cpu": True}
-        # A generator with one that just fits a LFE5U-25F was not routed; nobody tried one that replays.
-        share = COMFORT if is_generator or ProbeConfig(**fields).replays else 1.0
-        fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, share)
+        fields["with_cpu"] = args.preset == DEFAULT_PRESET or holds(target, fields | least, COMFORT)
     fields["with_streams"] = args.with_streams
     if args.with_streams is None:
         fields["with_streams"] = is_generator or holds(target, fields | {"with_streams": True})

@@ -61,7 +61,7 @@ FLAGSHIPS = (
     Flagship("colorlight_i5", "train"),
     Flagship("colorlight_i9", "tester", seed=2),
     Flagship("colorlight_i9", "generator"),
-    Flagship("colorlight_i9", "replay"),
+    Flagship("colorlight_i9", "replay", "--no-cpu"),
     Flagship("colorlight_i9", "emulator", "--cpu --no-aqm --no-spill --trace-entries 0", seed=3),
     Flagship("versa_ecp5", "train"),
 )

@@ -4,6 +4,7 @@
 """Clients as they are (snappi, HTTP and gRPC) against a served model of a probe: transitions, metrics, errors, faults."""
 
 import json
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.otg.flows import TimeScale
 from liteprobe.host.otg.messages import pb
 from liteprobe.host.otg.rest import json_of
-from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, serving
+from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, own_certificate, serving
 from liteprobe.host.otg.session import SessionSettings
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
@@ -349,3 +350,17 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
             serving(lambda: Probe(FakeLink(TrafficProbe(lambda frame: []), tmp_path)), OtgSettings(local, busy)),
         ):
             pass
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="no openssl is here to make certificates: apt install openssl"
+)
+def test_a_certificate_is_made_once_and_anew_when_it_is_no_good(tmp_path: Path) -> None:
+    certificate, key = own_certificate(tmp_path / "own", "127.0.0.1")
+    first = certificate.read_text()
+    assert own_certificate(tmp_path / "own", "127.0.0.1") == (certificate, key) and certificate.read_text() == first
+    assert key.stat().st_mode & 0o077 == 0
+    for spoilt in ("", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"):
+        certificate.write_text(spoilt)
+        own_certificate(tmp_path / "own", "127.0.0.1")
+        assert http_settings("127.0.0.1", 0, (certificate, key)).tls()
