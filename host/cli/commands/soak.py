@@ -1,6 +1,9 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sends streams for hours, and says what went wrong when."""
+"""Sends streams for hours, and says what went wrong when.
+
+Stands alone: it is a command, as bert is.
+"""
 
 from __future__ import annotations
 
