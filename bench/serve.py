@@ -20,7 +20,7 @@ from websockets import Subprotocol
 from websockets.sync.client import connect
 
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.worker import Run, Show
+from liteprobe.host.serve.worker import ProbeRun, Show
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import IMIX
 from liteprobe.host.traffic.stream import Stream
@@ -82,7 +82,7 @@ def serve(looks: int, fast: int) -> None:
                     time.sleep(0.02)  # As long as four readers and their server need, about.
             print(json.dumps({"before": before, "after": rss_mb()}), flush=True)
 
-        run = Run("n", "streams", "bench", "bench", act)
+        run = ProbeRun("n", "streams", "bench", "bench", act)
         served.app.worker.start(run)
         served.ended()
         if run.state != "ended":

@@ -50,6 +50,7 @@ AREAS = {
         *("test/replay", "sim/unit/transmit/test_transmit_replay.py", "sim/unit/memory/test_memory_ring_reader.py"),
         *("sim/wire/transmit/test_replay_port.py", "sim/system/traffic/test_replay.py"),
     ),
+    "serve": ("test/serve",),
     "simulation": ("sim/system/wires", "test/device/test_link_sim.py"),
     "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
     "suites": ("test/suites", "sim/system/traffic/test_suites.py"),

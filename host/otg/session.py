@@ -29,7 +29,7 @@ from liteprobe.host.packets.filter.expression import parse
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.figures import StreamFigures
 from liteprobe.host.run.streams import Traffic
-from liteprobe.host.serve.worker import ProbeWorker, Run, Show
+from liteprobe.host.serve.worker import ProbeRun, ProbeWorker, Show
 
 STEP_LOOKS = 2  # Looks of the link that time passes by while nothing is asked.
 LOOK_S = 0.25  # From a look at what runs to the next, while nobody asks (time of this host).
@@ -399,7 +399,7 @@ class Session:
     def _begin(self, probe: Probe) -> None:
         """Have the probe looked after, unless it is."""
         if self._acting is None and not self._worker.is_busy:
-            self._worker.start(Run("otg", "otg", "Open Traffic Generator", "clients", self._act))
+            self._worker.start(ProbeRun("otg", "otg", "Open Traffic Generator", "clients", self._act))
 
     def _act(self, probe: Probe, show: Show) -> None:
         self._acting = (probe, show)

@@ -25,10 +25,10 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import Probe, lacking
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import Emulation
-from liteprobe.host.serve.kinds import KINDS, FieldError, Kind, Place
+from liteprobe.host.serve.kinds import KINDS, FieldError, Place, RunKind
 from liteprobe.host.serve.metrics import Metrics
 from liteprobe.host.serve.store import FILES, Store, dumps
-from liteprobe.host.serve.worker import Line, Owners, ProbeWorker, Run, busy_or
+from liteprobe.host.serve.worker import Line, Owners, ProbeRun, ProbeWorker, busy_or
 
 with extras.named():
     from starlette.applications import Starlette
@@ -72,7 +72,7 @@ class Watcher:
     """A WebSocket that lines go to: what it takes too slowly is left out, looks first, and counted."""
 
     def __init__(self) -> None:
-        self.lines: deque[tuple[str, str]] = deque()  # Kind and text.
+        self.lines: deque[tuple[str, str]] = deque()  # RunKind and text.
         self.skipped = 0
         self.wake = asyncio.Event()
 
@@ -183,8 +183,8 @@ class App:
             "version": metadata.version("liteprobe"),
         }
 
-    def start(self, kind: Kind, body: Mapping[str, Any], owner: str) -> Run:
-        """Check what is asked for and start it; raises as `Kind.asked` and `ProbeWorker.start`."""
+    def start(self, kind: RunKind, body: Mapping[str, Any], owner: str) -> ProbeRun:
+        """Check what is asked for and start it; raises as `RunKind.asked` and `ProbeWorker.start`."""
         parts = self.worker.status().get("parts")
         if parts is not None and not any(str(part.name).lower() in parts for part in kind.needs):
             held = self.worker.call(lambda probe: (probe.parts, probe.registers.identifier)).result(CALL_S)
@@ -195,10 +195,10 @@ class App:
             with self._checks:
                 asked = kind.asked(body.get("document"), body.get("options"), place)
 
-            def finish(run: Run) -> Line:
+            def finish(run: ProbeRun) -> Line:
                 return self._keep(run, kind, asked.document, asked.page)
 
-            run = Run(number, kind.name, asked.name, owner, asked.act, finish)
+            run = ProbeRun(number, kind.name, asked.name, owner, asked.act, finish)
             self.worker.start(run)
         except BaseException:
             self.store.forget(number)
@@ -206,7 +206,7 @@ class App:
         self.hub.tell(self.state())
         return run
 
-    def check(self, kind: Kind, body: Mapping[str, Any]) -> Line:
+    def check(self, kind: RunKind, body: Mapping[str, Any]) -> Line:
         """Check what is asked for, and return what ``--check`` says."""
         with self._checks:
             asked = kind.asked(
@@ -234,7 +234,7 @@ class App:
         while not self._ended.wait(0.5):
             self.owners.holder()
 
-    def _keep(self, run: Run, kind: Kind, document: str, page: tuple[str, ...]) -> Line:
+    def _keep(self, run: ProbeRun, kind: RunKind, document: str, page: tuple[str, ...]) -> Line:
         """Write the files of a run that has ended, and return its result as plain data."""
         result, facts = run.result, self.worker.status().get("facts", {})
         content = files.of_run(kind.form, self.url, facts, ["liteprobe", "serve"])
@@ -345,7 +345,7 @@ class App:
 # Endpoints ------------------------------------------------------------------------------------------
 
 
-def _kind(body: Any) -> Kind:
+def _kind(body: Any) -> RunKind:
     """Return the kind that a body names."""
     name = body.get("kind") if isinstance(body, dict) else None
     if not isinstance(name, str) or name not in KINDS:

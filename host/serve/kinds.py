@@ -69,7 +69,7 @@ class FieldError(UsageError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedRun:
     """Holds what was asked for, checked."""
 
     name: str  # For people.
@@ -89,11 +89,11 @@ class Place:
     measured: Callable[[Look], None] = lambda look: None  # Given each look of a monitor, for metrics.
 
 
-Read = Callable[[str, Entries, Place], Asked]
+Read = Callable[[str, Entries, Place], AskedRun]
 
 
 @dataclass(frozen=True)
-class Kind:
+class RunKind:
     """A kind of thing that a server runs."""
 
     name: str
@@ -120,7 +120,7 @@ class Kind:
             },
         }
 
-    def asked(self, given: Any, options: Any, place: Place) -> Asked:
+    def asked(self, given: Any, options: Any, place: Place) -> AskedRun:
         """Return what is asked for: ``given`` is the document as text (YAML, JSON) or as plain data, so are ``options``.
 
         Raises FieldError, as ``--check`` says it, and where; UsageError where there is no such place.
@@ -191,7 +191,7 @@ _RECEIVE = Key(PORT, "Port that measures.", "where the wire leads")
 _CAPTURE = Key(Flag(), "Keep what all ports see meanwhile, as pcapng.", "false")
 
 
-def _streams(text: str, options: Entries, place: Place) -> Asked:
+def _streams(text: str, options: Entries, place: Place) -> AskedRun:
     streams = document.read_document(text, "document")
     receive, seconds = options.get("receive"), _seconds(options)
     said = [layout.check_all(streams, seconds, False, receive, place.url)]
@@ -202,12 +202,12 @@ def _streams(text: str, options: Entries, place: Place) -> Asked:
             traffic.follow(lambda look: show(look.to_dict()))
             return traffic.result()
 
-    return Asked(
+    return AskedRun(
         ", ".join(one.name for one in streams[:3]), said, act, document.write_document(streams), ("traffic_page",)
     )
 
 
-def _network(text: str, options: Entries, place: Place) -> Asked:
+def _network(text: str, options: Entries, place: Place) -> AskedRun:
     network = read_network(text, "document", None)  # Files of this host are nobody's business.
     emulate.rules_of(network)
     said, seconds = emulate.check_network(network), _seconds(options)
@@ -219,17 +219,17 @@ def _network(text: str, options: Entries, place: Place) -> Asked:
             done = (lambda look: emulate.have_done(stations, look)) if stations else None
             return emulation.wait(seconds, lambda look: show(emulate.look_document(look)), look_s, done)
 
-    return Asked("network" if network.name == "document" else network.name, said, act, text, ("emulate_page",))
+    return AskedRun("network" if network.name == "document" else network.name, said, act, text, ("emulate_page",))
 
 
-def _sets(text: str, options: Entries, place: Place) -> Asked:
+def _sets(text: str, options: Entries, place: Place) -> AskedRun:
     sets = document.read_sets(text, "document")
     capture = CaptureRequest(place.folder / "capture.pcapng") if options.get("capture") else None
 
     def act(probe: Probe, show: Show) -> Any:
         return probe.sets(sets, SetsOptions(count=options.get("count")), capture, lambda look: show(asdict(look)))
 
-    return Asked(
+    return AskedRun(
         "sets",
         [f"{sets.frames or 'no end of'} frames from port {sets.stream.port}"],
         act,
@@ -238,7 +238,7 @@ def _sets(text: str, options: Entries, place: Place) -> Asked:
     )
 
 
-def _replay(text: str, options: Entries, place: Place) -> Asked:
+def _replay(text: str, options: Entries, place: Place) -> AskedRun:
     del text
     path = place.uploads / options.values["file"]
     if not path.is_file():
@@ -258,10 +258,10 @@ def _replay(text: str, options: Entries, place: Place) -> Asked:
     def act(probe: Probe, show: Show) -> Any:
         return probe.replay({port: trace}, loops, capture, show=lambda look: show(asdict(look)))
 
-    return Asked(options.get("name", "capture"), said, act, "", ("streamed_page", "REPLAY"))
+    return AskedRun(options.get("name", "capture"), said, act, "", ("streamed_page", "REPLAY"))
 
 
-def _monitor(text: str, options: Entries, place: Place) -> Asked:
+def _monitor(text: str, options: Entries, place: Place) -> AskedRun:
     del text
     seconds, rates = _seconds(options), options.get("rates")
 
@@ -278,10 +278,10 @@ def _monitor(text: str, options: Entries, place: Place) -> Asked:
                 return look
             probe.wait(SIM_LOOK_S / 10 if place.url.startswith("sim:") else 0.25)
 
-    return Asked("monitor", ["all ports, until it is stopped" if seconds is None else f"for {seconds:g} s"], act)
+    return AskedRun("monitor", ["all ports, until it is stopped" if seconds is None else f"for {seconds:g} s"], act)
 
 
-def _capture(text: str, options: Entries, place: Place) -> Asked:
+def _capture(text: str, options: Entries, place: Place) -> AskedRun:
     del text
     with options.source.line(options.line):
         request = CaptureRequest(
@@ -294,10 +294,10 @@ def _capture(text: str, options: Entries, place: Place) -> Asked:
     def act(probe: Probe, show: Show) -> Any:
         return probe.capture(request, lambda frames: show({"frames": frames}))
 
-    return Asked(options.get("filter", "all frames"), ["what all ports see, into a pcapng"], act)
+    return AskedRun(options.get("filter", "all frames"), ["what all ports see, into a pcapng"], act)
 
 
-def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: str, place: Place) -> Asked:
+def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: str, place: Place) -> AskedRun:
     """Return a suite that keeps each trial as it ends, and shows those that have."""
     plan, is_simulated = request.plan(), place.url.startswith("sim:")
 
@@ -323,10 +323,10 @@ def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: s
                     stop.results = [one.result()]  # type: ignore[attr-defined]
                 raise
 
-    return Asked(page.removesuffix("_page"), [plan.words(is_simulated), *request.marks], act, text, (page,))
+    return AskedRun(page.removesuffix("_page"), [plan.words(is_simulated), *request.marks], act, text, (page,))
 
 
-def _rfc2544(text: str, options: Entries, place: Place) -> Asked:
+def _rfc2544(text: str, options: Entries, place: Place) -> AskedRun:
     usual = rfc2544.usual(place.url)
     trial_s = _seconds(options) or usual["duration"]
     with options.source.line(options.line):
@@ -347,7 +347,7 @@ def _rfc2544(text: str, options: Entries, place: Place) -> Asked:
     return _suite(rfc2544.Rfc2544, request, "rfc2544_page", text, place)
 
 
-def _y1564(text: str, options: Entries, place: Place) -> Asked:
+def _y1564(text: str, options: Entries, place: Place) -> AskedRun:
     step_s, performance_s, pause_s = y1564.usual_s(place.url)
     request = y1564.Y1564Request(
         services=tuple(y1564.read_services(text, "document")),
@@ -359,7 +359,7 @@ def _y1564(text: str, options: Entries, place: Place) -> Asked:
     return _suite(y1564.Y1564, request, "y1564_page", text, place)
 
 
-def _soak(text: str, options: Entries, place: Place) -> Asked:
+def _soak(text: str, options: Entries, place: Place) -> AskedRun:
     whole_s, segment_s = soak.usual_s(place.url)
     streams = tuple(document.read_document(text, "document"))
     request = soak.SoakRequest(streams, _seconds(options) or whole_s, _seconds(options, "segment") or segment_s)
@@ -385,7 +385,7 @@ SOAK_EXAMPLE = "streams: [{name: all, length: imix, share: 50%, fill: prbs}]\n"
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind(
+        RunKind(
             "streams",
             "Streams",
             "Many streams at once, each measured.",
@@ -396,7 +396,7 @@ KINDS = {
             document.schema,
             {"two streams": STREAMS_EXAMPLE},
         ),
-        Kind(
+        RunKind(
             "network",
             "Network",
             "Two ports joined by a degraded network.",
@@ -407,7 +407,7 @@ KINDS = {
             network_schema,
             {name: (FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in PRESETS},
         ),
-        Kind(
+        RunKind(
             "replay",
             "Replay",
             "A capture, with its gaps.",
@@ -429,7 +429,7 @@ KINDS = {
                 },
             ),
         ),
-        Kind(
+        RunKind(
             "sets",
             "Sets",
             "Frames that vary by configuration sets.",
@@ -440,7 +440,7 @@ KINDS = {
             document.sets_schema,
             {"three addresses": SETS_EXAMPLE},
         ),
-        Kind(
+        RunKind(
             "monitor",
             "Monitor",
             "What comes to the ports: rates, streams, histograms, losses by cause.",
@@ -456,7 +456,7 @@ KINDS = {
                 },
             ),
         ),
-        Kind(
+        RunKind(
             "capture",
             "Capture",
             "Frames that come to the ports, into a pcapng with nanoseconds.",
@@ -472,7 +472,7 @@ KINDS = {
                 },
             ),
         ),
-        Kind(
+        RunKind(
             "rfc2544",
             "RFC 2544",
             "Throughput, latency, loss and back-to-back frames of a device.",
@@ -492,7 +492,7 @@ KINDS = {
                 },
             ),
         ),
-        Kind(
+        RunKind(
             "y1564",
             "Y.1564",
             "Services: their rates, policing, bursts, and all at once.",
@@ -510,7 +510,7 @@ KINDS = {
             y1564.schema,
             {"one service": SERVICES_EXAMPLE},
         ),
-        Kind(
+        RunKind(
             "soak",
             "Soak",
             "Streams for hours, and what went wrong when.",

@@ -186,7 +186,7 @@ def _time(tag: int, content: bytes) -> datetime:
 # Whom it serves -------------------------------------------------------------------------------------
 
 
-class Rates:
+class RequestRates:
     """Counts requests of each address: a bucket that fills by ``rate`` a second, up to ``burst``."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -238,7 +238,7 @@ class Guard:
 
     def __init__(self, inner: Application, settings: ServerSettings) -> None:
         self._inner, self._settings = inner, settings
-        self._rates = Rates(settings.rate, settings.burst)
+        self._rates = RequestRates(settings.rate, settings.burst)
         own = socket.gethostname().lower()
         self._names = {"localhost", own, own.partition(".")[0], *(name.lower() for name in settings.names)}
         self.refused: dict[int, int] = {}

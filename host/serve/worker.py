@@ -143,7 +143,7 @@ def _owned(owner: Owner) -> OwnedError:
 
 
 @dataclass
-class Run:
+class ProbeRun:
     """Something that runs on the probe, or has run."""
 
     number: str  # Unguessable.
@@ -152,7 +152,7 @@ class Run:
     owner: str
     act: Act = field(repr=False)  # Of the probe and of what shows a line; returns the result.
     #: Called in the thread at the end: writes files, and returns the result as ``--jsonl`` has it.
-    finish: Callable[["Run"], Line] = field(default=lambda run: {}, repr=False)
+    finish: Callable[["ProbeRun"], Line] = field(default=lambda run: {}, repr=False)
     state: str = "waiting"  # ``running``, ``stopping``, ``ended``, ``failed``.
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
     end: str = ""  # Why it has ended.
@@ -188,8 +188,8 @@ class ProbeWorker:
         self._waiting: deque[Future[Any]] = deque()
         self._is_ended = False
         self._why = ""  # Why the present run is to stop.
-        self._next: Run | None = None
-        self.run: Run | None = None  # That runs, or ran last.
+        self._next: ProbeRun | None = None
+        self.run: ProbeRun | None = None  # That runs, or ran last.
         self._status: Line = {}
         self._state, self._error = "opening", ""
         self._heard_s = time.monotonic()
@@ -207,7 +207,7 @@ class ProbeWorker:
             self._wake.notify()
         self._thread.join(30.0)
 
-    def start(self, run: Run) -> None:
+    def start(self, run: ProbeRun) -> None:
         """Start something; raises BusyError while something runs, ProbeError while the probe is lost."""
         with self._wake:
             if self.is_busy:
@@ -321,7 +321,7 @@ class ProbeWorker:
         if run:
             self._over(run, "failed", words)
 
-    def _run(self, probe: Probe, run: Run) -> None:
+    def _run(self, probe: Probe, run: ProbeRun) -> None:
         run.state, self._look_due_s = "running", 0.0
 
         def show(line: Line) -> None:
@@ -355,7 +355,7 @@ class ProbeWorker:
         self._over(run, state, end, content)
         self._heard(probe)
 
-    def _over(self, run: Run, state: str, end: str, content: Line | None = None) -> None:
+    def _over(self, run: ProbeRun, state: str, end: str, content: Line | None = None) -> None:
         with self._wake:
             run.end, run.state = end, state
         self._tell({"kind": "result", "run": run.number, "state": state, "why": end, **(content or {})})

@@ -91,7 +91,7 @@ def test_the_wheel_has_what_runs_and_no_tests(wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if name.startswith("liteprobe/")}
     assert {"liteprobe/host/py.typed", "liteprobe/cores/formats/py.typed"} <= packed  # PEP 561.
     ours = {path for path in tracked("cores", "soc", "boards", "host", "sim") if not is_test(path)}
-    ours = {path for path in ours if path.endswith((".py", *SOURCES))}
+    ours = {path for path in ours if path.endswith((".py", *SOURCES)) or path.startswith("host/serve/page/")}
     firmware = {path for path in tracked("firmware") if not path.startswith("firmware/tests/")}
     assert packed == {f"liteprobe/{path}" for path in ours | firmware}
     assert {"firmware/lib/servo/servo.c", "firmware/app/CMakeLists.txt", "firmware/zephyr/module.yml"} <= firmware

@@ -18,7 +18,17 @@ import pytest
 
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.serve import server as served
-from liteprobe.host.serve.server import HEADERS, Rates, Receive, Scope, Send, Server, ServerSettings, token_of, validity
+from liteprobe.host.serve.server import (
+    HEADERS,
+    Receive,
+    RequestRates,
+    Scope,
+    Send,
+    Server,
+    ServerSettings,
+    token_of,
+    validity,
+)
 
 TOKEN = "a-token-of-26-characters-x"
 OPENSSL = shutil.which("openssl")
@@ -181,7 +191,7 @@ def test_a_connection_lives_on_between_requests_but_not_with_half_of_one(
 
 def test_rates_are_of_each_address_and_wrong_tokens_count_more(echo: Echo) -> None:
     now = [0.0]
-    rates = Rates(10, 20, lambda: now[0])
+    rates = RequestRates(10, 20, lambda: now[0])
     assert [rates.take("a") for _ in range(21)] == [0.0] * 20 + [pytest.approx(0.1)]
     assert rates.take("b") == 0.0
     now[0] = 0.11

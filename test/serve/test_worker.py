@@ -13,7 +13,7 @@ import pytest
 from liteprobe.host.base.errors import BusyError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve import worker as work
-from liteprobe.host.serve.worker import Line, OwnedError, Owners, ProbeWorker, Run, Show
+from liteprobe.host.serve.worker import Line, OwnedError, Owners, ProbeRun, ProbeWorker, Show
 from liteprobe.sim.drivers.system.fake_link import ENDLESS, FIXED, FakeLink
 from liteprobe.sim.models.probe.streams import TrafficProbe
 
@@ -78,7 +78,7 @@ def fixed(probe: Probe, show: Show) -> Any:
 
 
 def test_a_run_shows_looks_and_ends_with_its_result_and_no_lease(bench: Bench) -> None:
-    run = Run("n1", "streams", "fixed", "Ann", fixed, lambda run: run.result.to_dict())
+    run = ProbeRun("n1", "streams", "fixed", "Ann", fixed, lambda run: run.result.to_dict())
     bench.worker.start(run)
     until(lambda: run.is_over)
     assert (run.state, run.end) == ("ended", "sent")
@@ -92,11 +92,11 @@ def test_a_run_shows_looks_and_ends_with_its_result_and_no_lease(bench: Bench) -
 
 
 def test_one_thing_runs_at_a_time_and_what_is_asked_for_meanwhile_is_done_between_looks(bench: Bench) -> None:
-    run = Run("n1", "streams", "endless", "Ann", endless)
+    run = ProbeRun("n1", "streams", "endless", "Ann", endless)
     bench.worker.start(run)
     until(lambda: run.last)
     with pytest.raises(BusyError, match="'endless' of Ann runs: stop it, or wait until it ends"):
-        bench.worker.start(Run("n2", "streams", "fixed", "Ann", fixed))
+        bench.worker.start(ProbeRun("n2", "streams", "fixed", "Ann", fixed))
     thread = bench.worker.call(lambda probe: threading.current_thread().name).result(10)
     assert thread == "probe" and not run.is_over
     with pytest.raises(UsageError, match="there is no port 9"):
@@ -104,7 +104,7 @@ def test_one_thing_runs_at_a_time_and_what_is_asked_for_meanwhile_is_done_betwee
     assert bench.worker.stop() and until(lambda: run.is_over)
     assert (run.state, run.end, run.result.end) == ("ended", "stopped", "stopped")
     assert run.result.rows[0].sent > 0 and not bench.worker.stop()
-    again = Run("n2", "streams", "fixed", "Ann", fixed)
+    again = ProbeRun("n2", "streams", "fixed", "Ann", fixed)
     bench.worker.start(again)
     assert until(lambda: again.is_over) and again.end == "sent"
 
@@ -117,23 +117,23 @@ def test_a_run_that_fails_says_why_and_the_next_one_runs(bench: Bench) -> None:
         (broken, "ZeroDivisionError('of this program'): report this"),
         (lambda probe, show: probe.stop(9), "no port 9"),
     ):
-        run = Run("n", "streams", "x", "Ann", act)
+        run = ProbeRun("n", "streams", "x", "Ann", act)
         bench.worker.start(run)
         assert until(lambda one=run: one.is_over) and run.state == "failed" and words in run.end
-    run = Run("n", "streams", "x", "Ann", fixed)
+    run = ProbeRun("n", "streams", "x", "Ann", fixed)
     bench.worker.start(run)
     assert until(lambda: run.is_over) and run.end == "sent"
 
 
 def test_a_lost_probe_looks_lost_with_its_age_and_comes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run("n1", "streams", "endless", "Ann", endless)
+    run = ProbeRun("n1", "streams", "endless", "Ann", endless)
     bench.worker.start(run)
     until(lambda: run.last)
     bench.error = "no probe answers at 10.0.0.50"
     until(lambda: bench.state() == "lost")
     assert (run.state, run.end, bench.worker.status()["error"]) == ("failed", bench.error, bench.error)
     with pytest.raises(ProbeError, match="the probe is lost: no probe answers"):
-        bench.worker.start(Run("n2", "streams", "x", "Ann", fixed))
+        bench.worker.start(ProbeRun("n2", "streams", "x", "Ann", fixed))
     with pytest.raises(ProbeError, match="the probe is lost"):
         bench.worker.call(lambda probe: 1).result(10)
     until(lambda: bench.worker.status()["age_s"] >= 0.2)
