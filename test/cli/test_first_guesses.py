@@ -194,7 +194,19 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 PARSERS = {one.prog: one for one in parsers(cli.make_parser())}
 #: Examples that are read and not run: they build, serve, install, look at the network, or take what another makes.
-READ = ("build", "load", "extcap", "firmware build", "agent", "demo", "doctor", "discover", "clock plot", "serve", "otg")
+READ = (
+    "build",
+    "load",
+    "extcap",
+    "firmware build",
+    "agent",
+    "demo",
+    "doctor",
+    "discover",
+    "clock plot",
+    "serve",
+    "otg",
+)
 
 
 @pytest.mark.parametrize("name", PARSERS)
