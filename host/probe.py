@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
@@ -505,13 +506,13 @@ def lacking(url: str, parts: Part, part: Part, identifier: str = "") -> str:
     names = " or ".join(str(one.name).lower() for one in part)
     own = preset_of(parts)
     having = [name for name, its_parts in PRESETS.items() if part & its_parts and name != own]
-    fix = f"give it as preset={' or '.join(having)}" if url.startswith("sim://") else how_to_get(identifier, having)
+    fix = f"give it as preset={' or '.join(having)}" if is_simulated(url) else how_to_get(identifier, having)
     if not having:
         fix = "no preset of this version has it"
     if part == Part.HOSTS:
         fix = (
             "simulated ones of preset=tester and generator have it"
-            if url.startswith("sim://")
+            if is_simulated(url)
             else f"build and load one with {OPTIONS[part]}, where its board has room"
         )
     if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.

@@ -8,6 +8,11 @@ import re
 HOST = re.compile(r"(?i)(localhost(:\d+)?|[a-z0-9][a-z0-9.-]*(\.[a-z0-9-]+|:\d+)+)/?(\?.*)?")
 
 
+def is_simulated(url: str) -> bool:
+    """Return whether the probe of a URL is simulated: its time goes on only while something is asked of it, and slowly."""
+    return url.startswith("sim://")
+
+
 def full_url(text: str) -> str:
     """Return the URL for an address like ``192.168.1.50``, or a device like ``/dev/ttyUSB0``; others as they are."""
     if "://" in text:

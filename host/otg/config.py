@@ -203,7 +203,7 @@ def _options(whole: Given) -> tuple[bool, bool]:
             if ports.value("location_preemption", False):
                 ports.report.warn(
                     ports.at("location_preemption"),
-                    "a probe that another host has is taken by --steal of the server alone",
+                    "it is passed over: a probe that another host has is taken only where the server was started with --steal",
                 )
             order = ports.part("frame_ordering_mode")
             if order and order.choice("no_ordering") != "no_ordering":
@@ -491,8 +491,8 @@ def _check_together(flows: Sequence[OtgFlow], numbers: Mapping[str, int], report
             others = ", ".join(f"'{flow.name}'" for flow in bare if flow is not asked[0])
             report.error(
                 f"{asked[0].path}.metrics.enable",
-                f"its frames carry no probe header (that needs UDP, space, and a payload of 00), so they can't be told from "
-                f"those of {others}, which come to the same port: give UDP headers, a greater size, or one such flow alone",
+                "its frames carry no probe header: that needs UDP, space, and a payload of 00. So the port counts frames of "
+                f"{others} as its own: give UDP headers, or a greater size, or let one such flow alone come to the port",
             )
         try:
             streams = [flow.stream for flow in coming]

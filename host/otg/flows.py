@@ -240,7 +240,7 @@ def _time(given: Given | None, kind: str, default: float) -> Fraction:
 
 
 def _check_gap(flow: Given, chosen: Given | None, length: Length, ticks: Fraction) -> None:
-    """OtgReport a least gap that the rate leaves no space for."""
+    """Report a least gap between frames that the rate leaves no space for."""
     gap = int(chosen.value("gap", IFG)) if chosen else IFG
     left = math.floor(ticks) - (length.greatest + OVERHEAD - IFG)
     if gap > max(left, IFG):

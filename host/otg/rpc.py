@@ -71,7 +71,7 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
         )
 
     def streamSetControlState(self, requests: Any, context: Any) -> Any:
-        """Start or stop something that is told in pieces."""
+        """Start or stop something; the message comes in pieces."""
         return self._warned(
             context,
             pb.SetControlStateResponse,
@@ -83,7 +83,7 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
         return _done(context, lambda: self._api.set_control_action(request.control_action))
 
     def streamSetControlAction(self, requests: Any, context: Any) -> Any:
-        """Refuse an action that is told in pieces."""
+        """Refuse an action; the message comes in pieces."""
         return _done(context, lambda: self._api.set_control_action(_joined(requests, pb.ControlAction())))
 
     def GetMetrics(self, request: Any, context: Any) -> Any:

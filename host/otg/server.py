@@ -97,7 +97,7 @@ def http_settings(address: str, port: int, pair: tuple[Path, Path] | None) -> Se
 def own_certificate(folder: Path, address: str) -> tuple[Path, Path]:
     """Return a certificate of this host and its key, which are made where there are none that are valid.
 
-    It is self-signed: clients must be told to take it.
+    It is self-signed: clients must be set to accept it.
 
     Raises UsageError where there is no openssl to make it with, or the folder can't be written to.
     """

@@ -72,7 +72,7 @@ class Watcher:
     """A WebSocket that lines go to: what it takes too slowly is left out, looks first, and counted."""
 
     def __init__(self) -> None:
-        self.lines: deque[tuple[str, str]] = deque()  # RunKind and text.
+        self.lines: deque[tuple[str, str]] = deque()  # Kind and text.
         self.skipped = 0
         self.wake = asyncio.Event()
 

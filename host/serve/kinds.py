@@ -32,6 +32,7 @@ from liteprobe.host.base.document import (
     Whole,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.probe import Probe
@@ -213,7 +214,7 @@ def _network(text: str, options: Entries, place: Place) -> AskedRun:
     said, seconds = emulate.check_network(network), _seconds(options)
 
     def act(probe: Probe, show: Show) -> Any:
-        look_s = SIM_LOOK_S if place.url.startswith("sim:") else emulate.LOOK_S / 4
+        look_s = SIM_LOOK_S if is_simulated(place.url) else emulate.LOOK_S / 4
         with probe.emulate(network) as emulation:
             stations = probe.link.stations if seconds is None else None
             done = (lambda look: emulate.have_done(stations, look)) if stations else None
@@ -276,7 +277,7 @@ def _monitor(text: str, options: Entries, place: Place) -> AskedRun:
             show(look_of(look))
             if seconds is not None and probe.link.now_s() - began_s >= seconds:
                 return look
-            probe.wait(SIM_LOOK_S / 10 if place.url.startswith("sim:") else 0.25)
+            probe.wait(SIM_LOOK_S / 10 if is_simulated(place.url) else 0.25)
 
     return AskedRun("monitor", ["all ports, until it is stopped" if seconds is None else f"for {seconds:g} s"], act)
 
@@ -299,7 +300,7 @@ def _capture(text: str, options: Entries, place: Place) -> AskedRun:
 
 def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: str, place: Place) -> AskedRun:
     """Return a suite that keeps each trial as it ends, and shows those that have."""
-    plan, is_simulated = request.plan(), place.url.startswith("sim:")
+    plan = request.plan()
 
     def act(probe: Probe, show: Show) -> Any:
         ready = request
@@ -323,7 +324,9 @@ def _suite(make: Callable[..., Suite], request: SuiteRequest, page: str, text: s
                     stop.results = [one.result()]  # type: ignore[attr-defined]
                 raise
 
-    return AskedRun(page.removesuffix("_page"), [plan.words(is_simulated), *request.marks], act, text, (page,))
+    return AskedRun(
+        page.removesuffix("_page"), [plan.words(is_simulated(place.url)), *request.marks], act, text, (page,)
+    )
 
 
 def _rfc2544(text: str, options: Entries, place: Place) -> AskedRun:

@@ -416,7 +416,8 @@ class Server:
         except OSError as error:
             self._socket.close()
             raise ProbeError(
-                f"can't serve on {settings.address}:{settings.port} ({error.strerror or error}): give another --port or --address"
+                f"can't serve on {settings.address}:{settings.port} ({error.strerror or error}): give another port, "
+                "0 for a free one, or another address"
             ) from None
         self.port = int(self._socket.getsockname()[1])
         host = f"[{settings.address}]" if ":" in settings.address else settings.address

@@ -39,7 +39,7 @@ UPLOADS = 16  # Captures that are kept for a replay: the oldest goes.
 
 
 def dumps(content: Any, **more: Any) -> str:
-    """Return plain data as JSON; what is no number in JSON (NaN, infinity) becomes null."""
+    """Return plain data as JSON. NaN and infinity, which JSON doesn't have, become null."""
     try:
         return json.dumps(content, allow_nan=False, **more)
     except ValueError:

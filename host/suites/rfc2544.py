@@ -17,6 +17,7 @@ from liteprobe.cores.formats import FCS, LINE_RATE_BPS, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Measured
 from liteprobe.host.suites.rfc2889 import NEEDS_MORE, AddressSettings, AddressTests
@@ -95,7 +96,7 @@ SIMULATED: dict[str, float] = {
 
 def usual(url: str) -> dict[str, float]:
     """Return times, repeats and rates of a suite on the probe of a URL, where nobody asks for others."""
-    return SIMULATED if url.startswith("sim://") else OF_RFCS
+    return SIMULATED if is_simulated(url) else OF_RFCS
 
 
 @validated

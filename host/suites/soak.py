@@ -16,6 +16,7 @@ from liteprobe.host.analysis.columns import Column, Columns, time_text
 from liteprobe.host.analysis.confidence import poisson_bounds
 from liteprobe.host.analysis.result import PartFigures
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds
 from liteprobe.host.run.figures import TrafficLook
@@ -35,7 +36,7 @@ EVENTS_SHOWN = 20
 
 def usual_s(url: str) -> tuple[float, float]:
     """Return how long the whole and a segment are on the probe of a URL, where nobody says it (s)."""
-    return SIMULATED_S if url.startswith("sim://") else USUAL_S
+    return SIMULATED_S if is_simulated(url) else USUAL_S
 
 
 @validated

@@ -34,6 +34,7 @@ from liteprobe.host.base.document import (
     keys_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import PER_CENT, PREFIXES, RATES, Number, exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds
@@ -195,7 +196,7 @@ SECTIONS = (SERVICES_DOCUMENT, Section("service", keys_of(EthernetService)))
 
 def usual_s(url: str) -> tuple[float, float, float]:
     """Return how long a step, the performance test and a pause are on the probe of a URL, where nobody says it (s)."""
-    return SIMULATED_S if url.startswith("sim://") else (STEP_S, PERFORMANCE_S, PAUSE_S)
+    return SIMULATED_S if is_simulated(url) else (STEP_S, PERFORMANCE_S, PAUSE_S)
 
 
 @validated

@@ -24,6 +24,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import exact, time_text
 from liteprobe.host.traffic.due import WORD, DueTicks, Timing, UnknownDueError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
@@ -129,11 +130,7 @@ def check_all(
     for port in set(receivers.values()):
         coming = [stream for stream in streams if receivers[stream.port] == port]
         receiver_settings(coming, base_of(coming, STREAM_SLOTS_MAX))
-    if (
-        url.startswith("sim://")
-        and "link=shared" in url
-        and (own := [stream for stream in streams if stream.port == 0])
-    ):
+    if is_simulated(url) and "link=shared" in url and (own := [stream for stream in streams if stream.port == 0]):
         check_quiet(is_line_full(own), streams, seconds, all(one.is_timed for one in words.values()))
     return f"Checked as of a probe with {USUAL_PORTS} ports that each measure {STREAM_SLOTS_MAX - 1} ids in a row."
 

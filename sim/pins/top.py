@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 PORTS = 2
 MANAGEMENT_PORT = 2  # Of the harness, where management has a port of its own.
 TICK_NS, HALF_NS = 8, 2  # HALF_NS: least half period of a clock of the harness.
-PLL_KEY = ("CLKFB_DIV", "CLKOP_DIV")  # Parameters by which a board's PLLs are told apart.
+PLL_KEY = ("CLKFB_DIV", "CLKOP_DIV")  # Two PLLs of a board differ in these parameters.
 OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")  # Of an EHXPLLL, in LiteX's order.
 
 WRAPPER = """\
@@ -183,7 +183,7 @@ def board_header(clocks: Any, phy_id: int, has_own_link: bool = False) -> str:
 
 
 def pll_clocks(pll: Any, is_whole: bool = False) -> list[tuple[float, float]]:
-    """Return period and lateness (ns) of each output of a PLL; ``is_whole``: ValueError where a period is no whole number."""
+    """Return period and delay (ns) of each output of a PLL. ``is_whole``: periods must be whole numbers, else ValueError."""
     of = pll.params
     feedback = "CLK" + of["p_FEEDBK_PATH"].removeprefix("INT_")
     vco_ghz = pll.clkin_freq / 1e9 / of["p_CLKI_DIV"] * of["p_CLKFB_DIV"] * of[f"p_{feedback}_DIV"]

@@ -388,17 +388,17 @@ def router_rounds(log: Path) -> int:
 
 
 def is_lost(log: Path) -> bool:
-    """Return whether the static placer has lost its way, by nextpnr's log: its step is no number any more, and it never ends.
+    """Return whether the static placer will never end, by nextpnr's log: its step has become NaN.
 
-    Seen with nextpnr 0.7, on 2026-11-27.
+    nextpnr 0.7 did so on 2026-11-27.
     """
     return log.exists() and re.search(r"\bsteplen=-?nan\b", log.read_text(encoding="utf-8", errors="replace")) is not None
 
 
 def is_hopeless(log: Path) -> bool:
-    """Return whether nextpnr should be ended, by its log: its placer is lost, or its router has had its rounds.
+    """Return whether nextpnr should be ended, by its log: its placer is lost, or its router has used up its rounds.
 
-    Of these it has twice as many with few wires left.
+    A router with few wires left gets twice as many rounds.
     """
     if is_lost(log):
         return True

@@ -18,12 +18,12 @@ import requests
 import snappi
 from otg_configs import FIFO, LIFO, REFUSED, config, fixed, flow, pps
 
-from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.otg.flows import TimeScale
 from liteprobe.host.otg.messages import pb
 from liteprobe.host.otg.rest import json_of
 from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, own_certificate, serving
-from liteprobe.host.otg.session import SessionSettings
+from liteprobe.host.otg.session import SessionSettings, error_of
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.streams import TrafficProbe
@@ -364,3 +364,20 @@ def test_a_certificate_is_made_once_and_anew_when_it_is_no_good(tmp_path: Path) 
         certificate.write_text(spoilt)
         own_certificate(tmp_path / "own", "127.0.0.1")
         assert http_settings("127.0.0.1", 0, (certificate, key)).tls()
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (BusyError("'ann@lab' has the lease"), 409, "internal"),
+        (LeaseLostError("another host took the lease"), 409, "internal"),
+        (NoProbeError("no probe answers"), 503, "internal"),
+        (ProbeError("the link of port 0 is down"), 500, "internal"),
+        (UsageError("give 0 to 1"), 400, "validation"),
+        (ZeroDivisionError(), 500, "internal"),
+    ],
+)
+def test_an_error_of_the_library_has_the_code_of_its_kind(error: Exception, code: int, kind: str) -> None:
+    """Another host that has the probe among them: it is no fault of the configuration."""
+    found = error_of(error)
+    assert (found.code, found.kind) == (code, kind) and str(error) in found.errors[0]

@@ -17,6 +17,7 @@ from pathlib import Path
 from liteprobe.host.base.defaults import FIGURES_OF_CLASSES
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted, is_ctrl_c
+from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import (
     add,
@@ -214,11 +215,7 @@ def _follow(
             not is_plain(args), partial(_screen, args), is_alone=True, line_of=(line, every_s(args))
         ) as show:
             look_s = (
-                args.refresh / 1e9
-                if args.refresh
-                else SIMULATED_LOOK_S
-                if args.probe.startswith("sim:")
-                else runs.LOOK_S
+                args.refresh / 1e9 if args.refresh else SIMULATED_LOOK_S if is_simulated(args.probe) else runs.LOOK_S
             )
             is_done = partial(runs.have_done, stations) if stations and seconds is None else None
             result = emulation.wait(seconds, results.looks_of(args).beside(show, runs.look_document), look_s, is_done)

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
         folder = folders.build_folder() / "otg"
         is_new = not (folder / server.NAMES[0]).exists()
         pair = server.own_certificate(folder, args.address)
-        say(f"certificate{' made' * is_new}: {pair[0]} (self-signed: clients must be told to take it)")
+        say(f"{'made a' if is_new else 'the'} certificate: {pair[0]}. It is self-signed: set clients to accept it")
     chosen = session.SessionSettings(
         flows.TimeScale(args.time_scale), args.replace, args.idle / 1e9, args.capture_limit * MEGA
     )

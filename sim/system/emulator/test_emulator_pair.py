@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""A tester and an emulator in one simulation: the tester measures what the emulator was told to do."""
+"""A tester beside an emulator, in one simulation: the tester measures the delays and losses that the emulator was given."""
 
 from collections.abc import Iterator
 from pathlib import Path

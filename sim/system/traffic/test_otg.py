@@ -38,6 +38,21 @@ def test_frames_and_metrics_are_those_of_the_pins(desk: OtgDesk, name: str) -> N
     assert wrong_run(config, *desk.run(config, OUT, IN)) == []
 
 
+@pytest.mark.parametrize("seed", [7, 8_021])
+def test_what_a_wire_loses_is_lost_in_the_metrics(tester: Path, tmp_path: Path, seed: int) -> None:
+    """A flow with a probe header, and one without: each tenth frame or so is lost, some at the end, where nothing follows."""
+    interrupt.install()
+    with served(tester, tmp_path, "shared", f"cable?delay=1us&loss=10%&seed={seed}") as lossy:
+        for name in ("udp ports that count", "first bit to first bit"):
+            flow = {**configs.RUNS[name]["flows"][0], "metrics": {"enable": True, "loss": True}}
+            found, sent, came = lossy.run(turned(configs.RUNS[name], flows=[flow]), OUT, IN)
+            (metric,) = found
+            assert 0 < len(came) < len(sent)
+            assert (int(metric["frames_tx"]), int(metric["frames_rx"])) == (len(sent), len(came))
+            assert int(metric["bytes_rx"]) == sum(len(frame) + 4 for _, frame in came)
+            assert metric["loss"] == pytest.approx(100 * (len(sent) - len(came)) / len(sent), rel=1e-6)
+
+
 def test_a_capture_has_the_frames_of_the_pins_with_their_fcs(desk: OtgDesk) -> None:
     mine = {"src": {"value": "020000000101", "mask": "ffffffffffff"}}
     capture = {"name": "c", "port_names": ["p2"], "filters": [{"choice": "ethernet", "ethernet": mine}]}
