@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Serves a probe as an Open Traffic Generator, for clients like snappi, gosnappi and otgen."""
+"""Serves a probe as an Open Traffic Generator, for clients like snappi and gosnappi."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from liteprobe.host.cli.values import duration_ns, whole
 with lazily():
     from liteprobe.host.otg import flows, server, session
 
-HELP = "serve a probe to clients of Open Traffic Generator (snappi, gosnappi, otgen)"
+HELP = "serve a probe to clients of Open Traffic Generator (snappi, gosnappi)"
 EXAMPLES = """
 liteprobe otg
 liteprobe otg --probe 192.168.1.50 --address 192.168.1.2 --tls server.pem key.pem
