@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Connects to an agent: sends requests, returns their answers, and says in words why there is none."""
 
+import math
 import socket
 import time
 from collections.abc import Iterable
@@ -39,6 +40,7 @@ def mechanism_at(host: str, port: int) -> str | None:
     return greeting[MECHANISM].rstrip(b"\0").decode("ascii", "replace")
 
 
+LATE_MOST = 100  # Messages and news that had come in time, and are looked at after it.
 FAILURES = 2  # Of a handshake without a reason: one may be an agent that just ended.
 POLL_MOST_S = 10**6  # More milliseconds than ZeroMQ can count, nearly.
 PUSHES_KEPT = 100_000  # Not yet taken by the script.
@@ -91,14 +93,20 @@ class Connection:
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
-        while (left_s := end_s - time.monotonic()) > 0:
-            ready = dict(poller.poll(max(1, round(left_s * 1e3))))
+        late = 0  # What came in time counts, though this program, or its whole machine, stood still until now.
+        while late < LATE_MOST:
+            left_s = max(0.0, end_s - time.monotonic())
+            late += left_s == 0
+            ready = dict(poller.poll(math.ceil(left_s * 1e3)))
             if self._socket in ready:
                 answer = message.answer_of(self._socket.recv_multipart())
                 if (answer.session, answer.number) == (request.session, request.number):
                     return answer
-            elif self._monitor in ready and self._heed():
-                self._send(frames)
+            elif self._monitor in ready:
+                if self._heed():
+                    self._send(frames)
+            elif left_s == 0:
+                break
         raise AgentUnreachableError(self._why(limit_s))
 
     def watch(self, topics: Iterable[bytes], port: int) -> None:

