@@ -9,16 +9,21 @@ with its ticks, and all registers at the end must be the same. What is not here:
 
 import json
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.host import Fixed, Interval, Probe, Stream, TrainProgram
+from liteprobe.host.device import lease
+from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.traffic.network.netem import from_netem
@@ -63,6 +68,17 @@ def options_of(config: ProbeConfig) -> dict[str, Any]:
 def live(folder: Path, config: ProbeConfig, files: Path, frames: int) -> Life:
     """Let a board do what its preset is for, and what strangers make it do, by a seed."""
     chance = random.Random(SEED)
+    # A host draws its number, says when it took the probe, and numbers its requests by the clock: here both lives have one host.
+    clock = SimpleNamespace(**vars(time) | {"monotonic_ns": lambda: SEED})
+    with (
+        patch.object(lease.secrets, "randbelow", lambda _: SEED & 0xFFF),
+        patch.object(lease, "name_of_this_process", str),
+        patch.object(etherbone, "time", clock),
+    ):
+        return _live(folder, config, files, frames, chance)
+
+
+def _live(folder: Path, config: ProbeConfig, files: Path, frames: int, chance: random.Random) -> Life:
     pps = {"pps": "1ms", "jitter": "30ns"} if config.with_discipline else {}
     edges = 0
     wire = CABLE if config.ports > 1 else LOOPBACK
