@@ -20,6 +20,10 @@ OUT, IN = 1, 0  # Management is in band on port 0.
 PORTS = [{"name": "p1", "location": "1"}, {"name": "p2", "location": "0"}]
 
 
+#: With a stamp in the payload of an inner packet, and a checksum that the end of the frame makes right, by a sum of each kind.
+LAYERS = ("vxlan, inner ipv6 and udp", "vxlan over ipv6, inner tcp", "ping", "ping of ipv6", "vxlan, inner addresses that count")
+
+
 @pytest.fixture(scope="module")
 def desk(tester: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgDesk]:
     interrupt.install()
@@ -32,7 +36,7 @@ def turned(config: Json, **more: Any) -> Json:
     return {**config, "ports": PORTS, **more}
 
 
-@pytest.mark.parametrize("name", ["udp ports that count", "ipv6 udp ports from a list", "first bit to first bit"])
+@pytest.mark.parametrize("name", ["udp ports that count", "ipv6 udp ports from a list", "first bit to first bit", *LAYERS])
 def test_frames_and_metrics_are_those_of_the_pins(desk: OtgDesk, name: str) -> None:
     config = turned(configs.RUNS[name])
     assert wrong_run(config, *desk.run(config, OUT, IN)) == []
