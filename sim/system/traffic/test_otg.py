@@ -51,7 +51,7 @@ def test_frames_and_metrics_are_those_of_the_pins(desk: OtgDesk, name: str) -> N
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_and_their_checksums_are_those_of_the_pins(desk: OtgDesk, name: str) -> None:
-    """What came is not compared with the metrics: in band these have the frames of management, too."""
+    """Compare frames alone: in band the metrics have the frames of management, too."""
     config = turned(configs.RUNS[name])
     _, sent, came = desk.run(config, OUT, IN)
     assert model.wrong_frames(config["flows"][0], sent) == []
