@@ -307,8 +307,8 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
         found: list[sweep.Sweep] = []
 
         def seen(sent: int, total: int) -> None:
-            rows = [{name: row[name] for name in ROW_SHOWN} for row in (found[-1].rows if found else [])]
-            show({"sent": sent, "asked": total, "programs": rows[-TRIALS_SHOWN:]})
+            rows: list[Line] = [dict(row) for row in (found[-1].rows if found else [])[-TRIALS_SHOWN:]]
+            show({"sent": sent, "asked": total, "programs": [{name: row[name] for name in ROW_SHOWN} for row in rows]})
 
         try:
             return sweep.run(request, seen, probe, found.append)

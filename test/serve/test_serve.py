@@ -229,6 +229,14 @@ def test_a_session_to_a_reflector_has_its_delay(tmp_path: Path) -> None:
         (way,) = result["ways"]
         assert [way[name] for name in ("name", "sent", "received", "lost")] == ["both", 200, 200, 0]
         assert (way["delay_ns"]["least"], way["delay_ns"]["most"]) == (296, 296)
+        with served.lines() as one:
+            number = served.start("stamp", address="198.18.0.2", count=1_000_000)
+            line_of(one, "look")
+            served.call("POST", "/api/runs/current/stop")
+            result = line_of(one, "result")
+        assert (result["state"], result["why"], result["end"]) == ("ended", "stopped", "stopped")
+        assert 0 < result["ways"][0]["received"] <= result["ways"][0]["sent"] < 1_000_000
+        assert ask(served.port, f"/r/{number}/report.html")[0] == 200
         for options, words in (
             ({}, "needs 'address'"),
             ({"address": "here"}, "here"),
