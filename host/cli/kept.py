@@ -38,8 +38,8 @@ class KeptSuite:
     table: Callable[[Sequence[Any]], tables.FittingTable]  # Of figures so far.
     final: Callable[[Any], RenderableType]  # Of the result: what is printed.
     write_page: Callable[[Path, Any, Mapping[str, Any]], None]
-    has_segments: bool = False  # Each trial is a while of the same: a store keeps it with its time and its histograms.
     asked: Callable[[], RenderableType] | None = None  # What ``--check`` shows beside the plan.
+    has_segments: bool = False  # Each trial is a while of the same: a store keeps it with its time and its histograms.
 
 
 def run(
