@@ -33,10 +33,11 @@ from liteprobe.host.base.defaults import (
 )
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import RangeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.clock.clock import ClockVerdict
-from liteprobe.host.measure.percentiles import Bounds
+from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.packets import stamp as packets
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import take
@@ -472,6 +473,12 @@ class StampResult(Result):
         known = {one.name: one.delays_ns for one in self.ways if one.delays_ns is not None}
         return known | {one.name: of_cells(one.latency.cells) for one in self.ways if one.latency}
 
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Delays of each way by bins."""
+        measured = {one.name: one.latency.cells for one in self.ways if one.latency and one.latency.modulo_ns is None}
+        return {name: Cells.of_values(delays) for name, delays in self.delays_by_part.items()} | measured
+
     def count(self, name: str) -> int | None:
         """Return a count of both ways together."""
         found = self.value(name, self["both"])
@@ -626,7 +633,13 @@ class StampRun:
         """Send all, and return what came of it; what is raised is as of `Traffic`."""
         if not self._captures:
             self._traffic.begin()
-            self._traffic.follow(self._show)
+            try:
+                self._traffic.follow(self._show)
+            except Interrupted as end:
+                if end.results:
+                    (self._sent,) = end.results
+                    end.results = [self._measured()]
+                raise
             self._sent = self._traffic.result()
             return self._measured()
         from liteprobe.host.capture.request import CaptureSettings
@@ -659,8 +672,11 @@ class StampRun:
         self._look_due_s = time.monotonic() + LOOK_S
         if self._traffic.is_running:
             look = self._traffic.look()
-            if self._show:
-                self._show(look)
+            try:
+                if self._show:
+                    self._show(look)
+            except Interrupted:  # As of a signal: what is on its way is still taken.
+                self.stop()
             return True
         if self._sent is None:
             self._sent = self._traffic.result()  # It waits for what has not come.

@@ -22,15 +22,23 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.capture import ring as capture_ring
+from liteprobe.host.capture import run as capture_run
+from liteprobe.host.capture.decode import no_blocks
+from liteprobe.host.capture.sources import Batches
+from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.serve import app as apps
 from liteprobe.host.serve import worker as work
 from liteprobe.host.serve.kinds import KINDS
 from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.probe.streams import TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 ENDLESS = {"streams": [{"name": "all", "length": 60, "pps": 20000}]}
@@ -185,6 +193,95 @@ def test_a_suite_shows_trials_as_they_end(served: Serving) -> None:
         assert (result["state"], result["is_complete"]) == ("ended", True)
     trials = ask(served.port, f"/r/{number}/trials.jsonl")[2].decode().splitlines()
     assert [json.loads(line)["kind"] for line in trials] == ["head", "trial", "trial"]
+
+
+def test_trains_are_shown_by_program_and_stopped_with_what_was_measured(tmp_path: Path) -> None:
+    with Serving(tmp_path, lambda: ModelProbe(cable(37), depth=1024)) as served:
+        served.claim()
+        with served.lines() as one:
+            served.start("train", lengths=[60, 1514], counts=[20], repeat=5, interval="20us")
+            look, result = line_of(one, "look"), line_of(one, "result")
+            assert (look["asked"], result["state"], result["why"]) == (200, "ended", "done")
+            # A cable of 37 ticks of 8 ns; octets of a frame in each 20 us.
+            assert [(row["length"], row["sent"], row["lost"], row["owd_ns"]["max"]) for row in result["trains"]] == [
+                (60, 100, 0, 296), (1514, 100, 0, 296),
+            ]  # fmt: skip
+            assert [row["frame_bps"] for row in result["trains"]] == pytest.approx([60 * 8 / 20e-6, 1514 * 8 / 20e-6])
+            number = served.start("train", lengths=[60], counts=[100], repeat=5000, interval="1ms")
+            line_of(one, "look")
+            served.call("POST", "/api/runs/current/stop")
+            result = line_of(one, "result")
+            assert (result["state"], result["why"]) == ("ended", "stopped")
+        (row,) = result["trains"]
+        assert row["sent"] == row["received"] < 500_000 and row["lost"] == 0
+        assert ask(served.port, f"/r/{number}/report.html")[0] == 200
+        said = served.call("POST", "/api/check", {"kind": "train", "options": {"repeat": 1_000_000}})[1]
+        assert said["path"] == "/repeat" and "give 1,000,000 at most" in said["error"]
+
+
+def test_a_session_to_a_reflector_has_its_delay(tmp_path: Path) -> None:
+    with Serving(tmp_path, lambda: TrafficProbe(lambda frame: [(frame.port, 37, frame)])) as served:
+        served.claim()
+        with served.lines() as one:
+            served.start("stamp", address="198.18.0.2", count=200, interval="100us")
+            assert line_of(one, "look")["streams"][0]["name"] == "stamp"
+            result = line_of(one, "result")
+        (way,) = result["ways"]
+        assert [way[name] for name in ("name", "sent", "received", "lost")] == ["both", 200, 200, 0]
+        assert (way["delay_ns"]["least"], way["delay_ns"]["most"]) == (296, 296)
+        with served.lines() as one:
+            number = served.start("stamp", address="198.18.0.2", count=1_000_000)
+            line_of(one, "look")
+            served.call("POST", "/api/runs/current/stop")
+            result = line_of(one, "result")
+        assert (result["state"], result["why"], result["end"]) == ("ended", "stopped", "stopped")
+        assert 0 < result["ways"][0]["received"] <= result["ways"][0]["sent"] < 1_000_000
+        assert ask(served.port, f"/r/{number}/report.html")[0] == 200
+        for options, words in (
+            ({}, "needs 'address'"),
+            ({"address": "here"}, "here"),
+            ({"address": "198.18.0.2", "tlvs": ["x"]}, "x"),
+        ):
+            status, said = served.call("POST", "/api/check", {"kind": "stamp", "options": options})
+            assert status == 400 and said["part"] == "options" and words in said["error"], said
+
+
+def test_a_capture_to_which_nothing_comes_is_stopped_and_what_came_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Quiet:
+        """A probe's line: eleven frames, then nothing; two more are on their way when it is stopped."""
+
+        is_stopped = False
+
+        def batches(self) -> Batches:
+            yield blocks_of([Captured(10**18 + number, bytes(60)) for number in range(11)]), None
+            while not self.is_stopped:
+                time.sleep(0.005)
+                yield no_blocks(), None
+            yield blocks_of([Captured(10**18 + 99, bytes(60))] * 2, first_number=1), None
+
+        def stop(self) -> None:
+            self.is_stopped = True
+
+    def model() -> MonitorProbe:
+        made = MonitorProbe()
+        made.values["probe_parts"] = PRESETS["monitor"]
+        return made
+
+    monkeypatch.setattr(capture_ring, "CaptureRing", lambda registers: None)
+    monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Quiet(), ports=[PortInterface("port0")]))
+    with Serving(tmp_path, model) as served:
+        served.claim()
+        number = served.start("capture")
+        until(lambda: served.app.worker.run.last)  # type: ignore[union-attr]
+        assert served.app.worker.call(lambda probe: probe.port_count).result(5) == 2  # The probe is not kept by it.
+        served.call("POST", "/api/runs/current/stop")
+        run = served.ended()
+        assert (run.state, run.end, run.result.frames, run.result.is_complete) == ("ended", "stopped", 13, True)
+        content = json.loads(ask(served.port, f"/r/{number}/result.json")[2])
+        assert (content["format"], content["frames"], content["run"]["state"]) == ("liteprobe-capture", 13, "ended")
+        assert ask(served.port, f"/r/{number}/capture.pcapng")[0] == 200
 
 
 # Errors beside their fields -------------------------------------------------------------------------
