@@ -56,6 +56,16 @@ def tcp(**more: Json) -> Json:
     return {"choice": "tcp", "tcp": {"src_port": value(5000), "dst_port": value(6000)} | more}
 
 
+def header(kind: str, **fields: Any) -> Json:
+    """Return a header of any kind; of ICMP an echo."""
+    return {"choice": kind, kind: {"choice": "echo", "echo": fields} if kind.startswith("icmp") else fields}
+
+
+def vxlan(*inner: Json) -> list[Json]:
+    """Return a VXLAN packet: an outer one of IPv4, and an inner one."""
+    return [ethernet(), ipv4(), udp(dst_port=value(4789)), header("vxlan", vni=value(0xABCDE)), ethernet(9), *inner]
+
+
 def packets(count: int) -> Json:
     """Return a duration of some frames."""
     return {"choice": "fixed_packets", "fixed_packets": {"packets": count}}
@@ -116,6 +126,7 @@ BACK_TO_BACK: Json = {"choice": "percentage", "percentage": 100}
 UNMEASURED: Json = {"enable": False}
 IMIX: Json = {"choice": "weight_pairs", "weight_pairs": {"choice": "predefined", "predefined": "imix"}}
 STEPS: Json = {"choice": "increment", "increment": {"start": 64, "end": 94, "step": 3}}
+LONGER: Json = {"choice": "increment", "increment": {"start": 80, "end": 110, "step": 3}}
 DRAWN: Json = {"choice": "random", "random": {"min": 64, "max": 200}}
 SYN = {"ctl_syn": value(1), "window": value(1024), "seq_num": value(0xFFFFFFF0), "ecn_ns": value(1)}
 FIFO = {"enable": True, "loss": True, "timestamps": True, "latency": {"enable": True, "mode": "cut_through"}}
@@ -221,12 +232,180 @@ RUNS: dict[str, Json] = {
         flow(payload={"choice": "fixed", "fixed": {"pattern": "c0ffee", "repeat": False}}, metrics=UNMEASURED)
     ),
     "counting payload": config(flow(payload={"choice": "increment_byte"}, metrics=UNMEASURED)),
+    "vxlan, inner ipv4 and udp": config(flow(*vxlan(ipv4(), udp()), size=fixed(256))),
+    "vxlan, inner ipv4 and tcp": config(flow(*vxlan(ipv4(), tcp(src_port=counting(1, 1, 900))), size=fixed(256))),
+    "vxlan, inner ipv6 and udp": config(
+        flow(*vxlan(ipv6(src=counting("2001:db8::1", "::1", 9)), udp()), size=fixed(257))
+    ),
+    "vxlan, inner addresses that count": config(
+        flow(
+            *vxlan(ipv4(src=counting("10.0.0.1", "0.0.0.1", 30)), udp(checksum=GOOD)),
+            size=fixed(150),
+            metrics=UNMEASURED,
+        )
+    ),
+    "vxlan over ipv6": config(
+        flow(
+            ethernet(), ipv6(), udp(dst_port=value(4789)), header("vxlan"), ethernet(9), header("arp"), size=fixed(150)
+        )
+    ),
+    "vxlan over ipv6, inner tcp": config(
+        flow(
+            *[
+                ethernet(),
+                ipv6(),
+                udp(dst_port=value(4789)),
+                header("vxlan", vni=values(1, 2, 3)),
+                ethernet(9),
+                ipv4(),
+                tcp(),
+            ],
+            size=fixed(300),
+        )
+    ),
+    "vxlan with checksums": config(
+        flow(
+            *vxlan(ipv4(), udp(checksum=GOOD)),
+            size=fixed(200),
+            metrics=UNMEASURED,
+            payload={"choice": "increment_byte"},
+        )
+    ),
+    "arp": config(
+        flow(
+            ethernet(dst=value("ff:ff:ff:ff:ff:ff")),
+            header(
+                "arp",
+                sender_hardware_addr=value("02:00:00:00:01:01"),
+                sender_protocol_addr=counting("10.0.0.1", "0.0.0.1", 100),
+                target_protocol_addr=value("10.0.0.254"),
+            ),
+            size=fixed(64),
+        )
+    ),
+    "arp with a tag": config(flow(ethernet(), vlan(5), header("arp", operation=value(2)), size=fixed(64))),
+    "ping": config(
+        flow(
+            ethernet(),
+            ipv4(),
+            header("icmp", identifier=value(77), sequence_number=counting(0, 1, 65536)),
+            size=fixed(98),
+        )
+    ),
+    "ping of 64 octets": config(flow(ethernet(), ipv4(), header("icmp"), size=fixed(64), metrics=UNMEASURED)),
+    "ping that counts to a few": config(
+        flow(
+            *[ethernet(), ipv4(), header("icmp", sequence_number=counting(65530, 1, 6), type=values(0, 8))],
+            {"choice": "custom", "custom": {"bytes": "00112233445566778899aabbccddeeff"}},
+            size=fixed(64),
+            metrics=UNMEASURED,
+        )
+    ),
+    "ping of any size": config(flow(ethernet(), ipv4(), header("icmp"), size=DRAWN, metrics=UNMEASURED)),
+    "ping of ipv6": config(
+        flow(ethernet(), ipv6(dst=counting("2001:db8::", "::1", 50)), header("icmpv6"), size=fixed(118))
+    ),
+    "ping of ipv6 of any size": config(flow(ethernet(), ipv6(), header("icmpv6"), size=LONGER, metrics=UNMEASURED)),
+    "igmp": config(
+        flow(ethernet(), ipv4(), header("igmpv1", type=value(2), group_address=value("224.0.0.9")), size=fixed(64))
+    ),
+    "gre": config(flow(ethernet(), ipv4(), header("gre"), ipv6(), tcp(), size=fixed(180))),
+    "gre with a checksum": config(
+        flow(ethernet(), ipv4(), header("gre", checksum_present=value(1)), ipv4(), udp(), size=fixed(180))
+    ),
+    "gre of ethernet": config(
+        flow(ethernet(), ipv6(), header("gre"), ethernet(7), vlan(3), ipv4(), udp(), size=fixed(180))
+    ),
+    "gre of ppp": config(flow(ethernet(), ipv4(), header("gre"), header("ppp"), ipv6(), udp(), size=fixed(180))),
+    "ipv4 in ipv4": config(flow(ethernet(), ipv4(), ipv4(identification=values(1, 5, 9)), udp(), size=fixed(180))),
+    "ipv4 in ipv6": config(flow(ethernet(), ipv6(), ipv4(), tcp(), size=fixed(180), metrics=UNMEASURED)),
+    "mpls of ethernet": config(
+        flow(ethernet(), header("mpls", label=value(33)), ethernet(4), ipv4(), tcp(), size=fixed(180))
+    ),
+    "gtp": config(
+        flow(
+            *[
+                ethernet(),
+                ipv4(),
+                udp(dst_port=value(2152)),
+                header("gtpv1", message_type=value(255), teid=counting(1, 1, 1000)),
+            ],
+            *[ipv4(), tcp()],
+            size=fixed(190),
+        )
+    ),
+    "gtp with a sequence": config(
+        flow(
+            *[ethernet(), ipv4(), udp(dst_port=value(2152))],
+            header("gtpv1", s_flag=value(1), message_type=value(255), squence_number=counting(0, 1, 9)),
+            size=fixed(90),
+        )
+    ),
+    "gtp of version 2": config(
+        flow(
+            *[ethernet(), ipv4(), udp(dst_port=value(2123))],
+            header(
+                "gtpv2",
+                teid_flag=value(1),
+                teid=value(0x1234567),
+                sequence_number=value(0xABCDEF),
+                message_type=value(32),
+            ),
+            size=fixed(90),
+        )
+    ),
+    "pause": config(flow(header("ethernetpause", time=counting(0, 1, 100)), size=fixed(64), metrics=UNMEASURED)),
+    "priority pause": config(
+        flow(
+            header("pfcpause", class_enable_vector=value(129), pause_class_7=value(65535)),
+            size=fixed(64),
+            metrics=UNMEASURED,
+        )
+    ),
+    "wrong checksum": config(
+        flow(ethernet(), ipv4(), header("icmp", checksum={"choice": "custom", "custom": 4660}), size=fixed(80))
+    ),
 }
 
 #: Those that it refuses, and the path of what it can't do.
 REFUSED: dict[str, tuple[Json, str]] = {
-    "vxlan": (config(flow(ethernet(), ipv4(), udp(), {"choice": "vxlan", "vxlan": {}})), "flows[0].packet[3].vxlan"),
-    "arp": (config(flow(ethernet(), {"choice": "arp", "arp": {}})), "flows[0].packet[1].arp"),
+    "snmp": (
+        config(flow(ethernet(), ipv4(), udp(), {"choice": "snmpv2c", "snmpv2c": {}})),
+        "flows[0].packet[3].snmpv2c",
+    ),
+    "lacp": (config(flow(ethernet(), {"choice": "lacp", "lacp": {}})), "flows[0].packet[1].lacp"),
+    "arp after udp": (config(flow(ethernet(), ipv4(), udp(), header("arp"))), "flows[0].packet[3].arp"),
+    "vxlan of sizes that differ": (config(flow(*vxlan(ipv4(), udp()), size=IMIX, metrics=UNMEASURED)), "flows[0].size"),
+    "vxlan of many inner addresses": (
+        config(flow(*vxlan(ipv4(src=counting("10.0.0.1", "0.0.0.1", 65)), udp()), size=fixed(200))),
+        "flows[0].packet[5].ipv4.src",
+    ),
+    "vxlan whose gateway is asked for": (
+        config(flow(*vxlan(ipv4(src={"choice": "auto"}), udp()), size=fixed(200))),
+        "flows[0].packet[5].ipv4.src.auto",
+    ),
+    "vxlan without inner space": (config(flow(*vxlan(ipv4(), udp()), size=fixed(64))), "flows[0].size"),
+    "headers above 128 octets": (
+        config(flow(ethernet(), ipv6(), ipv6(), ipv6(), udp(), size=fixed(200))),
+        "flows[0].packet",
+    ),
+    "ping after ping": (config(flow(ethernet(), ipv4(), header("icmp"), header("icmp"))), "flows[0].packet[3].icmp"),
+    "gre without its flag": (
+        config(flow(ethernet(), ipv4(), header("gre", checksum={"choice": "custom", "custom": 1}))),
+        "flows[0].packet[2].gre.checksum",
+    ),
+    "a flag that changes": (
+        config(flow(ethernet(), ipv4(), header("gre", checksum_present=values(0, 1)))),
+        "flows[0].packet[2].gre.checksum_present",
+    ),
+    "tags of an inner field": (
+        config(flow(*vxlan(ipv4(), udp(dst_port={**value(5), "metric_tags": [{"name": "t"}]})), size=fixed(200))),
+        "flows[0].packet[6].udp.dst_port.metric_tags",
+    ),
+    "vxlan identifier that is too great": (
+        config(flow(ethernet(), ipv4(), udp(), header("vxlan", vni=value(1 << 24)), ethernet(), size=fixed(200))),
+        "flows[0].packet[3].vxlan.vni",
+    ),
     "above the line": (config(flow(rate=pps(2_000_000))), "flows[0].rate"),
     "10 gigabit": (config(flow(rate={"choice": "gbps", "gbps": 10})), "flows[0].rate"),
     "two flows above the line": (

@@ -462,7 +462,8 @@ class Probe:
         Parameters
         ----------
         progress : callable or None
-            Called with the frames written so far, now and then.
+            Called with the frames written so far, now and then, also while none come. Where it raises `Interrupted` the
+            capture ends, with what is on its way.
         remark : callable or None
             Called with a line on what isn't as fast as it could be.
 

@@ -54,6 +54,7 @@ AREAS = {
     "serve": ("test/serve",),
     "simulation": ("sim/system/wires", "test/device/test_link_sim.py"),
     "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
+    "store": ("test/store",),
     "suites": ("test/suites", "sim/system/traffic/test_suites.py"),
     "traffic": (
         *("test/traffic", "sim/unit/transmit/test_transmit_streams.py", "sim/unit/transmit/test_transmit_sets.py"),

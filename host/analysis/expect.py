@@ -56,16 +56,17 @@ class Kind:
     units: Factors
     example: str
     shown: Callable[[Fraction], str]
+    unit: str = ""  # Of values, and of limits once they are read.
 
 
 def _with(units: Factors) -> Callable[[Fraction], str]:
     return lambda value: "-" * (value < 0) + with_unit(abs(value), units, 3)
 
 
-TIME = Kind(TIMES, "10us", _with(TIMES))
+TIME = Kind(TIMES, "10us", _with(TIMES), "ns")
 RATIO = Kind({"": 1, **PER_CENT}, "0.1%", lambda value: f"{float(value):.6g}")
-RATE = Kind(RATES, "900Mbit", _with({f"{prefix}b/s": size for prefix, size in PREFIXES.items()}))
-FRAMES = Kind(PACKET_RATES, "20kpps", _with({f"{prefix}pps": size for prefix, size in PREFIXES.items()}))
+RATE = Kind(RATES, "900Mbit", _with({f"{prefix}b/s": size for prefix, size in PREFIXES.items()}), "b/s")
+FRAMES = Kind(PACKET_RATES, "20kpps", _with({f"{prefix}pps": size for prefix, size in PREFIXES.items()}), "1/s")
 COUNT = Kind(PREFIXES, "0", lambda value: f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.6g}")
 KINDS = {
     **dict.fromkeys((*DELAYS, "jitter", "bound", "offset", "pdv", "buffer", "recovery", "reset"), TIME),

@@ -106,6 +106,11 @@ class Result(ABC):
         """Delays of frames by part (ns), as far as they are known one by one or by bins."""
         return {}
 
+    @property
+    def cells_by_part(self) -> Mapping[str, Cells]:
+        """Delays by part, each in a bin (ns): what histograms are made of, as far as delays are known and not modulo alone."""
+        return {name: Cells.of_values(delays) for name, delays in self.delays_by_part.items()}
+
     def error_ns(self, part: Any) -> float:
         """Return the bound of the error of one delay of a part, beside what its figures have of their own (ns)."""
         del part

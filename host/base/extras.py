@@ -15,6 +15,7 @@ from liteprobe.host.base.errors import ProbeError
 EXTRAS = {
     "report": ("matplotlib", "jinja2"),
     "parquet": ("pyarrow",),
+    "store": ("pyarrow", "duckdb"),
     "packed": ("zstandard", "lz4"),
     "clock": ("allantools", "matplotlib", "jinja2"),
     "serve": ("starlette", "uvicorn", "websockets", "matplotlib", "jinja2"),
@@ -26,6 +27,7 @@ EXTRAS = {
 PURPOSES = {
     "report": "plots need",
     "parquet": "Parquet files need",
+    "store": "a store of results needs",
     "packed": "captures packed with zstd or lz4 need",
     "clock": "plots of a clock need",
     "serve": "servers need",

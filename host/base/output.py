@@ -48,10 +48,10 @@ class Outputs:
 
     def __init__(self) -> None:
         self.errors: list[OSError] = []
-        self._ended: set[Path] = set()  # What could not be written is left alone from then on.
+        self._ended: set[Path | str] = set()  # What could not be written is left alone from then on.
 
-    def write(self, path: Path | None, act: Callable[[], object]) -> bool:
-        """Have an output written by ``act``, unless none is wanted (None); return whether it was."""
+    def write(self, path: Path | str | None, act: Callable[[], object]) -> bool:
+        """Have an output written by ``act``, a file or a place, unless none is wanted (None); return whether it was."""
         if path is None or path in self._ended:
             return False
         try:
@@ -104,7 +104,7 @@ def outputs(cause: BaseException | None = None) -> Iterator[Outputs]:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def named(path: Path | str) -> Iterator[None]:
     """Name the file in errors of writing it, which the system leaves out."""
     try:
         yield

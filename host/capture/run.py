@@ -237,9 +237,9 @@ def _run(
         stack.callback(files[-1].close)
     choice = Selection(setup.passes, trigger, request.count, request.ports)
     sinks = [*(setup.companion.sinks if setup.companion else ()), *(one for one in files if one.blocks is None)]
-    capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns, progress)
+    capture = CaptureSession(sinks, choice, BlockDecoder(setup.first_numbers), setup.window_ns)
     try:
-        signal = _loop(request.duration_s, setup, capture, files)
+        signal = _loop(request.duration_s, setup, capture, files, progress)
     except interrupt.Interrupted as second:  # While what was on its way was taken.
         second.args = (
             f"{second}; {capture.frames:,} frames were written, and what was still to come of the probe is lost",
@@ -323,10 +323,16 @@ class OutputFile:
         return f"{self.error} ({self.unwritten:,} frames are missing in it)" if self._held else self.error
 
 
-def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, files: Sequence[OutputFile]) -> int:
+def _loop(
+    duration_s: float | None,
+    setup: Setup,
+    capture: CaptureSession,
+    files: Sequence[OutputFile],
+    progress: Progress | None,
+) -> int:
     """Take blocks until the end, or until no file takes any more; the first Ctrl-C ends it, and what is on its way is still taken.
 
-    Returns the signal that ended it, or 0.
+    ``progress`` is called where nothing comes, too; what it interrupts ends like that. Returns the signal that ended it, or 0.
     """
     came_s = setup.clock_s()
     ends_s = None if duration_s is None else came_s + duration_s
@@ -347,6 +353,13 @@ def _loop(duration_s: float | None, setup: Setup, capture: CaptureSession, files
             if capture.is_done:
                 setup.source.stop()
                 return 0
+            if progress:
+                try:
+                    progress(capture.frames)
+                except interrupt.Interrupted as stop:
+                    if is_stopping:
+                        raise
+                    request.number = stop.exit_code - 128
             if is_stopping:
                 continue
             is_over = ends_s is not None and setup.clock_s() >= ends_s

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -123,7 +123,7 @@ class Selection:
 class CaptureSession:
     """Takes blocks and writes records.
 
-    ``window_ns``: how far channels may be apart; ``progress``: called with the frames written so far.
+    ``window_ns``: how far channels may be apart.
     """
 
     def __init__(
@@ -132,7 +132,6 @@ class CaptureSession:
         choice: Selection | None = None,
         decoder: BlockDecoder | None = None,
         window_ns: int = WINDOW_NS,
-        progress: Callable[[int], None] | None = None,
     ) -> None:
         self.decoder = decoder or BlockDecoder()
         self.merger = Merger(window_ns)
@@ -141,7 +140,6 @@ class CaptureSession:
         self.is_done = False  # All that was wanted has come.
         self._sinks = sinks
         self._choice = choice or Selection()
-        self._progress = progress
 
     def take(self, blocks: Blocks, lengths: NDArray[Any] | None = None) -> None:
         """Take blocks, shape (blocks, 368); ``lengths`` (octets) where they may be cut.
@@ -189,5 +187,3 @@ class CaptureSession:
             sink.write(batch)
         self.frames += int(np.count_nonzero(is_frame))
         self.octets += int(batch.heads["length"].sum(dtype=np.int64, where=True if batch.step else is_frame))
-        if self._progress:
-            self._progress(self.frames)

@@ -280,8 +280,14 @@ def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port"
     """Add where the results of a run go, and return the group; ``report``: the help of ``--report``."""
     group = parser.add_argument_group("results")
     add_data(group, "all figures", part)
+    add_store(group)
     add(group, "--report FILE.html", output, report)
     return group
+
+
+def add_store(group: "argparse._ActionsContainer") -> None:
+    """Add where results of months are kept."""
+    add(group, "--store DIR|URL", str, "keep figures and histograms beside those of other runs, for liteprobe query")
 
 
 def every_s(args: argparse.Namespace) -> float:

@@ -33,7 +33,11 @@ EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 4 a condition of 
 """
 FAILED, USAGE = 1, 2
 LINE_MOST = 4000  # Characters of an error: what is wrong may be as long as the input.
-NEEDS = {"report": "report", "headers": "parquet"}  # What an option needs, beside what its command does.
+NEEDS = {
+    "report": "report",
+    "headers": "parquet",
+    "store": "store",
+}  # What an option needs, beside what its command does.
 
 
 class Version(argparse.Action):
@@ -101,6 +105,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         args = parser.parse_args(given, argparse.Namespace(parser=parser))
         check_outputs(args)
         check_extras(args)
+        if getattr(args, "store", None):
+            from liteprobe.host.cli import stored  # Loading Arrow takes a while.
+
+            args.keeper = stored.Keeper(args)
         with extras.named(), _judged(args):
             module_of(args.command).run(args)
     except SystemExit as end:  # Help was asked for, or another program has said why it failed.

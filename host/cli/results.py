@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from rich.console import RenderableType
 
 from liteprobe.host.analysis.result import Result
+from liteprobe.host.analysis.rows import worst_bound_ns
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, outputs, write_json, write_text
 from liteprobe.host.base.text import say
@@ -140,6 +141,11 @@ class Results:
             content |= {"expect": verdict.document()} if verdict is not None else {}
             self._write(out, content, is_end=True)
             self._looks.end(out, content)
+            if keeper := getattr(self._args, "keeper", None):
+                for one in sweeps:
+                    is_whole = content["is_complete"] and all(row["complete"] for row in one.rows)
+                    known = {"is_complete": is_whole, "url": one.url, "uncertainty_ns": worst_bound_ns(one.rows)}
+                    keeper.keep(out, one, one.to_dict(), cause, **known)
             report = self._args.report
             if out.write(report, lambda: self._report(report, self._sweeps, content)) and cause is None:
                 say(f"report: {report}", stream=sys.stderr)
@@ -185,6 +191,8 @@ def publish(
             out.write(STDOUT, lambda: tables.console().print(table))
         out.write(args.json, lambda: write_json(args.json, content))
         looks_of(args).end(out, content)
+        if result is not None and (keeper := getattr(args, "keeper", None)):
+            keeper.keep(out, result, content, cause)
         if result is not None:
             out.write(args.csv, lambda: write_text(args.csv, files.table_as_csv(result.table())))
         elif path := getattr(args, "csv", None):

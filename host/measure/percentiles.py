@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from liteprobe.host.measure.monitor import BinSetting
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1  # Of a value (ns).
+BIN_BITS = 7  # Log-linear bins to an octave: 2^7.
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,34 @@ class Cells:
         has_values = counts > 0
         return Cells(lows[has_values], highs[has_values], counts[has_values])
 
+    @staticmethod
+    def of_values(values: ArrayLike) -> "Cells":
+        """Return values (ns) that are known one by one, shape (values,), in log-linear bins: `log_linear`."""
+        found = np.asarray(values, np.int64).reshape(-1)
+        return Cells(found, found, np.ones(len(found), np.int64)).log_linear()
+
     @property
     def total(self) -> int:
         return int(self.counts.sum())
+
+    def log_linear(self) -> "Cells":
+        """Return the cells in order, each within a log-linear bin made that bin, and those that are alike made one.
+
+        Bins are 1 ns wide below 256 ns, and 128 of one width to an octave from there on, either side of 0: a bin is no wider
+        than 1/128 of its values, and histograms of any time merge by adding what is in the same bin. A cell that is wider
+        than the bins there stays as it is.
+
+        >>> cells = Cells.of([(1000, 1000, 2), (1003, 1003, 1), (1000, 1999, 5), (-2, -2, 1)]).log_linear()
+        >>> list(zip(cells.lows.tolist(), cells.highs.tolist(), cells.counts.tolist()))
+        [(-2, -2, 1), (1000, 1003, 3), (1000, 1999, 5)]
+        """
+        lows, highs = _bin_of(self.lows)
+        is_within = self.highs <= highs
+        ends = np.stack([np.where(is_within, lows, self.lows), np.where(is_within, highs, self.highs)], axis=1)
+        alike, places = np.unique(ends, axis=0, return_inverse=True)
+        counts = np.zeros(len(alike), np.int64)
+        np.add.at(counts, places.reshape(-1), self.counts)
+        return Cells(alike[:, 0], alike[:, 1], counts)
 
     def and_those(self, *more: "Cells") -> "Cells":
         parts = (self, *more)
@@ -121,6 +147,18 @@ class Cells:
             below = np.append(0, np.cumsum(self.counts[order]))
             shares.append(below[np.searchsorted(ends[order], at, side="right")] / max(self.total, 1))
         return at.astype(np.float64), shares[0], shares[1]
+
+
+def _bin_of(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ends of the log-linear bin that each value is in, both included (ns)."""
+    sizes = np.where(values < 0, ~values, values)  # -1 is in the bin 0 of the other side.
+    # Bits of each size: of its upper ones where a double can't hold all.
+    bits = np.where(
+        sizes >> 52, 11 + np.frexp((sizes >> 11).astype(np.float64))[1], np.frexp(sizes.astype(np.float64))[1]
+    )
+    shifts = np.maximum(bits - 1 - BIN_BITS, 0).astype(np.int64)
+    lows = values >> shifts << shifts
+    return lows, lows + (np.int64(1) << shifts) - 1
 
 
 def _at_rank(values: NDArray[np.int64], counts: NDArray[np.int64], rank: int) -> float:

@@ -6,7 +6,7 @@ Source: Open Traffic Generator models 1.61, flow/.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +24,7 @@ from liteprobe.cores.formats import (
     TICK_NS,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.otg.layers import FrameBody, begin, settle
 from liteprobe.host.otg.messages import Given
 from liteprobe.host.otg.packet import FlowPacket, headers_of, modifiers_of, packet_of
 from liteprobe.host.traffic.headers import Headers
@@ -418,6 +419,10 @@ def flow_of(flow: Given, ends: FlowEnds, number: int, scaled: TimeScale) -> OtgF
     except UsageError as error:
         flow.error("packet", error)
         return None
+    if packet.has_layers:
+        begin(flow, packet, headers, length)
+        if len(report.errors) > before:
+            return None
     payload, fill = _payload(flow, packet, headers, length)
     made = _made(flow, packet, headers, pace, _Content(name, number, length, payload, fill, ends.port), wanted)
     if made is None or len(report.errors) > before:
@@ -456,10 +461,18 @@ def _made(
     report, least = flow.report, content.length.least
     carries = packet.is_udp and not content.payload and content.fill == "zero" and wanted.is_enabled
     carries = carries and least >= headers.payload_offset + PAYLOAD_MIN + (CHECKSUM_OCTETS if headers.is_ipv6 else 0)
-    template = headers.stack(max(least, headers.payload_offset), 0)
+    coverage, bits = None, tuple(packet.bits)
+    if packet.has_layers:
+        body = FrameBody(headers, content.payload, content.fill, content.length, wanted.is_enabled)
+        settled = settle(flow, packet, body)
+        if settled is None:
+            return None
+        content, bits, coverage = replace(content, payload=settled.payload), settled.bits, settled.coverage
+    template = headers.stack(max(least, headers.payload_offset), 0) + (content.payload if packet.has_layers else b"")
     end = headers.payload_offset + (SEQUENCE_OFFSET if carries else len(content.payload))
-    placed = modifiers_of(packet, template, end if carries else -(-end // 4) * 4, report)
-    checksum = _checksum(flow, packet, headers, content, bool(placed) or wanted.is_enabled, carries)
+    placed = modifiers_of(bits, template, end if carries else -(-end // 4) * 4, report)
+    checksum = "complement" if coverage else None
+    checksum = checksum or _checksum(flow, packet, headers, content, bool(placed) or wanted.is_enabled, carries)
     if checksum is None:
         return None
     stamp = None
@@ -497,6 +510,7 @@ def _made(
             probe=carries,
             stamp=stamp,
             checksum=checksum,
+            coverage=coverage,
             seed=content.number,
         )
     except StreamError as error:

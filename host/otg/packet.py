@@ -50,6 +50,17 @@ class FieldPattern:
         return self.count == 1 and len(set(self.values)) == 1
 
     @property
+    def period(self) -> int:
+        """Frames until its values come again."""
+        return self.count if self.count > 1 else len(self.values)
+
+    def value(self, frame: int) -> int:
+        """Return the value in a frame, from 0."""
+        if self.count > 1:
+            return self.values[0] + frame % self.count * self.step
+        return self.values[frame % len(self.values)]
+
+    @property
     def ends(self) -> tuple[int, int]:
         """The first and the last value of a count."""
         return self.values[0], self.values[0] + (self.count - 1) * self.step
@@ -153,6 +164,19 @@ class FieldBits:
     at: int
     width: int
     takes: FieldPattern | None  # None: what the probe puts there.
+    counts_from: int | None = None  # It is a length: octets from here to the end of the frame.
+
+
+@dataclass(frozen=True)
+class LayerSum:
+    """A checksum of a header that streams have no fields for."""
+
+    path: str
+    kind: str
+    start: int  # Its first octet in the frame; it covers what follows, to the end of the frame or of an IPv4 header.
+    place: int  # Octet of the checksum.
+    addresses: tuple[int, int] | None = None  # First octet, and the one after the last, of those of the pseudo-header.
+    is_optional: bool = False  # It may be 0.
 
 
 @dataclass
@@ -169,6 +193,11 @@ class FlowPacket:
     kinds: list[str] = field(default_factory=list)  # Of its headers, in order.
     needs_mac: bool = False  # Its destination address is not given.
     automatic: dict[str, str] = field(default_factory=dict)  # Paths of addresses that come from a device, by field.
+
+    ip: tuple[int, int] = (0, 0)  # First octet of the last IP header, and its version.
+    sums: list[LayerSum] = field(default_factory=list)
+    custom_octets: int = 0  # Of custom headers.
+    has_layers: bool = False  # Headers that streams have no fields for: they are octets of the payload.
 
     @property
     def is_udp(self) -> bool:
@@ -229,19 +258,134 @@ FIELDS: dict[str, dict[str, tuple[int, int, int | None]]] = {
         "ctl_fin": (111, 1, 0),
         "window": (112, 16, 0),
     },
+    "ethernetpause": {
+        "dst": (0, 48, 0x0180C2000001),
+        "src": (48, 48, 0),
+        "ether_type": (96, 16, 0x8808),
+        "control_op_code": (112, 16, 1),
+        "time": (128, 16, 0),
+    },
+    "pfcpause": {
+        "dst": (0, 48, 0x0180C2000001),
+        "src": (48, 48, 0),
+        "ether_type": (96, 16, 0x8808),
+        "control_op_code": (112, 16, 0x0101),
+        "class_enable_vector": (128, 16, 0),
+        **{f"pause_class_{number}": (144 + 16 * number, 16, 0) for number in range(8)},
+    },
+    "arp": {
+        "hardware_type": (0, 16, 1),
+        "protocol_type": (16, 16, 0x0800),
+        "hardware_length": (32, 8, 6),
+        "protocol_length": (40, 8, 4),
+        "operation": (48, 16, 1),
+        "sender_hardware_addr": (64, 48, 0),
+        "sender_protocol_addr": (112, 32, 0),
+        "target_hardware_addr": (144, 48, 0),
+        "target_protocol_addr": (192, 32, 0),
+    },
+    "icmp": {"type": (0, 8, 8), "code": (8, 8, 0), "identifier": (32, 16, 0), "sequence_number": (48, 16, 0)},
+    "icmpv6": {"type": (0, 8, 128), "code": (8, 8, 0), "identifier": (32, 16, 0), "sequence_number": (48, 16, 0)},
+    "igmpv1": {"version": (0, 4, 1), "type": (4, 4, 1), "unused": (8, 8, 0), "group_address": (32, 32, 0)},
+    "gre": {
+        "checksum_present": (0, 1, 0),
+        "reserved0": (1, 12, 0),
+        "version": (13, 3, 0),
+        "protocol": (16, 16, AUTO),
+        "reserved1": (48, 16, 0),
+    },
+    "ppp": {"address": (0, 8, 0xFF), "control": (8, 8, 3), "protocol_type": (16, 16, AUTO)},
+    "vxlan": {"flags": (0, 8, 8), "reserved0": (8, 24, 0), "vni": (32, 24, 0), "reserved1": (56, 8, 0)},
+    "gtpv1": {
+        "version": (0, 3, 1),
+        "protocol_type": (3, 1, 1),
+        "reserved": (4, 1, 0),
+        "e_flag": (5, 1, 0),
+        "s_flag": (6, 1, 0),
+        "pn_flag": (7, 1, 0),
+        "message_type": (8, 8, 0),
+        "message_length": (16, 16, AUTO),
+        "teid": (32, 32, 0),
+        "squence_number": (64, 16, 0),
+        "n_pdu_number": (80, 8, 0),
+        "next_extension_header_type": (88, 8, 0),
+    },
+    "gtpv2": {
+        "version": (0, 3, 2),
+        "piggybacking_flag": (3, 1, 0),
+        "teid_flag": (4, 1, 0),
+        "spare1": (5, 3, 0),
+        "message_type": (8, 8, 0),
+        "message_length": (16, 16, AUTO),
+        "teid": (32, 32, 0),
+        "sequence_number": (64, 24, 0),
+        "spare2": (88, 8, 0),
+    },
 }
-SIZES = {"ethernet": 14, "vlan": 4, "mpls": 4, "ipv4": 20, "ipv6": 40, "udp": 8, "tcp": 20}
+SIZES = {
+    **{"ethernet": 14, "vlan": 4, "mpls": 4, "ipv4": 20, "ipv6": 40, "udp": 8, "tcp": 20},
+    **{"ethernetpause": 18, "pfcpause": 34, "arp": 28, "icmp": 8, "icmpv6": 8, "igmpv1": 8, "gre": 8, "ppp": 4},
+    **{"vxlan": 8, "gtpv1": 12, "gtpv2": 12},
+}
+#: Octets of a header that are there only with one of some flags: the flags, first octet, octets.
+OPTIONAL = {
+    "gre": (("checksum_present",), 4, 4),
+    "gtpv1": (("e_flag", "s_flag", "pn_flag"), 8, 4),
+    "gtpv2": (("teid_flag",), 4, 4),
+}
+#: Lengths: octets of the header that they don't count.
+LENGTHS = {
+    "ipv4.total_length": 0,
+    "ipv6.payload_length": 40,
+    "udp.length": 0,
+    "gtpv1.message_length": 8,
+    "gtpv2.message_length": 4,
+}
+#: Checksums: their name, their place in the header, the protocol of their pseudo-header (0: none).
+SUMS = {
+    "ipv4": ("header_checksum", 10, 0),
+    "udp": ("checksum", 6, 17),
+    "tcp": ("checksum", 16, 6),
+    "icmp": ("checksum", 2, 0),
+    "icmpv6": ("checksum", 2, 58),
+    "igmpv1": ("checksum", 2, 0),
+    "gre": ("checksum", 4, 0),
+}
 #: What may follow each header.
+AFTER_LINK = ("vlan", "mpls", "ipv4", "ipv6", "arp", "ppp", "custom")
 FOLLOWS = {
-    "": ("ethernet",),
-    "ethernet": ("vlan", "mpls", "ipv4", "ipv6", "custom"),
-    "vlan": ("vlan", "mpls", "ipv4", "ipv6", "custom"),
-    "mpls": ("mpls", "ipv4", "ipv6"),
-    "ipv4": ("udp", "tcp", "custom"),
-    "ipv6": ("udp", "tcp", "custom"),
-    "udp": ("custom",),
-    "tcp": ("custom",),
-    "custom": ("custom",),
+    "": ("ethernet", "ethernetpause", "pfcpause"),
+    "ethernet": AFTER_LINK,
+    "vlan": AFTER_LINK,
+    "mpls": ("mpls", "ipv4", "ipv6", "ethernet"),
+    "ipv4": ("udp", "tcp", "icmp", "igmpv1", "gre", "ipv4", "ipv6", "custom"),
+    "ipv6": ("udp", "tcp", "icmpv6", "gre", "ipv4", "ipv6", "custom"),
+    "udp": ("vxlan", "gtpv1", "gtpv2", "custom"),
+    "vxlan": ("ethernet",),
+    "gre": ("ipv4", "ipv6", "ethernet", "mpls", "ppp", "custom"),
+    "ppp": ("ipv4", "ipv6", "custom"),
+    "gtpv1": ("ipv4", "ipv6", "custom"),
+    **dict.fromkeys(("tcp", "gtpv2", "arp", "icmp", "icmpv6", "igmpv1", "custom"), ("custom",)),
+    **dict.fromkeys(("ethernetpause", "pfcpause"), ("custom",)),
+}
+ETHERTYPES = {
+    "vlan": 0x8100,
+    "mpls": 0x8847,
+    "ipv4": 0x0800,
+    "ipv6": 0x86DD,
+    "arp": 0x0806,
+    "ppp": 0x880B,
+    "ethernet": 0x6558,
+}
+PROTOCOLS = {"udp": 17, "tcp": 6, "icmp": 1, "icmpv6": 58, "igmpv1": 2, "gre": 47, "ipv4": 4, "ipv6": 41}
+#: Fields that say what follows: the numbers of what may, and the one where nothing does.
+NEXT: dict[str, tuple[dict[str, int], int]] = {
+    "ether_type": (ETHERTYPES, RESERVED_TYPE),
+    "tpid": (ETHERTYPES, RESERVED_TYPE),
+    "ipv4.protocol": (PROTOCOLS, ANY_HOST),
+    "next_header": (PROTOCOLS, NO_NEXT),
+    "gre.protocol": (ETHERTYPES, 0x0800),
+    "protocol_type": ({"ipv4": 0x0021, "ipv6": 0x0057}, 0x0021),
 }
 PRIORITIES = {
     "raw": {"": (8, 8, 0)},
@@ -259,29 +403,26 @@ PRIORITIES = {
 
 def packet_of(flow: Given) -> FlowPacket:
     """Return the packet of a flow; what can't be is reported."""
-    found, before, tags, labels = FlowPacket(), "", [], []
+    found, tags, labels = FlowPacket(), [], []
     parts = list(flow.parts("packet"))
     if not parts:
         flow.report.warn(flow.at("packet"), "it is empty, so frames have an Ethernet header alone")
-    for place, part in enumerate(parts):
-        kind = part.choice("ethernet")
-        if kind not in SIZES and kind != "custom":
-            part.error(
-                kind, "liteprobe sends no such header: leave it out, or give its octets as a custom header at the end"
-            )
-            _abandon(parts[place:])
-            return found
-        if kind not in FOLLOWS[before]:
-            part.error(
-                kind, f"{kind} does not follow {before or 'the start of a frame'}: give {', '.join(FOLLOWS[before])}"
-            )
-            _abandon(parts[place:])
-            return found
+        _ethernet(found, {"dst": 0, "src": 0})
+        found.headers["ethertype"], found.octets = RESERVED_TYPE, SIZES["ethernet"]
+        return found
+    kinds, is_whole = _kinds_of(parts)
+    own = _own_headers(kinds)
+    for place, (part, kind) in enumerate(zip(parts, kinds, strict=False)):
+        after = kinds[place + 1] if place + 1 < len(kinds) else ""
         body = part.part(kind)
-        following = parts[place + 1].message if place + 1 < len(parts) else None
-        values = _fields_of(found, part, kind, body) if kind != "custom" else {}
+        if kind in ("icmp", "icmpv6"):
+            body = body.part(body.choice("echo")) if body else None
         if kind == "custom":
             _custom(found, part, body)
+            continue
+        values = _fields_of(found, part, kind, body, None if place < own else after)
+        if place >= own:
+            found.has_layers = True
         elif kind == "vlan":
             tags.append(vlan_tag(values["id"], values["priority"], bool(values["cfi"])))
         elif kind == "mpls":
@@ -289,15 +430,51 @@ def packet_of(flow: Given) -> FlowPacket:
         else:
             SETTERS[kind](found, values)
         found.kinds.append(kind)
-        _type_of_next(found, kind, values, part, following is None or _kind(following) == "custom")
-        before = kind
+        if place < own:
+            _type_of_next(found, kind, values, part, after, after in ("", "custom") or place + 1 == own)
     found.headers |= {"vlan_tags": tuple(tags), "mpls_labels": tuple(labels)}
-    if before == "mpls":
+    if found.has_layers:
+        found.custom_path = found.custom_path or parts[own - 1 if own == len(parts) else own].path
+    if is_whole and kinds[-1] == "mpls":
         parts[-1].error("mpls", "nothing follows the last label: give an IPv4 or IPv6 header")
-    if not parts:
-        _ethernet(found, {"dst": 0, "src": 0})
-        found.headers["ethertype"], found.octets = RESERVED_TYPE, SIZES["ethernet"]
     return found
+
+
+def _kinds_of(parts: Sequence[Given]) -> tuple[list[str], bool]:
+    """Return the kinds of headers up to the first that can't be, which is reported; and whether that are all."""
+    kinds: list[str] = []
+    for place, part in enumerate(parts):
+        kind, before = part.choice("ethernet"), kinds[-1] if kinds else ""
+        if kind in FOLLOWS[before]:
+            kinds.append(kind)
+            continue
+        if kind in FOLLOWS:
+            may = ", ".join(FOLLOWS[before])
+            part.error(kind, f"{kind} does not follow {before or 'the start of a frame'}: give {may}")
+        else:
+            part.error(
+                kind, "liteprobe sends no such header: leave it out, or give its octets as a custom header at the end"
+            )
+        _abandon(parts[place:])
+        return kinds, False
+    return kinds, True
+
+
+def _own_headers(kinds: Sequence[str]) -> int:
+    """Return how many headers, from the first on, are those of a stream; the others are octets of its payload."""
+    own = 1
+    if kinds[:1] != ["ethernet"]:
+        return 0 if not kinds else 1
+    while kinds[own : own + 1] == ["vlan"]:
+        own += 1
+    labels = own
+    while kinds[labels : labels + 1] == ["mpls"]:
+        labels += 1
+    if kinds[labels : labels + 1] not in (["ipv4"], ["ipv6"]):
+        return own if len(kinds) > labels or labels == own else labels
+    own = labels + 1
+    rest = [kind for kind in kinds[own:] if kind != "custom"]
+    return own + 1 if rest in (["udp"], ["tcp"]) else own
 
 
 def _abandon(parts: Sequence[Given]) -> None:
@@ -305,28 +482,36 @@ def _abandon(parts: Sequence[Given]) -> None:
         part.abandon()
 
 
-def _kind(message: Any) -> str:
-    choice = message.DESCRIPTOR.fields_by_name["choice"].enum_type.values_by_number.get(message.choice)
-    return choice.name if choice and choice.number else "ethernet"
+def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None, after: str | None) -> dict[str, int]:
+    """Keep the bits of a header; return its first values by name.
 
-
-def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None) -> dict[str, int]:
-    """Keep the bits of a header; return its first values by name."""
-    start, values = 8 * packet.octets, dict[str, int]()
-    rows = [(name, body.part(name) if body else None, *row) for name, row in FIELDS[kind].items()]
+    ``after``: the header that follows one that streams have no fields for; None: they have.
+    """
+    octets, values = packet.octets, dict[str, int]()
+    taken, left_out = _rows_of(kind, body)
+    rows = [(name, body.part(name) if body else None, *row) for name, row in taken.items()]
     if kind == "ipv4":
         rows += _priority(body)
-    if body:
+    path = body.path if body else part.at(kind)
+    if kind in ("ipv4", "ipv6"):
+        packet.ip = octets, int(kind[-1])
+    if after is None and body:
         _checksums(packet, body, kind)
-    path = part.at(kind)
+    elif after is not None:
+        _sum_of_layer(packet, body, kind, path, SIZES[kind] - left_out)
     for name, given, first, width, default in rows:
         takes = None if default is None else FieldPattern(f"{path}.{name}", (default,))
-        if kind == "ethernet" and name == "dst":
+        if kind == "ethernet" and name == "dst" and after is None:
             packet.needs_mac = given is None or given.choice("value") == "auto"
         if given is not None:
-            if given.choice("value") == "auto" and name in ("dst", "src"):
-                packet.automatic[f"{kind}.{name}"] = given.at()
-            takes = pattern(given, default=default or 0)
+            is_auto = given.choice("value") == "auto"
+            if is_auto and name in ("dst", "src"):
+                if after is None:
+                    packet.automatic[f"{kind}.{name}"] = given.at()
+                else:
+                    given.error("auto", "no device is behind an inner header: give a value")
+            found = pattern(given, default=default or 0)
+            takes = found if found or not (is_auto and after is not None) else takes
         if takes is not None and not _fits(takes, width):
             part.report.error(takes.path, f"its values do not fit into {width} bits: give 0 to {(1 << width) - 1}")
             takes = None
@@ -337,10 +522,70 @@ def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None) -
             and takes.values == (RESERVED_TYPE,)
         ):
             takes = None  # By the models the reserved type stands for the type of what follows.
-        packet.bits.append(FieldBits(takes.path if takes else f"{path}.{name}", start + first, width, takes))
+        bits = FieldBits(takes.path if takes else f"{path}.{name}", 8 * octets + first, width, takes)
+        if takes is None and after is not None:
+            _follow(bits, kind, name, octets, after)
+            takes = bits.takes
+        packet.bits.append(bits)
         values[name] = takes.values[0] if takes else default or 0
-    packet.octets += SIZES[kind]
+    packet.octets += SIZES[kind] - left_out
     return values
+
+
+def _rows_of(kind: str, body: Given | None) -> tuple[dict[str, tuple[int, int, int | None]], int]:
+    """Return the fields of a header, and how many octets less than usual it has: those of flags that are not set."""
+    rows = FIELDS[kind]
+    if kind not in OPTIONAL:
+        return rows, 0
+    flags, first, octets = OPTIONAL[kind]
+    given = [pattern(one) for name in flags if body and (one := body.part(name))]
+    for flag in given:
+        if body and flag and not flag.is_constant:
+            body.report.error(flag.path, "it says which octets the header has: give one value")
+    if any(flag and flag.values[0] for flag in given):
+        return rows, 0
+    start, end = 8 * first, 8 * (first + octets)
+    return {
+        name: (at - 8 * octets if at >= end else at, width, default)
+        for name, (at, width, default) in rows.items()
+        if not start <= at < end
+    }, octets
+
+
+def _follow(bits: FieldBits, kind: str, name: str, octets: int, after: str) -> None:
+    """Have a field take what follows from the rest: a type, a length."""
+    numbers, usual = NEXT.get(f"{kind}.{name}", NEXT.get(name, ({}, 0)))
+    if f"{kind}.{name}" in LENGTHS:
+        bits.counts_from = octets + LENGTHS[f"{kind}.{name}"]
+        return
+    value = {"header_length": 5, "data_offset": 5, "bottom_of_stack": int(after != "mpls")}.get(
+        name, numbers.get(after, usual)
+    )
+    bits.takes = FieldPattern(bits.path, (value,))
+
+
+def _sum_of_layer(packet: FlowPacket, body: Given | None, kind: str, path: str, octets: int) -> None:
+    """Keep that a header has a checksum; one that is given is a field as others are."""
+    if kind not in SUMS:
+        return
+    name, place, protocol = SUMS[kind]
+    if kind == "gre" and octets < SIZES["gre"]:
+        return
+    given, start = (body.part(name) if body else None), packet.octets
+    how = given.choice("generated") if given else "generated"
+    if given and how == "custom":
+        number = int(given.value("custom", 0))
+        if number > 0xFFFF:
+            given.error("custom", f"{number} does not fit into 16 bits: give 0 to 65535")
+        packet.bits.append(FieldBits(given.at(), 8 * (start + place), 16, FieldPattern(given.at(), (number & 0xFFFF,))))
+        return
+    is_good = given is not None and given.value("generated", "good") == "good"
+    if given and not is_good:
+        given.error("generated", "a wrong checksum is a custom one: give custom, or good")
+    at, version = packet.ip
+    addresses = ((at + 12, at + 20) if version == 4 else (at + 8, at + 40)) if protocol else None
+    is_optional = kind == "udp" and version == 4 and not is_good
+    packet.sums.append(LayerSum(path, kind, start, start + place, addresses, is_optional))
 
 
 def _fits(takes: FieldPattern, width: int) -> bool:
@@ -383,7 +628,8 @@ def _custom(packet: FlowPacket, part: Given, body: Given | None) -> None:
     text = str(body.value("bytes", "")) if body else ""
     packet.custom_path = packet.custom_path or part.at("custom.bytes")
     try:
-        packet.payload += bytes.fromhex(text)
+        octets = bytes.fromhex(text)
+        packet.payload, packet.custom_octets = packet.payload + octets, packet.custom_octets + len(octets)
     except ValueError:
         part.error("custom.bytes", f"'{text[:40]}' is not hexadecimal: give an even number of digits 0 to f")
 
@@ -441,8 +687,15 @@ def _tcp(packet: FlowPacket, values: dict[str, int]) -> None:
     }
 
 
+def _pause(packet: FlowPacket, values: dict[str, int]) -> None:
+    _ethernet(packet, values)
+    packet.headers["ethertype"], packet.has_layers = max(values["ether_type"], ETHERTYPE_MIN), True
+
+
 SETTERS: dict[str, Callable[[FlowPacket, dict[str, int]], None]] = {
     "ethernet": _ethernet,
+    "ethernetpause": _pause,
+    "pfcpause": _pause,
     "ipv4": _ipv4,
     "ipv6": _ipv6,
     "udp": _ports,
@@ -450,19 +703,21 @@ SETTERS: dict[str, Callable[[FlowPacket, dict[str, int]], None]] = {
 }
 
 
-def _type_of_next(packet: FlowPacket, kind: str, values: dict[str, int], part: Given, is_last: bool) -> None:
-    """Set the type or protocol of what follows a header where nothing that has one does."""
+def _type_of_next(
+    packet: FlowPacket, kind: str, values: dict[str, int], part: Given, after: str, is_last: bool
+) -> None:
+    """Set the type or protocol of what follows a header where nothing that a stream has does."""
     if not is_last:
         return
     if kind in ("ethernet", "vlan"):
-        given = values["ether_type" if kind == "ethernet" else "tpid"] or RESERVED_TYPE
+        given = values["ether_type" if kind == "ethernet" else "tpid"] or ETHERTYPES.get(after, RESERVED_TYPE)
         if given < ETHERTYPE_MIN:
             part.error(kind, f"the type {given:#06x} is a length, below {ETHERTYPE_MIN:#06x}: give that or more")
         packet.headers["ethertype"] = max(given, ETHERTYPE_MIN)
     elif kind in ("ipv4", "ipv6"):
         name, usual = ("protocol", ANY_HOST) if kind == "ipv4" else ("next_header", NO_NEXT)
         given_bits = next(one for one in packet.bits if one.path.endswith(f"{kind}.{name}"))
-        protocol = given_bits.takes.values[0] if given_bits.takes else usual
+        protocol = given_bits.takes.values[0] if given_bits.takes else PROTOCOLS.get(after, usual)
         packet.headers |= {"transport": "none", "protocol": protocol}
 
 
@@ -477,13 +732,13 @@ class PlacedModifier:
     modifier: Modifier
 
 
-def modifiers_of(packet: FlowPacket, octets: bytes, end: int, report: OtgReport) -> list[PlacedModifier]:
+def modifiers_of(bits: Sequence[FieldBits], octets: bytes, end: int, report: OtgReport) -> list[PlacedModifier]:
     """Return what changes the headers from frame to frame, and what puts right what the probe would send otherwise.
 
     ``octets``: those that the probe sends of the headers, without modifiers; ``end``: octets that it can change.
     """
     found: list[PlacedModifier] = []
-    for one in packet.bits:
+    for one in bits:
         if one.takes is None:
             continue
         try:

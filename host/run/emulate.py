@@ -285,7 +285,12 @@ class EmulationResult(Result):
     @property
     def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
         """Delays by their bins, the middle of its bin each (ns)."""
-        return {name: of_cells(one.delays.cells) for name, one in self.parts.items()}
+        return {name: of_cells(cells) for name, cells in self.cells_by_part.items()}
+
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Histograms of the classes."""
+        return {name: one.delays.cells for name, one in self.parts.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data."""

@@ -192,6 +192,11 @@ class TrafficResult(Result):
         """Delays by the bins of the histogram of each stream, the middle of its bin each (ns)."""
         return {row.name: of_cells(row.latency.cells) for row in self.rows if row.latency}
 
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Histograms of the streams, but for those whose delays are known modulo the range of a stamp alone."""
+        return {row.name: row.latency.cells for row in self.rows if row.latency and row.latency.modulo_ns is None}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data."""
         return {**RESULTS.document(self), "streams": [STREAMS.document(row) for row in self.rows]}

@@ -36,7 +36,7 @@ from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.clock.clock import ClockVerdict
-from liteprobe.host.measure.percentiles import Bounds
+from liteprobe.host.measure.percentiles import Bounds, Cells
 from liteprobe.host.packets import stamp as packets
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import take
@@ -471,6 +471,12 @@ class StampResult(Result):
         """Delays of each way in the order in which the answers came, or by the bins of the meter (ns)."""
         known = {one.name: one.delays_ns for one in self.ways if one.delays_ns is not None}
         return known | {one.name: of_cells(one.latency.cells) for one in self.ways if one.latency}
+
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Delays of each way by bins."""
+        measured = {one.name: one.latency.cells for one in self.ways if one.latency and one.latency.modulo_ns is None}
+        return {name: Cells.of_values(delays) for name, delays in self.delays_by_part.items()} | measured
 
     def count(self, name: str) -> int | None:
         """Return a count of both ways together."""

@@ -32,6 +32,7 @@ from liteprobe.host.base.document import (
     Whole,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.request import CaptureRequest
@@ -293,7 +294,21 @@ def _capture(text: str, options: Entries, place: Place) -> AskedRun:
         )
 
     def act(probe: Probe, show: Show) -> Any:
-        return probe.capture(request, lambda frames: show({"frames": frames}))
+        stop: list[Interrupted] = []
+
+        def counted(frames: int) -> None:
+            try:
+                if not stop:
+                    show({"frames": frames})
+            except Interrupted as asked:
+                stop.append(asked)
+                raise
+
+        result = probe.capture(request, counted)
+        if stop:
+            stop[0].results = [result]
+            raise stop[0]
+        return result
 
     return AskedRun(options.get("filter", "all frames"), ["what all ports see, into a pcapng"], act)
 

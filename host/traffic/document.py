@@ -33,7 +33,7 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.load import check_port
 from liteprobe.host.traffic.modifiers import FIELD_NAMES, OFFSET_MAX
 from liteprobe.host.traffic.sets import ADDRESSES, FIELDS, REPEATS_MAX, Repeat, Sets, Values
-from liteprobe.host.traffic.stream import STREAM, Stream, StreamError
+from liteprobe.host.traffic.stream import COVERAGE, STREAM, Stream, StreamError
 
 SETS_MAX = 1_000_000  # Of a document; more of them come from a script.
 
@@ -224,5 +224,5 @@ SECTIONS: tuple[Section, ...] = (
     *(STREAMS_DOCUMENT, STREAM, lengths.LENGTH_TABLE, intervals.BURST.section, headers.SECTIONS["mac"], headers.VLAN),
     headers.MPLS.section,
     *(headers.SECTIONS[name] for name in ("ipv4", "ipv6", "udp", "tcp")),
-    *(stamps.STAMP.section, modifiers.MODIFIER),
+    *(COVERAGE.section, stamps.STAMP.section, modifiers.MODIFIER),
 )

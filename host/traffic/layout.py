@@ -286,7 +286,7 @@ def template_values(stream: Stream, modified: set[int], varies: bool) -> dict[st
         "fill": FILLS[stream.fill],
         "with_probe": stream.probe,
         "header_words": stream.template_octets // 4,
-        "payload_offset": stream.headers.payload_offset,
+        "payload_offset": stream.covered_from,
         **_computed_values(stream, modified, varies),
         **_stamp_values(stream),
     }
@@ -332,19 +332,25 @@ def _computed_values(stream: Stream, modified: set[int], varies: bool) -> dict[s
         values |= {"udp_halfword": (transport + 4) // 2, "udp_write": varies}
     if stream.used_checksum == "complement":
         values |= {"checksum_enable": 1, "checksum_seed": _seed(stream, varies, modified)}
-        values["seed_lengths"] = (2 if headers.transport == "udp" else 1) if varies else 0
+        with_length = varies and stream.has_own_pseudo_header
+        values["seed_lengths"] = (
+            (2 if headers.has_transport and headers.transport == "udp" else 1) if with_length else 0
+        )
     return values
 
 
 def _seed(stream: Stream, varies: bool, modified: set[int]) -> int:
     """Return the sum of pseudo-header and transport header without all that varies."""
-    headers, length = stream.headers, stream.length.least
+    headers, length, coverage = stream.headers, stream.length.least, stream.coverage
     transport, payload = headers.transport_offset, headers.payload_offset
-    is_udp = headers.transport == "udp"
-    octets = headers.stack(length, CHECKSUM_CONSTANT[headers.transport])
-    omitted = modified & headers.summed_pairs | ({transport + 4} if varies and is_udp else set())
+    is_udp = headers.has_transport and headers.transport == "udp"
+    octets = stream.template(length) if coverage else headers.stack(length, CHECKSUM_CONSTANT[headers.transport])
+    omitted = modified & stream.summed_pairs | ({transport + 4} if varies and is_udp else set())
     fixed = _without(octets, omitted)
-    addresses = fixed[min(headers.summed_pairs) : transport]
+    if coverage and not stream.has_own_pseudo_header:
+        first = coverage.addresses
+        return ones_complement_sum(fixed[first : first + coverage.octets] + coverage.constant.to_bytes(2))
+    addresses = fixed[min(stream.summed_pairs) : transport]
     protocol = octets[headers.network_offset + (6 if headers.is_ipv6 else 9)]
     pseudo_length = 0 if varies else length - transport
     pseudo_header = pseudo_length.to_bytes(4) + protocol.to_bytes(4)
@@ -395,7 +401,7 @@ def _sums(stream: Stream, place: Field) -> dict[str, int]:
     """Into which sums its two pairs of octets enter."""
     headers = stream.headers
     in_ipv4 = range(headers.network_offset, headers.transport_offset) if headers.is_ipv4 else range(0)
-    in_seed = headers.summed_pairs if stream.used_checksum == "complement" else frozenset()
+    in_seed = stream.summed_pairs if stream.used_checksum == "complement" else frozenset()
     values: dict[str, int] = {}
     for name, pair in (("high", place.offset), ("low", place.offset + 2)):
         values[f"{name}_in_ipv4"] = pair in place.pairs and pair in in_ipv4

@@ -384,6 +384,8 @@ class Sets:
             raise UsageError("the stream of sets has several lengths: give one there, and those of frames in the sets")
         if stream.modifiers:
             raise UsageError("the stream of sets has modifiers: leave them out, sets say what changes")
+        if stream.coverage:
+            raise UsageError("the stream of sets has a coverage: leave it out, or send it as a stream")
         interval = stream.interval
         if interval.exponential or interval.burst is not None or exact(stream.start_ns):
             raise UsageError("sets are due at a constant interval: leave out bursts, exponential intervals and a start")

@@ -36,6 +36,7 @@ from liteprobe.host.base.document import (
     key,
     keys,
     keys_of,
+    part,
 )
 from liteprobe.host.base.errors import RangeError, UsageError
 from liteprobe.host.base.units import Number, exact
@@ -69,6 +70,7 @@ from liteprobe.host.traffic.stamps import STAMPS, Stamp
 __all__ = [
     "IMIX",
     "Burst",
+    "Coverage",
     "Decrement",
     "Field",
     "Fixed",
@@ -93,6 +95,7 @@ __all__ = [
 
 
 PORTS = 16
+HALFWORDS_OF_HEADERS = Whole(0, HEADER_OCTETS - 2)
 OCTETS = Text("octets in hexadecimal, like 00ff 12", r"([0-9a-fA-F]{2}\s*)*", bytes.fromhex, bytes.hex)
 #: How the checksum of UDP or TCP is made right.
 CHECKSUMS = {
@@ -101,6 +104,40 @@ CHECKSUMS = {
     "host": "worked out by the host: where nothing varies that enters it",
     "none": "no checksum: 0, of UDP over IPv4 alone",
 }
+
+
+@validated
+@dataclass(frozen=True)
+class Coverage:
+    """Says what the two octets at the end of a frame make right, where that is no UDP or TCP header of the stream's own.
+
+    It is for headers that stand in the payload: ICMP, or UDP and TCP of an inner packet. Where it begins behind the stream's own
+    IPv6 header, the pseudo-header is that of this one. Numbers of octets are even.
+
+    Source: RFC 792; RFC 4443, section 2.3; RFC 7820, section 3.
+    """
+
+    start: int = key(
+        "from", HALFWORDS_OF_HEADERS, "First octet of the frame that the sum covers, up to the frame's end."
+    )
+    addresses: int = key(
+        "addresses", HALFWORDS_OF_HEADERS, "First octet before that which it covers, too: addresses.", 0
+    )
+    octets: int = key("octets", Whole(0, 32), "Octets of these addresses.", 0)
+    constant: int = key("constant", HALFWORD, "What else enters the sum: of a pseudo-header, length and protocol.", 0)
+
+    def __post_init__(self) -> None:
+        check_fields(self, " of a coverage")
+        for number in (self.start, self.addresses, self.octets):
+            if number % 2:
+                raise UsageError(f"{number} octets of a coverage are out of range: give even numbers")
+        if self.octets and self.addresses + self.octets > self.start:
+            raise UsageError(
+                f"the addresses of a coverage end behind octet {self.start}, where it begins: give them earlier"
+            )
+
+
+COVERAGE = part(Coverage, "coverage")
 
 
 class StreamError(UsageError):
@@ -167,6 +204,13 @@ class Stream:
         "stamp", STAMPS, "Where the time of sending stands.", None, "probe with a probe header, else none"
     )
     checksum: str = key("checksum", OneOf(tuple(CHECKSUMS)), "How the checksum of UDP or TCP is made right.", "auto")
+    coverage: Coverage | None = key(
+        "coverage",
+        COVERAGE,
+        "What the complement makes right where that is a header in the payload.",
+        None,
+        "the UDP or TCP header",
+    )
     seed: int = key("seed", Whole(0, WORD_MAX), "Of all that is random in the stream.", 1)
     #: ``source``, ``via``: with them the probe finds the MAC addresses before it sends.
     source: str | None = key(
@@ -215,8 +259,32 @@ class Stream:
         """Way in which the checksum is made right: ``complement``, ``host`` or ``none``."""
         if self.checksum != "auto":
             return self.checksum
+        if self.coverage:
+            return "complement"
         is_optional = self.headers.transport == "udp" and self.headers.is_ipv4
         return "complement" if self.headers.has_transport and not is_optional else "none"
+
+    @property
+    def covered_from(self) -> int:
+        """First octet of the frame that the complement covers as it leaves."""
+        return self.coverage.start if self.coverage else self.headers.payload_offset
+
+    @property
+    def has_own_pseudo_header(self) -> bool:
+        """Whether its IP header enters the checksum."""
+        headers = self.headers
+        return headers.has_transport or (
+            self.coverage is not None and headers.is_ipv6 and self.coverage.start == headers.transport_offset
+        )
+
+    @property
+    def summed_pairs(self) -> frozenset[int]:
+        """Pairs of octets before those that enter the checksum and may vary, by their first octet."""
+        if self.coverage is None:
+            return self.headers.summed_pairs
+        if self.has_own_pseudo_header:
+            return frozenset(range(self.headers.network_offset + 8, self.headers.transport_offset, 2))
+        return frozenset(range(self.coverage.addresses, self.coverage.addresses + self.coverage.octets, 2))
 
     @property
     def template_octets(self) -> int:
@@ -336,7 +404,9 @@ def _problems_of_checksum(stream: Stream) -> Iterator[tuple[str, str]]:
             "checksum",
             f"{name} has a checksum always: give checksum complement, or host where nothing varies that enters it",
         )
-    if kind in ("complement", "host") and not headers.has_transport:
+    if stream.coverage:
+        yield from _problems_of_coverage(stream, stream.coverage)
+    elif kind in ("complement", "host") and not headers.has_transport:
         yield "checksum", f"there is no UDP or TCP whose checksum could be '{kind}': leave it out"
     varies = {
         "its length": not isinstance(stream.length, Fixed),
@@ -346,6 +416,30 @@ def _problems_of_checksum(stream: Stream) -> Iterator[tuple[str, str]]:
     for what, does in varies.items():
         if kind == "host" and does:
             yield "checksum", f"the host can't work out the checksum: {what} varies: give complement"
+
+
+def _problems_of_coverage(stream: Stream, coverage: Coverage) -> Iterator[tuple[str, str]]:
+    headers, end = stream.headers, stream.headers.payload_offset + len(stream.payload)
+    if headers.has_transport:
+        yield (
+            "coverage",
+            f"{headers.transport.upper()} has a checksum of its own: leave out the coverage, or give no transport",
+        )
+    elif stream.checksum not in ("auto", "complement"):
+        yield (
+            "checksum",
+            f"a coverage is made right by the complement, not by '{stream.checksum}': leave out one of them",
+        )
+    elif not headers.payload_offset <= coverage.start < end:
+        yield (
+            "coverage",
+            f"octet {coverage.start} is not in the payload, octets {headers.payload_offset} to {end - 1}: begin there",
+        )
+    elif stream.has_own_pseudo_header and (coverage.octets or coverage.constant):
+        yield (
+            "coverage",
+            "behind an IPv6 header it has the pseudo-header of this one: leave out addresses, octets and constant",
+        )
 
 
 def _problems_of_interval(stream: Stream) -> Iterator[tuple[str, str]]:
@@ -442,7 +536,7 @@ def _check_place(stream: Stream, modifier: Modifier, place: Field) -> None:
     if protocol in place.touched:
         raise UsageError(f"field '{name}' changes the protocol, which the checksum must not: give checksum none")
     if stream.used_checksum == "host" and (
-        headers.summed_pairs & set(place.pairs) or max(place.touched) >= headers.payload_offset
+        stream.summed_pairs & set(place.pairs) or max(place.touched) >= headers.payload_offset
     ):
         raise UsageError(f"field '{name}' enters the checksum, which the host can't work out then: give complement")
 

@@ -30,6 +30,11 @@ from otg_configs import (
     values,
     vlan,
 )
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Raw
 
 from liteprobe.host.otg.config import OtgPorts, OtgSetup, setup_of
 from liteprobe.host.otg.flows import TimeScale
@@ -84,6 +89,11 @@ def test_what_can_not_be_is_refused_by_its_path(name: str) -> None:
     given, path = REFUSED[name]
     errors = errors_of(given)
     assert any(error.startswith(f"{path}: ") for error in errors), errors
+
+
+def kinds_of(given: Json) -> list[str]:
+    """Return the kinds of the headers of a configuration of one flow."""
+    return [one["choice"] for one in given["flows"][0]["packet"]]
 
 
 def drawn(rng: random.Random, number: int) -> Json:
@@ -256,6 +266,34 @@ def test_flows_without_a_probe_header_say_what_is_counted() -> None:
     setup = translated(RUNS["tcp"])
     assert [line.split(": ")[0] for line in setup.warnings] == ["flows[0].metrics"]
     assert translated(config(flow(ethernet(), ipv4(), tcp(), metrics=UNMEASURED))).warnings == ()
+
+
+PEER = {
+    **{"ethernet": Ether, "vlan": Dot1Q, "arp": ARP, "gre": GRE, "ipv4": IP, "ipv6": IPv6, "udp": UDP, "tcp": TCP},
+    **{"icmp": ICMP, "icmpv6": ICMPv6EchoRequest, "vxlan": VXLAN, "igmpv1": Raw},
+}
+LAYERS = [
+    name
+    for name in RUNS
+    if {"vxlan", "icmp", "icmpv6", "gre", "arp", "igmpv1"} & set(kinds_of(RUNS[name]))
+    and name not in ("wrong checksum", "gre of ppp", "vxlan over ipv6")
+]  # Of PPP in GRE scapy knows PPTP alone; what follows ARP in a tunnel it leaves out of lengths.
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_scapy_reads_the_layers_and_finds_their_checksums_right(name: str) -> None:
+    """A peer that knows nothing of this project: taken apart and put together again, each frame is the same."""
+    wanted = [PEER[kind] for kind in kinds_of(RUNS[name]) if kind != "custom"]
+    for _, octets in frames_of(translated(RUNS[name])):
+        frame = Ether(octets)
+        layers = [frame.getlayer(number) for number in range(len(wanted))]
+        assert [type(layer) for layer in layers] == wanted
+        for layer in layers:
+            is_free = isinstance(layer, UDP) and layer.chksum == 0
+            for field in {"chksum", "cksum", "len", "plen"} & set(layer.fields):
+                if not (is_free and field == "chksum"):
+                    layer.delfieldval(field)
+        assert bytes(frame) == octets
 
 
 def test_many_values_in_steps_are_a_count_and_others_too_many() -> None:

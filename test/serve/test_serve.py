@@ -22,12 +22,18 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.capture import ring as capture_ring
+from liteprobe.host.capture import run as capture_run
+from liteprobe.host.capture.decode import no_blocks
+from liteprobe.host.capture.sources import Batches
+from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.serve import app as apps
 from liteprobe.host.serve import worker as work
 from liteprobe.host.serve.kinds import KINDS
 from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
@@ -185,6 +191,44 @@ def test_a_suite_shows_trials_as_they_end(served: Serving) -> None:
         assert (result["state"], result["is_complete"]) == ("ended", True)
     trials = ask(served.port, f"/r/{number}/trials.jsonl")[2].decode().splitlines()
     assert [json.loads(line)["kind"] for line in trials] == ["head", "trial", "trial"]
+
+
+def test_a_capture_to_which_nothing_comes_is_stopped_and_what_came_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Quiet:
+        """A probe's line: eleven frames, then nothing; two more are on their way when it is stopped."""
+
+        is_stopped = False
+
+        def batches(self) -> Batches:
+            yield blocks_of([Captured(10**18 + number, bytes(60)) for number in range(11)]), None
+            while not self.is_stopped:
+                time.sleep(0.005)
+                yield no_blocks(), None
+            yield blocks_of([Captured(10**18 + 99, bytes(60))] * 2, first_number=1), None
+
+        def stop(self) -> None:
+            self.is_stopped = True
+
+    def model() -> MonitorProbe:
+        made = MonitorProbe()
+        made.values["probe_parts"] = PRESETS["monitor"]
+        return made
+
+    monkeypatch.setattr(capture_ring, "CaptureRing", lambda registers: None)
+    monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Quiet(), ports=[PortInterface("port0")]))
+    with Serving(tmp_path, model) as served:
+        served.claim()
+        number = served.start("capture")
+        until(lambda: served.app.worker.run.last)  # type: ignore[union-attr]
+        assert served.app.worker.call(lambda probe: probe.port_count).result(5) == 2  # The probe is not kept by it.
+        served.call("POST", "/api/runs/current/stop")
+        run = served.ended()
+        assert (run.state, run.end, run.result.frames, run.result.is_complete) == ("ended", "stopped", 13, True)
+        content = json.loads(ask(served.port, f"/r/{number}/result.json")[2])
+        assert (content["format"], content["frames"], content["run"]["state"]) == ("liteprobe-capture", 13, "ended")
+        assert ask(served.port, f"/r/{number}/capture.pcapng")[0] == 200
 
 
 # Errors beside their fields -------------------------------------------------------------------------

@@ -220,7 +220,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--check measures nothing that --json or --report could have: leave it out, or these")
     wanted = [
         name
-        for name in ("json", "jsonl", "csv", "report", "receive", "latency_range")
+        for name in ("json", "jsonl", "csv", "store", "report", "receive", "latency_range")
         if getattr(args, name) is not None
     ]
     if args.detach and wanted:

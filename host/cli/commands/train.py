@@ -166,7 +166,9 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
     Raises UsageError when it is more than one, or results are asked for, which nobody would be there to take.
     """
     asked = [
-        name for name in ("json", "jsonl", "csv", "report", "calibration", "receive") if getattr(args, name) is not None
+        name
+        for name in ("json", "jsonl", "csv", "store", "report", "calibration", "receive")
+        if getattr(args, name) is not None
     ]
     if len(request.programs) > 1 or asked:
         what = "several lengths or counts" if not asked else f"--{asked[0]}"

@@ -212,9 +212,9 @@ const shown = {
 
   async results() {
     const found = await ask("GET", "/api/runs");
-    const rows = found.map((one) => make("tr", {}, make("td", {}, new Date(one.since).toLocaleString()), make("td", { class: "text" }, one.kind), make("td", { class: "text" }, one.name),
-      make("td", { class: "text" }, one.owner), make("td", { class: "text" }, one.end), make("td", { class: "text" }, ...links(one))));
-    const heads = ["When", "Kind", "What", "Whose", "End", "Files"].map((one) => make("th", { scope: "col", class: "text" }, one));
+    const rows = found.map((one) => make("tr", {}, make("td", {}, new Date(one.since).toLocaleString()), make("td", { class: "text" }, ...links(one)), make("td", { class: "text" }, one.kind),
+      make("td", { class: "text" }, one.name), make("td", { class: "text" }, one.owner), make("td", { class: "text" }, one.end)));
+    const heads = ["When", "Files", "Kind", "What", "Whose", "End"].map((one) => make("th", { scope: "col", class: "text" }, one));
     return [make("section", { class: "card" }, make("h2", {}, "Results"), found.length ? make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Results" },
       make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows))) : make("p", {}, "There are none yet."))];
   },
@@ -237,7 +237,7 @@ function aboutProbe(tag = "section") {
   for (const [name, value] of Object.entries(probe?.facts ?? {})) if (!(name in facts) && name !== "url") facts[name.replaceAll("_", " ")] = value;
   const head = tag === "section" ? make("h2", {}, "Probe") : make("summary", {}, "Probe");
   return make(tag, { class: "card" }, head, make("dl", {}, ...Object.entries(facts).map(([name, value]) =>
-    make("div", {}, make("dt", {}, name), make("dd", {}, String(value))))));
+    make("div", {}, make("dt", {}, name), make("dd", {}, String(value) || DASH)))));
 }
 
 function showEnd() {

@@ -15,6 +15,9 @@ function make(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Words in which `keys` stand as code. */
+const coded = (text) => text.split("`").map((one, at) => at % 2 ? make("code", {}, one) : one);
+
 let ids = 0;
 const escaped = (key) => String(key).replaceAll("~", "~0").replaceAll("/", "~1");
 
@@ -145,10 +148,10 @@ class Form {
       { object: one.title ?? "keys", array: "a list" }[one.type] ?? "a value"))) : null;
     if (chosen.type === "object" || chosen.type === "array") {
       const inner = chosen.type === "object" ? this.object(chosen, value, path, label) : this.list(chosen, value, path, label);
-      return make("fieldset", { "data-path": path }, make("legend", {}, label, " ", remove), make("span", { class: "soft" }, about), others, ...inner);
+      return make("fieldset", { "data-path": path }, make("legend", {}, label, " ", remove), make("span", { class: "soft" }, ...coded(about)), others, ...inner);
     }
     return make("div", { class: "field", "data-path": path }, ...this.plain(label, chosen, holder, at), make("span", {}, others, " ", remove),
-      make("span", { class: "about" }, about));
+      make("span", { class: "about" }, ...coded(about)));
   }
 
   plain(label, schema, holder, at) {

@@ -10,7 +10,12 @@ const DASH = "–";
 const number = (value, digits = 0) => value === null || value === undefined || Number.isNaN(value) ? DASH
   : Number(value).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits });
 const middle = (value) => Array.isArray(value) ? (value[0] + value[1]) / 2 : value;
-const mega = (value) => value === null || value === undefined ? DASH : number(middle(value) / 1e6, 3);
+/** Millions, with their error where three digits show it. */
+function mega(value) {
+  if (value === null || value === undefined) return DASH;
+  const error = Array.isArray(value) ? (value[1] - value[0]) / 2e6 : 0;
+  return number(middle(value) / 1e6, 3) + (error >= 0.0005 ? ` ± ${number(error, 3)}` : "");
+}
 
 /** A time with the unit that suits it, from nanoseconds. */
 function time(ns) {
@@ -85,6 +90,8 @@ class Chart {
       if (this.drawn.width !== width) this.drawn.setSize({ width, height: 200 });
       this.drawn.setData(this.series.data);
     }
+    const drawn = this.drawn; // Where nobody points at a place its legend has the last values, once it is drawn.
+    setTimeout(() => drawn === this.drawn && !(drawn.cursor.left >= 0) && drawn.setLegend({ idx: drawn.data[0].length - 1 }, false));
     const last = this.series.names.map((name, at) => `${name} ${number(this.series.data[at + 1].at(-1), this.digits)}`);
     this.place.setAttribute("aria-label", `${this.title}: now ${last.slice(0, 16).join(", ")} ${this.unit}`);
   }
@@ -119,14 +126,19 @@ class Table {
 
 /** Bars of a histogram: [low, high, count] each. */
 function histogram(title, bins, unit) {
-  const used = bins.filter((one) => one[2]), most = Math.max(...used.map((one) => one[2]), 1), width = 100 / Math.max(used.length, 1);
+  const cells = new Map(); // Those that were cut to where all values lie may be of the same ends.
+  for (const [low, high, count] of bins) if (count) cells.set(`${low} ${high}`, [low, high, count + (cells.get(`${low} ${high}`)?.[2] ?? 0)]);
+  const used = [...cells.values()].sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  if (!used.length) return make("div", {}, make("h3", {}, title), make("p", { class: "soft" }, "nothing came yet"));
+  const most = Math.max(...used.map((one) => one[2])), width = 100 / used.length;
   const svg = svgOf(`0 0 100 40`, `${title}: ${used.length} bins`, { preserveAspectRatio: "none", height: 110, width: "100%" });
   used.forEach(([low, high, count], at) => {
     const height = Math.max(38 * count / most, 0.7);
     const bar = svgPart(svg, "rect", { x: at * width, y: 40 - height, width: Math.max(width - 0.3, 0.2), height, class: "fill" });
     svgPart(bar, "title", {}, `${number(low)} to ${number(high)} ${unit}: ${number(count)}`);
   });
-  const ends = used.length ? `${number(used[0][0])} to ${number(used.at(-1)[1])} ${unit}, at most ${number(most)} in a bin` : "nothing came yet";
+  const [low, high] = [used[0][0], used.at(-1)[1]];
+  const ends = `${low === high ? `all ${number(low)} ${unit}: ${number(most)}` : `${number(low)} to ${number(high)} ${unit}, at most ${number(most)} in a bin`}`;
   return make("div", {}, make("h3", {}, title), svg, make("p", { class: "soft" }, ends));
 }
 
@@ -147,7 +159,7 @@ function svgOf(box, label, attributes = {}) {
 class StreamsView {
   constructor() {
     this.rate = new Chart("Rate that came", "Mb/s");
-    this.loss = new Chart("Lost since the start", "frames", 0);
+    this.loss = new Chart("Frames lost since the start", "", 0);
     this.delay = new Chart("Delay, 99th percentile", "µs");
     const of = (key) => (row) => number(row[key]);
     this.table = new Table("Streams", [
@@ -189,7 +201,7 @@ class StreamsView {
 class NetworkView {
   constructor(set) {
     this.rate = new Chart("Rate that left", "Mb/s");
-    this.queue = new Chart("Frames that wait", "frames", 0);
+    this.queue = new Chart("Frames that wait", "", 0);
     this.delay = new Chart("Mean delay since the start", "ms");
     this.picture = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The network" });
     this.table = new Table("Classes", [
@@ -236,25 +248,28 @@ class NetworkView {
     const rows = this.rows(look);
     this.table.show(rows);
     [this.rate, this.queue, this.delay].forEach((one) => one.draw());
-    const lane = 58, height = rows.length * lane + 20;
     const said = rows.map((row) => `${row.way} ${row.name}: ${row.queue.frames} wait`).join(", ");
-    const svg = svgOf(`0 0 760 ${height}`, `Two ports and ${rows.length} classes between them: ${said}`, { width: 760, height });
-    [[10, "port 0"], [680, "port 1"]].forEach(([x, name]) => {
-      svgPart(svg, "rect", { x, y: 10, width: 70, height: height - 20, rx: 8, class: "box" });
-      svgPart(svg, "text", { x: x + 35, y: height / 2, "text-anchor": "middle" }, name);
+    // A lane: a line of words or two, the wire below them. On a telephone ports are as slim as their numbers.
+    const isSlim = this.picture.clientWidth < 700, box = isSlim ? 26 : 70, width = isSlim ? Math.max(this.picture.clientWidth, 300) : 760;
+    const lane = isSlim ? 78 : 58, left = box + 10, right = width - box - 10, height = rows.length * lane + 20;
+    const svg = svgOf(`0 0 ${width} ${height}`, `Two ports and ${rows.length} classes between them: ${said}`, { width, height });
+    [[5, 0], [right + 5, 1]].forEach(([x, port]) => {
+      svgPart(svg, "rect", { x, y: 10, width: box, height: height - 20, rx: 8, class: "box" });
+      svgPart(svg, "text", { x: x + box / 2, y: height / 2, "text-anchor": "middle" }, isSlim ? port : `port ${port}`);
     });
     rows.forEach((row, at) => {
-      const y = 10 + at * lane, isBack = row.way === "back", mid = y + 34;
-      svgPart(svg, "path", { d: isBack ? `M680 ${mid}H80m9 -5l-9 5l9 5` : `M80 ${mid}H680m-9 -5l9 5l-9 5`, class: "wire" });
-      svgPart(svg, "text", { x: 92, y: y + 18 }, `${row.name}${look[row.way].is_link_up ? "" : " (link down)"}`);
-      const [from, width] = isBack ? [420, 120] : [220, 120];
+      const y = 10 + at * lane, isBack = row.way === "back", mid = y + lane - 24, track = 120;
+      const words = (x, line, text, more = {}) => svgPart(svg, "text", { x, y: y + 18 * line, ...more }, text);
+      svgPart(svg, "path", { d: isBack ? `M${right + 5} ${mid}H${left - 5}m9 -5l-9 5l9 5` : `M${left - 5} ${mid}H${right + 5}m-9 -5l9 5l-9 5`, class: "wire" });
+      const from = isSlim ? isBack ? right - track - 20 : left + 20 : isBack ? 420 : 220;
       const share = Math.min(row.queue.frames / Math.max(row.queue.most, 1), 1);
-      svgPart(svg, "rect", { x: from, y: mid - 12, width, height: 24, rx: 3, class: "track" });
-      svgPart(svg, "rect", { x: isBack ? from : from + width * (1 - share), y: mid - 12, width: width * share, height: 24, rx: 3, class: "fill" });
-      svgPart(svg, "text", { x: from, y: y + 18 }, `${number(row.queue.frames)} wait, ${number(row.queue.most)} at most`);
-      const right = isBack ? 220 : 430;
-      svgPart(svg, "text", { x: right, y: y + 18 }, `${time(row.delays.mean_ns)}, ${mega(row.sent_bps)} Mb/s`);
-      svgPart(svg, "text", { x: 668, y: y + 18, "text-anchor": "end", class: row.dropped ? "bad" : "soft" }, `${number(row.dropped)} dropped`);
+      svgPart(svg, "rect", { x: from, y: mid - 12, width: track, height: 24, rx: 3, class: "track" });
+      svgPart(svg, "rect", { x: isBack ? from : from + track * (1 - share), y: mid - 12, width: track * share, height: 24, rx: 3, class: "fill" });
+      const queue = `${number(row.queue.frames)} wait, ${number(row.queue.most)} at most`, passed = `${time(row.delays.mean_ns)}, ${mega(row.sent_bps)} Mb/s`;
+      words(left + 6, 1, `${row.name}${look[row.way].is_link_up ? "" : " (link down)"}`);
+      words(right - 6, 1, `${number(row.dropped)} dropped`, { "text-anchor": "end", class: row.dropped ? "bad" : "soft" });
+      words(isSlim ? left + 6 : from, isSlim ? 2 : 1, queue);
+      words(isSlim ? right - 6 : isBack ? 220 : 430, isSlim ? 2 : 1, passed, isSlim ? { "text-anchor": "end" } : {});
     });
     this.picture.replaceChildren(svg);
   }
@@ -265,7 +280,7 @@ class NetworkView {
 /** What a port has sent of what it is to send: a replay, or sets. */
 class ProgressView {
   constructor() {
-    this.rate = new Chart("Frames sent", "frames", 0);
+    this.rate = new Chart("Frames sent", "", 0);
     this.list = make("div");
     this.element = make("div", {}, make("section", { class: "card" }, make("h2", {}, "Progress"), this.list),
       make("div", { class: "cards" }, this.rate.element));

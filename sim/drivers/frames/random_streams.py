@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.stream import (
-    IMIX, Burst, Decrement, Field, Fixed, Increment, Interval, Length, Lengths, Modifier, MplsLabel, Random,
+    IMIX, Burst, Coverage, Decrement, Field, Fixed, Increment, Interval, Length, Lengths, Modifier, MplsLabel, Random,
     RandomLength, Stamp, Stepped, Stream, StreamError, Values,
 )
 
@@ -72,6 +72,8 @@ class StreamMaker:
         if not stream.probe:
             payload = self.random.randbytes(self.random.choice((0, 0, 1, 7, 20)))
             stream = self.either(stream, payload=payload)
+            if payload and not stream.headers.has_transport and self.random.random() < 0.7:
+                stream = self.either(stream, coverage=self.coverage(stream.headers))
         stream = self.either(stream, checksum=self.random.choice(("complement", "host", "auto", "none")))
         for _ in range(self.random.randint(0, 4)):
             stream = self.either(stream, modifiers=(*stream.modifiers, self.modifier(stream.headers)))
@@ -83,6 +85,14 @@ class StreamMaker:
             return replace(stream, stamp=stamp)
         except StreamError:
             return stream
+
+    def coverage(self, headers: Headers) -> Coverage:
+        """Return a coverage at the start of the payload, or a little later; with or without addresses."""
+        start = headers.payload_offset + 2 * self.random.choice((0, 0, 1, 3))
+        if headers.is_ipv6 and start == headers.transport_offset:
+            return Coverage(start)
+        octets = 2 * self.random.randint(0, 4)
+        return Coverage(start, start - octets - 2, octets, self.random.getrandbits(16))
 
     def either(self, stream: Stream, **change: object) -> Stream:
         """Return the stream with a change, or as it is where that can't be."""

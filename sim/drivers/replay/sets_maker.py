@@ -109,7 +109,8 @@ class SetsMaker:
             length = Fixed(max(drawn.length_min, self.random.choice([60, 61, 100, 300])))
             try:
                 stream = replace(
-                    drawn, length=length, interval=interval, modifiers=(), start_ns=0, count=None, checksum="auto"
+                    drawn, length=length, interval=interval, modifiers=(), start_ns=0, count=None, checksum="auto",
+                    coverage=None,
                 )
             except UsageError:
                 continue

@@ -51,11 +51,14 @@ def until(act: Callable[[], Any], limit_s: float = 20.0) -> Any:
 
 
 class Serving:
-    """``liteprobe serve`` on a model; ``link`` is the one that is open, ``error`` what it raises."""
+    """``liteprobe serve`` on a model, or on a link to one; ``link`` is the one that is open, ``error`` what it raises."""
 
-    def __init__(self, folder: Path, model: Callable[[], ModelProbe] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, model: Callable[[], ModelProbe] | None = None, to: FakeLink | None = None, **settings: Any
+    ) -> None:
         self.folder = folder
         self._model = model or (lambda: TrafficProbe(lambda frame: [(1 - frame.port, 37, frame)]))
+        self._to = to
         self.error: Exception | None = None
         self.app = apps.App("sim://cable?preset=tester", self._open, folder / "results")
         self.server = Server(self.app.asgi, ServerSettings(bodies=apps.BODIES, is_open=apps.is_open, **settings))
@@ -64,8 +67,7 @@ class Serving:
     def _open(self) -> Probe:
         if self.error:
             raise self.error
-        model = self._model()
-        self.link = FakeLink(model, self.folder)
+        self.link = self._to or FakeLink(self._model(), self.folder)
         read = self.link.read_scattered
 
         def read_or_not(addresses: Any) -> Any:

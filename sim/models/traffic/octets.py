@@ -177,6 +177,7 @@ class FrameOctets:
         default = "probe" if stream.probe else "none"
         self.stamp_place = stream.stamp.place if stream.stamp else default
         self.checksum = stream.checksum
+        self.coverage = stream.coverage
         if self.checksum == "auto":
             is_free = self.shape.kind == "none" or (self.shape.kind == "udp" and self.shape.version == 4)
             self.checksum = "none" if is_free else "complement"
@@ -234,6 +235,17 @@ class FrameOctets:
         shape = self.shape
         if shape.version == 4 and self.stamp_place != "ipv4.checksum":
             frame[shape.ip + 10 : shape.ip + 12] = lacking(frame[shape.ip : shape.transport]).to_bytes(2)
+        if self.coverage:
+            first, before = self.coverage.start, b""
+            if self.shape.version == 6 and first == shape.transport:
+                addresses = bytes(frame[shape.ip + 8 : shape.transport])
+                before = addresses + struct.pack(">II", len(frame) - first, frame[shape.ip + 6])
+            before += bytes(frame[self.coverage.addresses :][: self.coverage.octets])
+            before += self.coverage.constant.to_bytes(2)
+            frame[-2:] = bytes(2)
+            rest = lacking(before + frame[first:])
+            frame[-2:] = rest.to_bytes(2, "little" if (len(frame) - first) % 2 else "big")
+            return
         if self.checksum == "none":
             return
         at = shape.transport + (6 if shape.kind == "udp" else 16)

@@ -6,7 +6,8 @@
 All of it is worked out from the flow as its client wrote it (JSON), by arithmetic of its own. Sizes that are drawn are not
 known but by their least and greatest.
 
-Source: Open Traffic Generator models 1.61, flow/; RFC 791, 8200, 768, 9293.
+Source: Open Traffic Generator models 1.61, flow/; RFC 791, 792, 826, 1112, 1661, 2784, 4443, 7348, 8200, 768, 9293; 3GPP TS 29.060
+and 29.274; IEEE 802.3-2022, 31B; IEEE 802.1Q-2022, 36.
 """
 
 import ipaddress
@@ -43,9 +44,56 @@ LAYOUT: dict[str, list[tuple[str, int, int]]] = {
         *[(name, 1, 0) for name in ("ctl_psh", "ctl_rst", "ctl_syn", "ctl_fin")],
         *[("window", 16, 0), ("checksum", 16, 0), ("urgent", 16, 0)],
     ],
+    "ethernetpause": [
+        ("dst", 48, 0x0180C2000001),
+        ("src", 48, 0),
+        ("ether_type", 16, 0x8808),
+        ("control_op_code", 16, 1),
+        ("time", 16, 0),
+    ],
+    "pfcpause": [
+        *[("dst", 48, 0x0180C2000001), ("src", 48, 0), ("ether_type", 16, 0x8808), ("control_op_code", 16, 257)],
+        *[("class_enable_vector", 16, 0), *((f"pause_class_{number}", 16, 0) for number in range(8))],
+    ],
+    "arp": [
+        *[("hardware_type", 16, 1), ("protocol_type", 16, 2048), ("hardware_length", 8, 6), ("protocol_length", 8, 4)],
+        *[("operation", 16, 1), ("sender_hardware_addr", 48, 0), ("sender_protocol_addr", 32, 0)],
+        *[("target_hardware_addr", 48, 0), ("target_protocol_addr", 32, 0)],
+    ],
+    "icmp": [("type", 8, 8), ("code", 8, 0), ("checksum", 16, 0), ("identifier", 16, 0), ("sequence_number", 16, 0)],
+    "icmpv6": [
+        ("type", 8, 128),
+        ("code", 8, 0),
+        ("checksum", 16, 0),
+        ("identifier", 16, 0),
+        ("sequence_number", 16, 0),
+    ],
+    "igmpv1": [("version", 4, 1), ("type", 4, 1), ("unused", 8, 0), ("checksum", 16, 0), ("group_address", 32, 0)],
+    "gre": [("checksum_present", 1, 0), ("reserved0", 12, 0), ("version", 3, 0), ("protocol", 16, -1)],
+    "ppp": [("address", 8, 255), ("control", 8, 3), ("protocol_type", 16, -1)],
+    "vxlan": [("flags", 8, 8), ("reserved0", 24, 0), ("vni", 24, 0), ("reserved1", 8, 0)],
+    "gtpv1": [
+        *[("version", 3, 1), ("protocol_type", 1, 1), ("reserved", 1, 0), ("e_flag", 1, 0), ("s_flag", 1, 0)],
+        *[("pn_flag", 1, 0), ("message_type", 8, 0), ("message_length", 16, -1), ("teid", 32, 0)],
+    ],
+    "gtpv2": [
+        *[("version", 3, 2), ("piggybacking_flag", 1, 0), ("teid_flag", 1, 0), ("spare1", 3, 0)],
+        *[("message_type", 8, 0), ("message_length", 16, -1), ("sequence_number", 24, 0), ("spare2", 8, 0)],
+    ],
 }
-NEXT = {"vlan": 0x8100, "mpls": 0x8847, "ipv4": 0x0800, "ipv6": 0x86DD, "udp": 17, "tcp": 6}
-NOTHING = {"ethernet": 0xFFFF, "vlan": 0xFFFF, "ipv4": 61, "ipv6": 59}
+TYPES = {
+    "vlan": 0x8100,
+    "mpls": 0x8847,
+    "ipv4": 0x0800,
+    "ipv6": 0x86DD,
+    "arp": 0x0806,
+    "ppp": 0x880B,
+    "ethernet": 0x6558,
+}
+PROTOCOLS = {"udp": 17, "tcp": 6, "icmp": 1, "icmpv6": 58, "igmpv1": 2, "gre": 47, "ipv4": 4, "ipv6": 41}
+#: Octet of the checksum in its header.
+CHECKSUMS = {"udp": 6, "tcp": 16, "icmp": 2, "icmpv6": 2, "igmpv1": 2, "gre": 4}
+NOTHING = {"ethernet": 0xFFFF, "vlan": 0xFFFF, "ipv4": 61, "ipv6": 59, "gre": 0x0800, "ppp": 0x21}
 PRIORITY = {
     "raw": [("", 8)],
     "dscp": [("phb", 6), ("ecn", 2)],
@@ -71,6 +119,8 @@ def taken(pattern: Json | None, default: int, frame: int) -> int:
     kind = pattern.get("choice", "value")
     if kind == "value":
         return number(pattern.get("value", default))
+    if kind == "custom":
+        return int(pattern["custom"])
     if kind == "values":
         return number(pattern["values"][frame % len(pattern["values"])])
     if kind in ("increment", "decrement"):
@@ -93,8 +143,8 @@ def headers(flow: Json, frame: int, size: int) -> bytes:
             octets.append(bytes.fromhex(one["custom"]["bytes"]))
             continue
         after = kinds[place + 1] if place + 1 < len(kinds) else ""
-        body, word, width = one.get(kind, {}), 0, 0
-        for name, bits, usual in LAYOUT[kind]:
+        body, word, width = body_of(one), 0, 0
+        for name, bits, usual in layout_of(one):
             value = taken(body.get(name), usual, frame)
             if name == "tos" and kind == "ipv4":
                 value = _priority(body.get("priority"), frame)
@@ -111,6 +161,28 @@ def headers(flow: Json, frame: int, size: int) -> bytes:
     return b"".join(octets)
 
 
+def body_of(header: Json) -> Json:
+    """Return the fields of a header."""
+    found: Json = header.get(header["choice"], {})
+    return found.get("echo", {}) if header["choice"] in ("icmp", "icmpv6") else found
+
+
+def layout_of(header: Json) -> list[tuple[str, int, int]]:
+    """Return the fields that a header has, in their order: some are there with a flag alone."""
+    kind, body = header["choice"], body_of(header)
+    flags = {
+        name for name in ("checksum_present", "e_flag", "s_flag", "pn_flag", "teid_flag") if taken(body.get(name), 0, 0)
+    }
+    rows = list(LAYOUT[kind])
+    if kind == "gre" and flags:
+        rows += [("checksum", 16, 0), ("reserved1", 16, 0)]
+    if kind == "gtpv1" and flags:
+        rows += [("squence_number", 16, 0), ("n_pdu_number", 8, 0), ("next_extension_header_type", 8, 0)]
+    if kind == "gtpv2" and flags:
+        rows.insert(6, ("teid", 32, 0))
+    return rows
+
+
 def _priority(priority: Json | None, frame: int) -> int:
     kind = (priority or {}).get("choice", "dscp")
     given, value = (priority or {}).get(kind, {}), 0
@@ -125,11 +197,12 @@ def _following(kind: str, name: str, kinds: Sequence[str], place: int, after: st
         return int(after != "mpls")
     if name in ("total_length", "length"):
         return left
-    if name == "payload_length":
-        return left - 40
-    if kind in ("ethernet", "vlan") and after == "vlan" and kind == "ethernet" and kinds.count("vlan") > 1:
+    if name in ("payload_length", "message_length"):
+        return left - {"ipv6": 40, "gtpv1": 8, "gtpv2": 4}[kind]
+    if kind == "ethernet" and after == "vlan" and kinds.count("vlan") > 1:
         return 0x88A8  # Of two tags the outer one is a service tag (IEEE 802.1Q).
-    return NEXT.get(after, NOTHING.get(kind, 0))
+    numbers = {"ipv4": PROTOCOLS, "ipv6": PROTOCOLS, "ppp": {"ipv4": 0x21, "ipv6": 0x57}}.get(kind, TYPES)
+    return numbers.get(after, NOTHING.get(kind, 0))
 
 
 def ones_sum(octets: bytes) -> int:
@@ -245,31 +318,37 @@ def wrong_frames(flow: Json, frames: Sequence[tuple[int, bytes]], scale: int = 1
     return wrong[:10]
 
 
-def _transport_at(flow: Json) -> tuple[int, str]:
-    at = 0
+def checksums(flow: Json) -> list[tuple[int, str, int]]:
+    """Return where headers with a checksum begin, their kind, and where the IP header before them does; not those given."""
+    found, at, ip = [], 0, 0
     for one in flow.get("packet", []):
-        if one["choice"] in ("udp", "tcp"):
-            return at, one["choice"]
-        at += sum(bits for _, bits, _ in LAYOUT.get(one["choice"], [])) // 8
-    return at, ""
+        kind = one["choice"]
+        if kind == "custom":
+            break
+        ip = at if kind in ("ipv4", "ipv6") else ip
+        rows = layout_of(one)
+        if "checksum" in [name for name, _, _ in rows] and body_of(one).get("checksum", {}).get("choice") != "custom":
+            found.append((at, kind, ip))
+        at += sum(bits for _, bits, _ in rows) // 8
+    return found
 
 
 def _without_checksum(flow: Json, octets: bytes) -> bytes:
-    at, kind = _transport_at(flow)
-    if not kind:
-        return octets
-    place = at + (6 if kind == "udp" else 16)
-    return octets[:place] + bytes(2) + octets[place + 2 :]
+    for at, kind, _ in checksums(flow):
+        place = at + CHECKSUMS[kind]
+        octets = octets[:place] + bytes(2) + octets[place + 2 :]
+    return octets
 
 
 def is_summed(flow: Json, octets: bytes) -> bool:
-    """Return whether the checksum of UDP or TCP is right, or there is none."""
-    at, kind = _transport_at(flow)
-    if not kind:
-        return True
-    six = any(one["choice"] == "ipv6" for one in flow["packet"])
-    if kind == "udp" and not six and octets[at + 6 : at + 8] == bytes(2):
-        return True
-    addresses = octets[at - (32 if six else 8) : at]
-    body = octets[at:]
-    return ones_sum(addresses + len(body).to_bytes(4) + bytes([0, 0, 0, NEXT[kind]]) + body) == 0xFFFF
+    """Return whether all checksums but those of IPv4 are right; UDP over IPv4 may have none."""
+    for at, kind, ip in checksums(flow):
+        six, body, before = octets[ip] >> 4 == 6, octets[at:], b""
+        if kind == "udp" and not six and body[6:8] == bytes(2):
+            continue
+        if kind in ("udp", "tcp", "icmpv6"):
+            addresses = octets[ip + 8 : ip + 40] if six else octets[ip + 12 : ip + 20]
+            before = addresses + len(body).to_bytes(4) + PROTOCOLS[kind].to_bytes(4)
+        if ones_sum(before + body) != 0xFFFF or (kind == "udp" and body[6:8] == bytes(2)):
+            return False
+    return True

@@ -14,10 +14,21 @@ from scapy.utils import PcapNgReader, PcapReader, rdpcap
 
 from liteprobe.host.base import interrupt
 from liteprobe.sim.drivers.system.otg import OtgDesk, served, wrong_run
+from liteprobe.sim.models.traffic import otg as model
 
 Json = dict[str, Any]
 OUT, IN = 1, 0  # Management is in band on port 0.
 PORTS = [{"name": "p1", "location": "1"}, {"name": "p2", "location": "0"}]
+
+
+#: With a stamp in the payload of an inner packet, and a checksum that the end of the frame makes right, by a sum of each kind.
+LAYERS = (
+    "vxlan, inner ipv6 and udp",
+    "vxlan over ipv6, inner tcp",
+    "ping",
+    "ping of ipv6",
+    "vxlan, inner addresses that count",
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +47,15 @@ def turned(config: Json, **more: Any) -> Json:
 def test_frames_and_metrics_are_those_of_the_pins(desk: OtgDesk, name: str) -> None:
     config = turned(configs.RUNS[name])
     assert wrong_run(config, *desk.run(config, OUT, IN)) == []
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_and_their_checksums_are_those_of_the_pins(desk: OtgDesk, name: str) -> None:
+    """Compare frames alone: in band the metrics have the frames of management, too."""
+    config = turned(configs.RUNS[name])
+    _, sent, came = desk.run(config, OUT, IN)
+    assert model.wrong_frames(config["flows"][0], sent) == []
+    assert [octets for _, octets in came] == [octets for _, octets in sent]
 
 
 @pytest.mark.parametrize("seed", [7, 8_021])

@@ -1,0 +1,41 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Keeps what came of a command in the store that it was given: ``--store``. Stands alone: it loads Arrow, which takes a while."""
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from liteprobe.host.analysis.result import Result
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import Outputs
+from liteprobe.host.cli.verdicts import IDLE
+from liteprobe.host.store.store import ResultStore, new_name
+from liteprobe.host.store.tables import StoredRun
+
+
+class Keeper:
+    """Keeps the runs of one command line in a store; raises UsageError where that is none, OSError where it can't be reached."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        if idle := next((name for name in IDLE if getattr(args, name, False)), ""):
+            raise UsageError(f"--{idle} measures nothing that --store could keep: leave one of them out")
+        self._store = ResultStore(args.store)
+        self._command, self._url = args.command, args.probe
+        self._began_ns = time.time_ns()
+        self.session = new_name(self._began_ns)  # What its parts are within.
+
+    def keep(
+        self, out: Outputs, result: Result, content: Mapping[str, Any] | None, cause: BaseException | None, **more: Any
+    ) -> None:
+        """Keep a result, and leave it to ``out`` to say where it could not be.
+
+        ``content``: its document; ``cause``: what ended it too soon; ``more``: fields of `StoredRun` that are other ones.
+        """
+        ended = "" if cause is None else str(cause) or type(cause).__name__
+        own = {"url": self._url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
+        run = StoredRun.of(result, self._command, **{**own, "document": content, "began_ns": self._began_ns, **more})
+        out.write(self._store.place, lambda: self._store.keep(run))
