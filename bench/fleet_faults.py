@@ -29,11 +29,6 @@ def test_start(is_full: bool) -> Iterator[Figure]:
         with tempfile.TemporaryDirectory() as folder:
             bench = FleetBench(PROBES, rng.randrange(2**32), Path(folder))
             plan = bench.plan(PROGRAM, start_tai_s=START_S)
-            errors_ns: dict[int, tuple[float, float]] = {}
-            bench.fleet.befall(
-                bench.fleet.true_ns(START_S * 10**9) - 1e3,
-                lambda: errors_ns.update({one.number: (one.error_ns, one.bound_ns) for one in bench.fleet.probes}),
-            )
             with Experiment(plan, opener=bench.open_one) as experiment:
                 result = experiment.run()
         complete += result.is_complete
@@ -50,7 +45,7 @@ def test_start(is_full: bool) -> Iterator[Figure]:
             for b, other_ns in heads.items():
                 if a < b:
                     starts += 1
-                    bound_ns = errors_ns[a][1] + errors_ns[b][1] + 8
+                    bound_ns = bench.fleet.probes[a].bound_ns + bench.fleet.probes[b].bound_ns + 8
                     starts_in += abs(first_ns - other_ns) <= bound_ns
                     worst = max(worst, abs(first_ns - other_ns) / bound_ns)
     note(

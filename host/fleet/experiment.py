@@ -21,7 +21,7 @@ from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
-from liteprobe.host.fleet.plan import Plan, PlannedPair, PlannedProbe
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, PlannedProbe
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
@@ -166,7 +166,7 @@ class PlannedWay(OneWay):
     """One pair's train, whose start is given; it lets time pass for all others, too."""
 
     def __init__(
-        self, route: Route, plan: Plan, start_ns: int, sleep: Sleep, is_lost: Callable[[RunDevice], bool]
+        self, route: Route, plan: ExperimentPlan, start_ns: int, sleep: Sleep, is_lost: Callable[[RunDevice], bool]
     ) -> None:
         self._planned_ns, self._sleep, self._is_lost = start_ns, sleep, is_lost
         waiting_ns = plan.waiting_time_ns
@@ -209,7 +209,7 @@ class Experiment:
 
     Parameters
     ----------
-    plan : Plan
+    plan : ExperimentPlan
     tend : callable or None
         Called now and then, every eighth of a PPS period at the latest: what else must go on meanwhile.
     steal : bool
@@ -225,7 +225,9 @@ class Experiment:
         Why others don't.
     """
 
-    def __init__(self, plan: Plan, tend: Tend | None = None, steal: bool = False, opener: Open | None = None) -> None:
+    def __init__(
+        self, plan: ExperimentPlan, tend: Tend | None = None, steal: bool = False, opener: Open | None = None
+    ) -> None:
         self.plan, self.tend = plan, tend
         self._open_one = opener or (lambda one: Probe(one.url, one.map, steal))
         self.probes: dict[str, Probe] = {}
@@ -513,7 +515,7 @@ class Experiment:
             if name in self.probes:
                 try:
                     self.probes[name].registers.own()
-                    self.probes[name].timebase.now_ns  # noqa: B018
+                    self.probes[name].timebase.moment()
                 except ProbeError as lost:
                     self._leave_out(name, _lost(lost))
         gone = [f"{name}: {self.faults[name]}" for name in (pair.sender, pair.receiver) if name in self.faults]

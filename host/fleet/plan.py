@@ -98,7 +98,7 @@ class PlannedPair:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExperimentPlan:
     """An experiment: each pair's train starts with those of others, at one TAI instant.
 
     Raises UsageError, naming the fix, when it can't be.
@@ -229,7 +229,7 @@ PLAN_DOCUMENT = Section(
     "experiment",
     {
         "probes": Key(ByName(PROBE, NAME), "The probes by name, 2 to 256.", is_needed=True),
-        **section_of(Plan, "plan").keys,
+        **section_of(ExperimentPlan, "plan").keys,
         "train": Key(TRAIN, "The train of each pair.", is_needed=True),
         "pairs": Key(
             ByShape(OneOf((MESH,)), None, Several(PAIR, PAIRS_MAX)),
@@ -241,7 +241,7 @@ PLAN_DOCUMENT = Section(
 SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR)
 
 
-def read_plan(text: str, name: str = "plan.yaml") -> Plan:
+def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
     """Return the plan of a YAML document.
 
     ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/experiment.md says.
@@ -259,7 +259,7 @@ def read_plan(text: str, name: str = "plan.yaml") -> Plan:
     with source.line(document.line_of("pairs", "probes")):
         pairs = pairs_of(_ends(document, probes))
     with source.line(document.line):
-        made: Plan = build(Plan, document, probes=tuple(probes), pairs=pairs)
+        made: ExperimentPlan = build(ExperimentPlan, document, probes=tuple(probes), pairs=pairs)
     return made
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.fleet.plan import Plan, PlannedProbe, mesh, plan_schema, read_plan
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh, plan_schema, read_plan
 from liteprobe.host.traffic.train import TrainProgram
 
 PLAN = """
@@ -52,7 +52,7 @@ def test_a_mesh_is_the_default_and_keeps_to_roles() -> None:
 @pytest.mark.parametrize("count", [2, 3, 5, 20])
 def test_a_mesh_takes_one_start_less_than_it_has_probes_and_each_port_once_in_each(count: int) -> None:
     probes = [PlannedProbe(f"p{n}", f"10.0.0.{n + 1}") for n in range(count)]
-    rounds = Plan(tuple(probes), mesh(probes, TrainProgram(60, 1))).rounds()
+    rounds = ExperimentPlan(tuple(probes), mesh(probes, TrainProgram(60, 1))).rounds()
     assert len(rounds) == count - 1
     for pairs in rounds:
         assert (

@@ -90,7 +90,7 @@ def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, caus
     results.publish(args, shown(found), content, None, cause, found)
 
 
-def planned(plan: plans.Plan) -> rich.console.RenderableType:
+def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
     """Return a plan as a table: who sends to whom, in which start."""
     table = tables.table("start", "from", "to", "length", "count", "interval", text=3, keys=3)
     for number, pairs in enumerate(plan.rounds(), 1):

@@ -13,7 +13,7 @@ from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.fleet.experiment import Experiment, PairFigures
-from liteprobe.host.fleet.plan import Plan, PlannedProbe, mesh
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink
@@ -92,10 +92,10 @@ class FleetBench:
         """Return all of them for a plan."""
         return [PlannedProbe(name_of(n), str(n), ip=f"10.0.0.{n + 1}") for n in range(self.fleet.count)]
 
-    def plan(self, program: TrainProgram, **settings: object) -> Plan:
+    def plan(self, program: TrainProgram, **settings: object) -> ExperimentPlan:
         """Return a plan of a mesh."""
         probes = self.planned()
-        return Plan(tuple(probes), mesh(probes, program), **settings) # type: ignore[arg-type]
+        return ExperimentPlan(tuple(probes), mesh(probes, program), **settings) # type: ignore[arg-type]
 
     def fault(self, kind: str, victim: int, at_ns: float) -> None:
         """Have a fault befall a probe at a true time, or from before the start (those of `BEFORE`)."""
