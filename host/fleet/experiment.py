@@ -389,7 +389,9 @@ class Experiment:
             raise
         if not any(one.start_time_ns is not None for one in self._figures.values()):
             said = "; ".join(f"{name}: {why}" for name, why in self.faults.items())
-            raise ProbeError(f"no pair has two probes that can take part: {said}")
+            is_lost = all(why.startswith("lost") for why in self.faults.values())
+            kind = NoProbeError if is_lost and self.faults else ProbeError
+            raise kind(f"no pair has two probes that can take part: {said}")
         return self.result()
 
     def result(self) -> ExperimentResult:
