@@ -111,11 +111,13 @@ class Cells:
         """
         lows, highs = _bin_of(self.lows)
         is_within = self.highs <= highs
-        ends = np.stack([np.where(is_within, lows, self.lows), np.where(is_within, highs, self.highs)], axis=1)
-        alike, places = np.unique(ends, axis=0, return_inverse=True)
-        counts = np.zeros(len(alike), np.int64)
-        np.add.at(counts, places.reshape(-1), self.counts)
-        return Cells(alike[:, 0], alike[:, 1], counts)
+        lows, highs = np.where(is_within, lows, self.lows), np.where(is_within, highs, self.highs)
+        order = np.lexsort((highs, lows))
+        lows, highs, counts = lows[order], highs[order], self.counts[order]
+        is_first = np.ones(len(lows), np.bool_)
+        is_first[1:] = (lows[1:] != lows[:-1]) | (highs[1:] != highs[:-1])
+        firsts = np.flatnonzero(is_first)
+        return Cells(lows[firsts], highs[firsts], np.add.reduceat(counts, firsts) if len(firsts) else counts)
 
     def and_those(self, *more: "Cells") -> "Cells":
         parts = (self, *more)

@@ -139,6 +139,11 @@ def write_report(path: Path, sweeps: Sequence[Sweep], content: Mapping[str, Any]
     write_text(path, page(sweeps, content, report or Report()))
 
 
+def write(path: Path, result: Sweep, content: Mapping[str, Any]) -> None:
+    """Write the page of one sweep."""
+    write_report(path, [result], content)
+
+
 def page(sweeps: Sequence[Sweep], content: Mapping[str, Any], report: Report) -> str:
     """Return the whole page."""
     parts = [

@@ -33,6 +33,7 @@ from liteprobe.host.base.defaults import (
 )
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import RangeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.clock.clock import ClockVerdict
@@ -632,7 +633,13 @@ class StampRun:
         """Send all, and return what came of it; what is raised is as of `Traffic`."""
         if not self._captures:
             self._traffic.begin()
-            self._traffic.follow(self._show)
+            try:
+                self._traffic.follow(self._show)
+            except Interrupted as end:
+                if end.results:
+                    (self._sent,) = end.results
+                    end.results = [self._measured()]
+                raise
             self._sent = self._traffic.result()
             return self._measured()
         from liteprobe.host.capture.request import CaptureSettings
@@ -665,8 +672,11 @@ class StampRun:
         self._look_due_s = time.monotonic() + LOOK_S
         if self._traffic.is_running:
             look = self._traffic.look()
-            if self._show:
-                self._show(look)
+            try:
+                if self._show:
+                    self._show(look)
+            except Interrupted:  # As of a signal: what is on its way is still taken.
+                self.stop()
             return True
         if self._sent is None:
             self._sent = self._traffic.result()  # It waits for what has not come.

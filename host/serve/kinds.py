@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from liteprobe.cores.formats import BinKind, Part
+from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import (
     NAME,
     DocumentName,
@@ -36,21 +37,23 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.request import CaptureRequest
+from liteprobe.host.packets.stamp import ASKED
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
-from liteprobe.host.run import emulate, replay
+from liteprobe.host.run import emulate, replay, stamp
 from liteprobe.host.run.sets import SetsOptions
 from liteprobe.host.serve.poll import Look, Poller
 from liteprobe.host.serve.poll import document as look_of
 from liteprobe.host.serve.worker import Act, Line, Show
-from liteprobe.host.suites import rfc2544, search, soak, y1564
+from liteprobe.host.suites import rfc2544, search, soak, sweep, y1564
 from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest
 from liteprobe.host.suites.trials import Journal
 from liteprobe.host.traffic import document, layout, load
-from liteprobe.host.traffic.intervals import RATE, SHARE
+from liteprobe.host.traffic.intervals import RATE, SHARE, TIME
 from liteprobe.host.traffic.network.document import network_schema, read_network
 from liteprobe.host.traffic.presets import FOLDER, PRESETS
 from liteprobe.host.traffic.trace.trace import Trace
+from liteprobe.host.traffic.train import TrainProgram
 
 DAY_NS = 86_400 * 10**9
 DURATION = Quantity("a time", "a time with ns, us, ms, s, min or h, up to 30 days", DURATIONS, Fraction(30 * DAY_NS))
@@ -59,6 +62,25 @@ PORT = Whole(0, 15)
 UPLOAD = Text("the name of a file that was uploaded", r"[0-9a-f]{16}")
 SIM_LOOK_S = 0.01
 TRIALS_SHOWN = 50
+FRAMES_MOST = 1_000_000  # Of trains, whose records this host keeps.
+ROW_SHOWN = (
+    "length",
+    "count",
+    "sent",
+    "received",
+    "lost",
+    "reordered",
+    "duplicated",
+    "frame_bps",
+    "owd_ns",
+    "complete",
+)
+#: Keys of a session of STAMP, and what `stamp.StampSession` calls them.
+STAMP_KEYS = {
+    "port": "port", "count": "count", "interval": "interval_ns", "padding": "padding", "ssid": "identifier", "tlvs": "tlvs",
+    "dscp": "dscp", "ttl": "ttl", "from": "source", "via": "via", "mac": "destination_mac", "any_clock": "any_clock",
+    "transmit": "transmit",
+}  # fmt: skip
 LINES_OF_FILE = re.compile(r"(?P<name>document|options):(?P<line>\d+): (?P<words>.*)", re.DOTALL)
 
 
@@ -263,6 +285,61 @@ def _replay(text: str, options: Entries, place: Place) -> AskedRun:
     return AskedRun(options.get("name", "capture"), said, act, "", ("streamed_page", "REPLAY"))
 
 
+def _train(text: str, options: Entries, place: Place) -> AskedRun:
+    """Return trains, a program for each length and count, and what was measured of those that have ended."""
+    del text
+    options.refuse_both(("interval", "rate"))
+    with options.source.line(options.line):
+        template = TrainProgram(
+            length=60,
+            count=1,
+            repeats=options.get("repeat", 1),
+            interval_ns=float(options.values["interval"]) if "interval" in options.values else None,
+            gap_ns=options.get("gap"),
+            fill=options.get("fill", "zero"),
+        )
+        rate_bps = float(options.values["rate"]) if "rate" in options.values else None
+        programs = sweep.programs_for(options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps)
+        sweep.check_programs(programs)
+    request = sweep.SweepRequest("train", place.url, programs, None, options.get("port", 0), options.get("receive"))
+
+    def act(probe: Probe, show: Show) -> Any:
+        found: list[sweep.Sweep] = []
+
+        def seen(sent: int, total: int) -> None:
+            rows: list[Line] = [dict(row) for row in (found[-1].rows if found else [])[-TRIALS_SHOWN:]]
+            show({"sent": sent, "asked": total, "programs": [{name: row[name] for name in ROW_SHOWN} for row in rows]})
+
+        try:
+            return sweep.run(request, seen, probe, found.append)
+        except Interrupted as stop:
+            stop.results = found[-1:]
+            raise
+
+    if request.total > FRAMES_MOST:
+        words = (
+            f"{request.total:,} frames are too many for a page: give {FRAMES_MOST:,} at most, or use liteprobe train"
+        )
+        raise options.error("repeat" if "repeat" in options.values else "counts", words)
+    frames = f"{request.total} frames from port {request.transmit}, in {len(programs)} programs"
+    return AskedRun("train", [frames], act, page=("page",))
+
+
+def _stamp(text: str, options: Entries, place: Place) -> AskedRun:
+    del text, place
+    given = {name: options.values[key] for key, name in STAMP_KEYS.items() if key in options.values}
+    given |= {"interval_ns": float(given["interval_ns"])} if "interval_ns" in given else {}
+    with options.source.line(options.line):
+        session = stamp.StampSession(options.values["address"], **given | {"tlvs": tuple(given.get("tlvs", ()))})
+    said = f"{session.count} packets to {session.address}, port {session.port}, and back"
+    return AskedRun(
+        session.address,
+        [said],
+        lambda probe, show: probe.stamp(session, lambda look: show(look.to_dict())),
+        page=("stamp_page",),
+    )
+
+
 def _monitor(text: str, options: Entries, place: Place) -> AskedRun:
     del text
     seconds, rates = _seconds(options), options.get("rates")
@@ -413,6 +490,55 @@ KINDS = {
             Section("options", {"duration": _DURATION, "receive": _RECEIVE}),
             document.schema,
             {"two streams": STREAMS_EXAMPLE},
+        ),
+        RunKind(
+            "train",
+            "Trains",
+            "Frames on their exact ticks: rate, delay, loss and order of each program.",
+            files.FORMAT,
+            Part.GENERATE,
+            _train,
+            Section(
+                "options",
+                {
+                    "lengths": Key(Several(Whole(60, 9000), 64), "Octets without FCS, a program for each.", "1514"),
+                    "counts": Key(Several(Whole(1, 1_000_000), 16), "Frames of a train, a program for each.", "100"),
+                    "repeat": Key(Whole(1, 1_000_000), "Trains of each kind.", "1"),
+                    "interval": Key(TIME, "From SFD to SFD.", "back to back"),
+                    "rate": Key(RATE, "In the place of `interval`: on the wire."),
+                    "gap": Key(TIME, "Extra time between trains.", "what fetching takes"),
+                    "fill": Key(OneOf(tuple(FILLS)), "The rest of the payload.", "zero"),
+                    "port": Key(PORT, "Port that sends.", "0"),
+                    "receive": _RECEIVE,
+                },
+            ),
+        ),
+        RunKind(
+            "stamp",
+            "STAMP",
+            "A path to a reflector and back: delay and loss of each way (RFC 8762).",
+            files.STAMP_FORMAT,
+            Part.STREAMS,
+            _stamp,
+            Section(
+                "options",
+                {
+                    "address": Key(NAME, "IPv4 or IPv6 address of the reflector.", is_needed=True),
+                    "port": Key(Whole(1, 65535), "Its UDP port.", "862"),
+                    "count": Key(Whole(1, 1 << 31), "Packets.", "100"),
+                    "interval": Key(TIME, "From SFD to SFD.", "1ms"),
+                    "padding": Key(Whole(0, 1400), "Octets of the TLV Extra Padding.", "none; 4 over IPv6"),
+                    "dscp": Key(Whole(0, 63), "Of the packets.", "0"),
+                    "ttl": Key(Whole(1, 255), "TTL or hop limit.", "255"),
+                    "ssid": Key(Whole(0, 65535), "Identifier of the session.", "1"),
+                    "tlvs": Key(Several(OneOf(tuple(ASKED)), len(ASKED)), "TLVs to ask for.", "none"),
+                    "from": Key(NAME, "Source address.", "198.18.0.1 or 2001:2::1"),
+                    "via": Key(NAME, "Router on the way, with `from`."),
+                    "mac": Key(NAME, "MAC address of the reflector, or of the router to it."),
+                    "transmit": Key(PORT, "Port of the probe.", "0"),
+                    "any_clock": Key(Flag(), "Give delays of each way though a clock is not synchronised.", "false"),
+                },
+            ),
         ),
         RunKind(
             "network",

@@ -338,6 +338,8 @@ class ProbeWorker:
         try:
             run.result = run.act(probe, show)
             end = str(getattr(run.result, "end", "")) or "done"
+            if end == "interrupted" and self._why:
+                run.result, end = _stopped(run.result), self._why
         except Interrupted as stop:
             run.result = _stopped(stop.results[0]) if stop.results else None
             end = self._why

@@ -11,17 +11,17 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.text import visible
-from liteprobe.host.store.tables import RUNS, SCHEMA, TABLES, StoredRun
+from liteprobe.host.store.tables import DAYS, HISTOGRAMS, RUNS, SCHEMA, TABLES, StoredRun
 
 with extras.named():
     import pyarrow as pa
@@ -31,6 +31,9 @@ with extras.named():
 REPLACES = b"liteprobe.replaces"  # Names of the files that one stands for, apart by blanks.
 TRIES = 10  # Of listing: until two in a row agree.
 PAUSE_S = 0.05
+ROWS_LEAST = 100_000  # Of a file that compaction leaves alone.
+ROWS_MOST = 2_000_000  # From where on it begins another one.
+LEFT_S = 86_400.0  # After which what a killed writer left is removed.
 NAME_MOST = 120  # Characters of a probe's name.
 _FILE = re.compile(
     r"schema=(?P<schema>\d+)/table=(?P<table>\w+)/date=(?P<date>\d{4}-\d\d-\d\d)/probe=(?P<probe>[^/]+)/"
@@ -75,7 +78,7 @@ class ResultStore:
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place)
-        self._system, self._root = _opened(self.place)
+        self.system, self.root = _opened(self.place)
         self._replaced: dict[str, frozenset[str]] = {}  # By path of a merged file.
         with self._named():
             self._check()
@@ -100,7 +103,7 @@ class ResultStore:
         merged = "-merged" * bool(replaces)
         try:
             for table in sorted(tables, key=lambda one: one == RUNS):
-                folder = f"{self._root}/schema={SCHEMA}/table={table}/date={day}/probe={quote(probe, safe='')}"
+                folder = f"{self.root}/schema={SCHEMA}/table={table}/date={day}/probe={quote(probe, safe='')}"
                 path = f"{folder}/{name}{merged}.parquet"
                 content = tables[table]
                 if table == RUNS and replaces:
@@ -111,12 +114,12 @@ class ResultStore:
         except BaseException:
             for path in reversed(written):
                 with suppress(OSError):
-                    self._system.delete_file(path)
+                    self.system.delete_file(path)
             raise
 
     def _put(self, path: str, content: pa.Buffer) -> None:
-        if not isinstance(self._system, fs.LocalFileSystem):
-            with self._system.open_output_stream(path) as stream:
+        if not isinstance(self.system, fs.LocalFileSystem):
+            with self.system.open_output_stream(path) as stream:
                 stream.write(content)  # One PUT, or parts that are joined when all are there.
             return
         target = Path(path)
@@ -132,6 +135,103 @@ class ResultStore:
             part.unlink(missing_ok=True)
             raise
         _sync(target.parent)
+
+    def compact(self, least: int = ROWS_LEAST) -> "Compacted":
+        """Make one file of those of a day and a probe that have less than ``least`` rows, and remove what no longer counts.
+
+        It may be killed, and others may write and read meanwhile: each run counts once at any time. A file that is damaged
+        stays as it is. Raises UsageError where another one is at it, in a folder; of a bucket start one at a time.
+        """
+        done = Compacted()
+        with self._locked(), self._named():
+            now = self.files()
+            done.removed += self._sweep({one.name for one in now})
+            groups: dict[tuple[str, str], dict[str, list[StoredFile]]] = {}
+            for one in now:
+                groups.setdefault((one.date, one.probe), {}).setdefault(one.name, []).append(one)
+            for (day, probe), by_name in groups.items():
+                self._compact(day, probe, by_name, least, done)
+        return done
+
+    def _compact(
+        self, day: str, probe: str, by_name: Mapping[str, list[StoredFile]], least: int, done: "Compacted"
+    ) -> None:
+        """Make files of one day and probe; ``by_name``: those that were written together."""
+        small: dict[str, dict[str, pa.Table]] = {}
+        held = 0
+        for name, files in sorted(by_name.items()):
+            try:
+                rows = max(pq.read_metadata(one.path, filesystem=self.system).num_rows for one in files)
+                tables = {one.table: self.read(one) for one in files} if rows < least else {}
+            except (pa.ArrowException, OSError) as error:
+                done.damaged.append(f"{files[0].path}: {error}")
+                continue
+            if tables:
+                small[name], held = tables, held + rows
+            if held >= ROWS_MOST:
+                self._merge(day, probe, small, done)
+                small, held = {}, 0
+        self._merge(day, probe, small, done)
+
+    def _merge(self, day: str, probe: str, small: Mapping[str, dict[str, pa.Table]], done: "Compacted") -> None:
+        if len(small) < 2:
+            return
+        made = {
+            table: pa.concat_tables([one[table] for one in small.values() if table in one])
+            for table in TABLES
+            if table != DAYS and any(table in one for one in small.values())
+        }
+        if HISTOGRAMS in made:
+            made[DAYS] = merged(made[HISTOGRAMS])
+        self.put(made, day, probe, new_name(time.time_ns()), sorted(small))
+        done.merged += len(small)
+        done.made += 1
+        done.removed += self._sweep({one.name for one in self.files()})
+
+    def read(self, one: StoredFile) -> pa.Table:
+        """Return the rows of a file; raises OSError or ArrowException where it is damaged: checksums are looked at."""
+        return pq.read_table(
+            one.path,
+            filesystem=self.system,
+            partitioning=None,
+            page_checksum_verification=True,
+            schema=TABLES[one.table],
+        ).replace_schema_metadata(None)
+
+    def _sweep(self, there: Collection[str]) -> int:
+        """Delete what doesn't count: files for which others stand, and what killed writers left a day ago; return how many."""
+        listed = {name: self._listed(name) for name in (RUNS, *(name for name in TABLES if name != RUNS))}
+        gone = self._gone(listed[RUNS])
+        old = datetime.now(UTC) - timedelta(seconds=LEFT_S)
+        committed = {one.name for one in listed[RUNS]}
+        count = 0
+        for one in (one for files in listed.values() for one in files if one.name not in there):
+            is_left = one.name not in committed and self.system.get_file_info(one.path).mtime < old
+            if one.name in gone or is_left:
+                self.system.delete_file(one.path)
+                count += 1
+        if isinstance(self.system, fs.LocalFileSystem):
+            for path in Path(self.root).glob(f"schema={SCHEMA}/*/*/*/.*.part"):
+                if path.stat().st_mtime < old.timestamp():
+                    path.unlink(missing_ok=True)
+                    count += 1
+        return count
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the store against another `compact`, where it is a folder; the system lets go of it when this one is killed."""
+        if not isinstance(self.system, fs.LocalFileSystem) or os.name != "posix":
+            yield
+            return
+        import fcntl
+
+        Path(self.root).mkdir(parents=True, exist_ok=True)
+        with (Path(self.root) / ".compact.lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(f"another compaction is at {self.place}: wait until it has ended") from None
+            yield
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -163,7 +263,7 @@ class ResultStore:
     def _replaces(self, one: StoredFile) -> frozenset[str]:
         if one.path not in self._replaced:
             try:
-                metadata = pq.read_schema(one.path, filesystem=self._system).metadata or {}
+                metadata = pq.read_schema(one.path, filesystem=self.system).metadata or {}
             except FileNotFoundError:
                 return frozenset()  # Others have come in its place meanwhile.
             except (pa.ArrowInvalid, OSError):
@@ -174,11 +274,11 @@ class ResultStore:
         return self._replaced[one.path]
 
     def _listed(self, table: str) -> list[StoredFile]:
-        chosen = fs.FileSelector(f"{self._root}/schema={SCHEMA}/table={table}", allow_not_found=True, recursive=True)
+        chosen = fs.FileSelector(f"{self.root}/schema={SCHEMA}/table={table}", allow_not_found=True, recursive=True)
         found = []
         with self._named():
-            for one in self._system.get_file_info(chosen):
-                match = _FILE.fullmatch(one.path[len(self._root) + 1 :])
+            for one in self.system.get_file_info(chosen):
+                match = _FILE.fullmatch(one.path[len(self.root) + 1 :])
                 if match and one.is_file:
                     probe, is_merged = unquote(match["probe"]), bool(match["merged"])
                     found.append(StoredFile(one.path, table, match["date"], probe, match["name"], is_merged, one.size))
@@ -186,7 +286,7 @@ class ResultStore:
 
     def _check(self) -> None:
         """Raise UsageError where a newer version has written."""
-        folders = self._system.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        folders = self.system.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
         numbers = [int(match[1]) for one in folders if (match := re.fullmatch(r"schema=(\d{1,9})", one.base_name))]
         if newer := max([number for number in numbers if number > SCHEMA], default=None):
             raise UsageError(
@@ -203,6 +303,26 @@ class ResultStore:
             number = getattr(error, "errno", None)
             what = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise OSError(number or errno.EIO, what, self.place) from None
+
+
+@dataclass
+class Compacted:
+    """Says what a compaction did."""
+
+    merged: int = 0  # Runs, or files of several, that are in larger files now.
+    made: int = 0  # These, of each table one.
+    removed: int = 0  # Files that no longer count.
+    damaged: list[str] = field(default_factory=list)  # Files that stay as they are, and why.
+
+
+def merged(cells: pa.Table) -> pa.Table:
+    """Return the bins of many histograms with those that are alike as one; ``time`` is the first one of each."""
+    keys = ["part", "name", "unit", "low", "high"]
+    found = cells.group_by(keys).aggregate([("count", "sum"), ("time", "min")])
+    found = found.rename_columns({"count_sum": "count", "time_min": "time"}).append_column(
+        "run", pa.nulls(len(found), pa.string())
+    )
+    return found.sort_by([(key, "ascending") for key in keys]).select(TABLES[DAYS].names).cast(TABLES[DAYS])
 
 
 def new_name(at_ns: int) -> str:

@@ -3,6 +3,7 @@
 """Describes the tables of a store, and makes their rows of results: runs, figures with bounds and units, histograms, records."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ DAYS = "days"  # Histograms of all runs of a compacted file together, in the pla
 HISTOGRAMS, FIGURES, RECORDS = "histograms", "figures", "records"
 DELAY = "delay"  # Name of what histograms are of.
 
-_RUN = {"run": pa.string(), "at": pa.timestamp("us", "UTC")}
+_RUN = {"run": pa.string(), "time": pa.timestamp("us", "UTC")}
 _PART = {**_RUN, "part": pa.string()}
 _NAME = {**_PART, "name": pa.string(), "unit": pa.string()}
 _CELLS = {**_NAME, "low": pa.int64(), "high": pa.int64(), "count": pa.int64()}
@@ -69,7 +70,9 @@ class StoredRun:
     is_complete: bool = True
     ended: str = ""  # By what, where it did not end by itself.
     clock_state: str | None = None
-    uncertainty_ns: float | None = None  # Bound of the error of one delay; None: not known.
+    uncertainty_ns: float | None = (
+        None  # Bound of the error of one delay: infinite where it isn't known; None: no delays.
+    )
     document: Mapping[str, Any] | None = None  # All of it, as ``--json`` has it.
     within: str | None = None  # Name of the run that it is a part of; None: it stands alone.
     began_ns: int | None = None  # Since 1970, UTC; None: not known.
@@ -78,10 +81,12 @@ class StoredRun:
     def of(cls, result: Result, command: str, **more: Any) -> "StoredRun":
         """Return what is kept of a result: its figures, and its delays in log-linear bins."""
         whole = [bool(getattr(result, name, True)) for name in ("is_complete", "complete")]
-        known = {"is_complete": all(whole), "clock_state": getattr(result, "clock_state", None)}
-        known["uncertainty_ns"] = getattr(result, "uncertainty_ns", None)
+        known: dict[str, Any] = {"is_complete": all(whole), "clock_state": getattr(result, "clock_state", None)}
+        known |= {"uncertainty_ns": getattr(result, "uncertainty_ns", None), **more}
         cells = {name: one.log_linear() for name, one in result.cells_by_part.items()}
-        return cls(command, result.figures, cells, **{**known, **more})
+        if known["uncertainty_ns"] is None and cells:
+            known["uncertainty_ns"] = math.inf  # Nobody knows how far off these delays are.
+        return cls(command, result.figures, cells, **known)
 
     def tables(self, run: str, at_ns: int) -> dict[str, pa.Table]:
         """Return its rows by table; ``run``: its name, ``at_ns``: since 1970, UTC."""
@@ -91,7 +96,7 @@ class StoredRun:
             for part, delays in self.records.items()
             for number, delay in enumerate(delays.tolist())
         ]
-        own = {"run": run, "at": at_ns // 1000}
+        own = {"run": run, "time": at_ns // 1000}
         made = {name: pa.Table.from_pylist([own | row for row in rows], TABLES[name]) for name, rows in found.items()}
         return {name: table for name, table in made.items() if len(table)}
 

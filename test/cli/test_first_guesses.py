@@ -201,6 +201,7 @@ READ = (
     "firmware build",
     "agent",
     "demo",
+    "query",
     "doctor",
     "discover",
     "clock plot",

@@ -37,7 +37,8 @@ from liteprobe.sim.drivers.serve.client import Serving, ask, until
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.probe.replay import ReplayModel, SetsModel
-from liteprobe.sim.models.probe.trains import ModelProbe
+from liteprobe.sim.models.probe.streams import TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,6 +151,10 @@ RUNS: dict[str, tuple[Callable[[], ModelProbe] | None, str, Any, dict[str, Any],
     "streams": (None, "streams", STREAMS, {}, "document.querySelectorAll('canvas').length === 3"),
     "network": (network, "network", NETWORK, {}, "document.querySelectorAll('svg rect.fill').length >= 3"),
     "monitor": (monitor, "monitor", None, {"rates": "1ms"}, "document.querySelectorAll('svg rect.fill').length > 3"),
+    "train": (lambda: ModelProbe(cable(37)), "train", None, {"lengths": [60, 1514], "repeat": 4000, "interval": "1ms"},
+              "/[1-9][0-9,]* of [0-9,]+ frames/.test(document.querySelector('main').innerText)"),
+    "stamp": (lambda: TrafficProbe(lambda frame: [(frame.port, 37, frame)]), "stamp", None,
+              {"address": "198.18.0.2", "count": 100_000}, "document.querySelectorAll('canvas').length === 3"),
     "soak": (None, "soak", SOAK, {"duration": "1h", "segment": "20ms"}, "document.querySelectorAll('tbody tr').length > 2"),
 }  # fmt: skip
 
@@ -288,7 +293,7 @@ def _document(page: browser.Browser, served: Serving) -> str:
 
 def test_every_form_is_drawn_and_its_text_is_edited(page: browser.Browser, axe: str, tmp_path: Path) -> None:
     with Serving(tmp_path, rate=1e6, burst=10**6) as served:
-        for kind in ("network", "replay", "sets", "monitor", "capture", "rfc2544", "y1564", "soak"):
+        for kind in ("train", "stamp", "network", "replay", "sets", "monitor", "capture", "rfc2544", "y1564", "soak"):
             page.open(f"{served.server.url}/#start/{kind}", PHONE)
             page.wait("document.querySelector('form.card h2')?.textContent.length > 0")
             assert faults(page, axe) == [], kind

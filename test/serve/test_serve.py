@@ -37,6 +37,8 @@ from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
+from liteprobe.sim.models.probe.streams import TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
 ENDLESS = {"streams": [{"name": "all", "length": 60, "pps": 20000}]}
@@ -191,6 +193,57 @@ def test_a_suite_shows_trials_as_they_end(served: Serving) -> None:
         assert (result["state"], result["is_complete"]) == ("ended", True)
     trials = ask(served.port, f"/r/{number}/trials.jsonl")[2].decode().splitlines()
     assert [json.loads(line)["kind"] for line in trials] == ["head", "trial", "trial"]
+
+
+def test_trains_are_shown_by_program_and_stopped_with_what_was_measured(tmp_path: Path) -> None:
+    with Serving(tmp_path, lambda: ModelProbe(cable(37), depth=1024)) as served:
+        served.claim()
+        with served.lines() as one:
+            served.start("train", lengths=[60, 1514], counts=[20], repeat=5, interval="20us")
+            look, result = line_of(one, "look"), line_of(one, "result")
+            assert (look["asked"], result["state"], result["why"]) == (200, "ended", "done")
+            # A cable of 37 ticks of 8 ns; octets of a frame in each 20 us.
+            assert [(row["length"], row["sent"], row["lost"], row["owd_ns"]["max"]) for row in result["trains"]] == [
+                (60, 100, 0, 296), (1514, 100, 0, 296),
+            ]  # fmt: skip
+            assert [row["frame_bps"] for row in result["trains"]] == pytest.approx([60 * 8 / 20e-6, 1514 * 8 / 20e-6])
+            number = served.start("train", lengths=[60], counts=[100], repeat=5000, interval="1ms")
+            line_of(one, "look")
+            served.call("POST", "/api/runs/current/stop")
+            result = line_of(one, "result")
+            assert (result["state"], result["why"]) == ("ended", "stopped")
+        (row,) = result["trains"]
+        assert row["sent"] == row["received"] < 500_000 and row["lost"] == 0
+        assert ask(served.port, f"/r/{number}/report.html")[0] == 200
+        said = served.call("POST", "/api/check", {"kind": "train", "options": {"repeat": 1_000_000}})[1]
+        assert said["path"] == "/repeat" and "give 1,000,000 at most" in said["error"]
+
+
+def test_a_session_to_a_reflector_has_its_delay(tmp_path: Path) -> None:
+    with Serving(tmp_path, lambda: TrafficProbe(lambda frame: [(frame.port, 37, frame)])) as served:
+        served.claim()
+        with served.lines() as one:
+            served.start("stamp", address="198.18.0.2", count=200, interval="100us")
+            assert line_of(one, "look")["streams"][0]["name"] == "stamp"
+            result = line_of(one, "result")
+        (way,) = result["ways"]
+        assert [way[name] for name in ("name", "sent", "received", "lost")] == ["both", 200, 200, 0]
+        assert (way["delay_ns"]["least"], way["delay_ns"]["most"]) == (296, 296)
+        with served.lines() as one:
+            number = served.start("stamp", address="198.18.0.2", count=1_000_000)
+            line_of(one, "look")
+            served.call("POST", "/api/runs/current/stop")
+            result = line_of(one, "result")
+        assert (result["state"], result["why"], result["end"]) == ("ended", "stopped", "stopped")
+        assert 0 < result["ways"][0]["received"] <= result["ways"][0]["sent"] < 1_000_000
+        assert ask(served.port, f"/r/{number}/report.html")[0] == 200
+        for options, words in (
+            ({}, "needs 'address'"),
+            ({"address": "here"}, "here"),
+            ({"address": "198.18.0.2", "tlvs": ["x"]}, "x"),
+        ):
+            status, said = served.call("POST", "/api/check", {"kind": "stamp", "options": options})
+            assert status == 400 and said["part"] == "options" and words in said["error"], said
 
 
 def test_a_capture_to_which_nothing_comes_is_stopped_and_what_came_counts(

@@ -21,18 +21,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 from liteprobe.host.store.store import ResultStore, name_of_probe
 from liteprobe.host.store.tables import StoredRun
-
-DAY_NS = 86_400 * 10**9
-BEGIN_NS = 20_000 * DAY_NS  # 2024-10-04.
-
-
-def bin_of(value: int) -> tuple[int, int]:
-    """Return the ends of the bin of a value, by whole numbers alone."""
-    if value < 0:
-        low, high = bin_of(-value - 1)
-        return -high - 1, -low - 1
-    width = 1 << max(value.bit_length() - 8, 0)
-    return value // width * width, value // width * width + width - 1
+from liteprobe.sim.drivers.tools.stores import BEGIN_NS, DAY_NS, a_run, bin_of, writer
 
 
 def test_log_linear_bins_of_any_values() -> None:
@@ -65,13 +54,6 @@ def test_log_linear_bins_merge_to_the_same_in_any_order() -> None:
         exact = np.sort(values)[int(np.ceil(len(values) * percent / 100)) - 1]
         found = Cells.of_values(values).percentile(percent)
         assert found and found.least <= exact <= found.most and (found.least, found.most) == bin_of(int(exact))
-
-
-def a_run(
-    part: str = "voice", lost: int = 0, values: tuple[int, ...] = (1000,), url: str = "sim://switch"
-) -> StoredRun:
-    p99 = Measured.of(Bounds(4096, 4351))
-    return StoredRun("send", {part: {"lost": lost, "p99": p99, "mean": None}}, {part: Cells.of_values(values)}, url=url)
 
 
 def rows(store: ResultStore, table: str) -> list[dict[str, object]]:
@@ -114,7 +96,7 @@ def test_a_run_is_there_as_it_was_kept(tmp_path: Path) -> None:
     ]
     (kept,) = rows(store, "runs")
     assert kept["run"] == name and json.loads(str(kept["document"])) == {"ä": [1]} and kept["uncertainty_ns"] == 8.0
-    assert str(kept["at"])[:26] == "2024-10-04 23:59:59.999999" and str(kept["began"])[:19] == "2024-10-03 23:59:55"
+    assert str(kept["time"])[:26] == "2024-10-04 23:59:59.999999" and str(kept["began"])[:19] == "2024-10-03 23:59:55"
     # As others read it: hive partitions by Arrow itself.
     table = ds.dataset(tmp_path / "schema=1" / "table=runs", partitioning="hive").to_table()
     assert table["probe"].to_pylist() == ["10.0.0.50/a=b"] and str(table["date"][0]) == "2024-10-04"
@@ -155,25 +137,6 @@ def test_no_place_for_a_store(place: str) -> None:
         ResultStore(place)
 
 
-WRITER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from test_store import BEGIN_NS, a_run
-from liteprobe.host.store.store import ResultStore
-store = ResultStore({place!r})
-number = 0
-while number < {most}:
-    print(store.keep(a_run({part!r}, number, (number, 10 * number)), BEGIN_NS + number), flush=True)
-    number += 1
-"""
-
-
-def writer(place: Path, part: str, most: int = 10**9) -> "subprocess.Popen[str]":
-    code = WRITER.format(root=str(Path(__file__).parent), place=str(place), part=part, most=most)
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-
-
 def test_two_writers_at_once_and_one_is_killed(tmp_path: Path) -> None:
     """All that a writer has said to be stored is there, of both, and no file is torn, whenever one is killed."""
     both = [writer(tmp_path, "one"), writer(tmp_path, "two", 40)]
@@ -191,7 +154,7 @@ def test_two_writers_at_once_and_one_is_killed(tmp_path: Path) -> None:
     for table in ("figures", "histograms"):
         assert {str(row["run"]) for row in rows(store, table)} == there
     parts = [(row["part"], row["value"]) for row in rows(store, "figures") if row["name"] == "lost"]
-    assert sorted(value for part, value in parts if part == "two") == list(range(40))
+    assert sorted(float(str(value)) for part, value in parts if part == "two") == list(range(40))
 
 
 FULL = """
@@ -201,6 +164,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2700, 2700))
 from liteprobe.host.base.output import outputs
 from liteprobe.host.store.store import ResultStore
 from liteprobe.host.store.tables import StoredRun
+from liteprobe.sim.drivers.tools.stores import BEGIN_NS, DAY_NS, a_run, bin_of, writer
+
 run = StoredRun("send", {{"voice": {{"lost": 1}}}}, document={{str(number): number**2 for number in range(9000)}})
 with outputs() as out:
     out.write({place!r}, lambda: ResultStore({place!r}).keep(run))

@@ -243,7 +243,8 @@ function aboutProbe(tag = "section") {
 function showEnd() {
   const place = document.getElementById("end"), line = page.result;
   if (!place || !line) return;
-  if (page.run?.kind === "streams" && line.streams) page.view?.draw(line); // The last figures are those of the result.
+  if (page.shownEnd !== line && line.state === "ended") page.view?.end?.(line);
+  page.shownEnd = line;
   ask("GET", "/api/runs").then((found) => {
     const one = found.find((each) => each.number === line.run);
     const address = `${location.origin}/r/${line.run}`;

@@ -194,7 +194,47 @@ class StreamsView {
       histogram(row.name, row.latency_ns.histogram, "ns")));
   }
 
+  end(result) { this.draw(result); } // The last figures are those of the result.
   get charts() { return [this.rate, this.delay, this.loss]; }
+}
+
+/** A session to a reflector: its packets as a stream, then what came of each way. */
+class StampView extends StreamsView {
+  end(result) {
+    const ways = new Table("Ways", [
+      { head: "Way", of: (way) => way.name, text: true }, { head: "Sent", of: (way) => number(middle(way.sent)) }, { head: "Received", of: (way) => number(middle(way.received)) },
+      { head: "Lost", of: (way) => number(middle(way.lost)), bad: (way) => middle(way.lost) > 0 }, { head: "Delay least", of: (way) => time(way.delay_ns?.least) },
+      { head: "mean", of: (way) => time(way.delay_ns?.mean) }, { head: "P99", of: (way) => time(way.delay_ns?.p99) }, { head: "most", of: (way) => time(way.delay_ns?.most) }]);
+    ways.show(result.ways ?? []);
+    this.element.prepend(make("section", { class: "card" }, make("h2", {}, "There and back"), ways.element));
+  }
+}
+
+class TrainView {
+  constructor() {
+    this.words = make("p");
+    this.bar = make("progress", { "aria-label": "Frames sent" });
+    const of = (key) => (row) => number(row[key]), delay = (key) => (row) => time(row.owd_ns?.[key]);
+    this.table = new Table("Programs that have ended", [
+      { head: "Length", of: of("length") }, { head: "Frames", of: of("count") }, { head: "Sent", of: of("sent") }, { head: "Received", of: of("received") },
+      { head: "Lost", of: of("lost"), bad: (row) => row.lost > 0 }, { head: "Doubled", of: of("duplicated"), bad: (row) => row.duplicated > 0 },
+      { head: "Reordered", of: of("reordered"), bad: (row) => row.reordered > 0 }, { head: "Frames came at, Mb/s", of: (row) => mega(row.frame_bps) },
+      { head: "Delay least", of: delay("min") }, { head: "mean", of: delay("mean") }, { head: "P99", of: delay("p99") }, { head: "most", of: delay("max") },
+      { head: "Records", of: (row) => row.complete ? "all" : "incomplete", text: true, bad: (row) => !row.complete }]);
+    this.element = make("div", {}, make("section", { class: "card" }, make("h2", {}, "Trains"), this.words, this.bar),
+      make("section", { class: "card" }, make("h2", {}, "Programs that have ended"), this.table.element));
+  }
+
+  take() {}
+  draw(look) {
+    this.words.textContent = `${number(look.sent)} of ${number(look.asked)} frames`;
+    this.bar.max = look.asked;
+    this.bar.value = look.sent;
+    this.table.show(look.programs);
+  }
+
+  end(result) { this.table.show(result.trains ?? []); }
+  get charts() { return []; }
 }
 
 /** The emulated network: a lane for each class of a direction, whose queue fills. */
@@ -390,5 +430,5 @@ class SuiteView {
   get charts() { return []; }
 }
 
-const VIEWS = { streams: StreamsView, network: NetworkView, replay: ProgressView, sets: ProgressView, monitor: MonitorView, capture: CountView,
+const VIEWS = { streams: StreamsView, train: TrainView, stamp: StampView, network: NetworkView, replay: ProgressView, sets: ProgressView, monitor: MonitorView, capture: CountView,
   rfc2544: SuiteView, y1564: SuiteView, soak: SuiteView };
