@@ -21,7 +21,7 @@ from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link
-from liteprobe.host.device.link.url import open_link, other_of_pair
+from liteprobe.host.device.link.url import emulated_by, open_link, other_of_pair
 from liteprobe.host.device.phy import Links
 from liteprobe.host.device.registers import open_registers
 from liteprobe.host.measure.monitor import Monitor, PortMeasurement
@@ -97,6 +97,7 @@ class Probe:
 
     def __init__(self, url: str | Link, map: str | Path | None = None, steal: bool = False) -> None:
         self.url = url if isinstance(url, str) else type(url).__name__
+        network = _network_beside(url) if isinstance(url, str) else None
         self.link = open_link(url) if isinstance(url, str) else url
         try:
             self.registers = open_registers(self.link, Path(map) if map else None)
@@ -115,19 +116,14 @@ class Probe:
         self._hosts: dict[int, NetworkHost] = {}
         self.ports = self._open_ports() if Part.GENERATE in self.parts else []
         self._simulated = ExitStack()
-        if self.link.emulates:
-            self._open_emulator(self.url, self.link.emulates)
+        if network:
+            self._open_emulator(self.url, network)
 
-    def _open_emulator(self, url: str, document: Path) -> None:
-        """Start a network on the other probe of a ``sim://emulated``; raises UsageError where the document can't be."""
-        from liteprobe.host.traffic.network.document import read_network  # Its files take a while to load.
-
+    def _open_emulator(self, url: str, network: "Network") -> None:
+        """Start a network on the other probe of a ``sim://emulated``."""
         other = other_of_pair(url)
         assert other
         try:
-            network = read_network(read_text(document, "a network"), str(document), document.parent)
-            if network.changes:
-                raise UsageError(f"{document}: nobody makes its changes in sim://emulated: leave out the key 'changes'")
             self._simulated.enter_context(Probe(other)).emulate(network)
         except BaseException:
             self.close()
@@ -519,3 +515,21 @@ def lacking(url: str, parts: Part, part: Part, identifier: str = "") -> str:
     if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
         fix += f", or a {own} with {OPTIONS.get(part, '--traffic')}, where its board has room"
     return f"{url} was built without the part {names}: {fix}"
+
+
+def _network_beside(url: str) -> "Network | None":
+    """Return the network that the other probe of a ``sim://emulated`` is to emulate, checked before anything is built.
+
+    Raises UsageError where the URL or the document can't be.
+    """
+    document = emulated_by(url)
+    if document is None:
+        return None
+    from liteprobe.host.run.emulate import check_network
+    from liteprobe.host.traffic.network.document import read_network  # Its files take a while to load.
+
+    network = read_network(read_text(document, "a network"), str(document), document.parent)
+    check_network(network)
+    if network.changes:
+        raise UsageError(f"{document}: nobody makes its changes in sim://emulated: leave out the key 'changes'")
+    return network

@@ -39,6 +39,7 @@ class KeptSuite:
     final: Callable[[Any], RenderableType]  # Of the result: what is printed.
     write_page: Callable[[Path, Any, Mapping[str, Any]], None]
     asked: Callable[[], RenderableType] | None = None  # What ``--check`` shows beside the plan.
+    has_segments: bool = False  # Each trial is a while of the same: a store keeps it with its time and its histograms.
 
 
 def run(
@@ -93,6 +94,8 @@ def _run(args: argparse.Namespace, suite: KeptSuite, probe: Probe, request: Suit
         tables.watched(not is_plain(args), screen, REFRESH_S, line_of=(_line, every_s(args))) as show,
     ):
         say(f"{what}: {path}" + f", {journal.kept} of them are there" * bool(journal.kept), stream=sys.stderr)
+        if suite.has_segments and (keeper := getattr(args, "keeper", None)):
+            journal.take = keeper.keep_segment
         one = suite.make(probe, request, journal, results.looks_of(args).beside(show, lambda look: look.to_dict()))
         try:
             found: SuiteResult = one.run()

@@ -25,8 +25,9 @@ class Keeper:
             raise UsageError(f"--{idle} measures nothing that --store could keep: leave one of them out")
         self._store = ResultStore(args.store)
         self._command, self._url = args.command, args.probe
-        self._began_ns = time.time_ns()
-        self.session = new_name(self._began_ns)  # What its parts are within.
+        self._began_ns = self._segment_ns = time.time_ns()
+        self._name: str | None = None  # Of what its segments are within.
+        self._segments = Outputs()
 
     def keep(
         self, out: Outputs, result: Result, content: Mapping[str, Any] | None, cause: BaseException | None, **more: Any
@@ -38,4 +39,14 @@ class Keeper:
         ended = "" if cause is None else str(cause) or type(cause).__name__
         own = {"url": self._url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
         run = StoredRun.of(result, self._command, **{**own, "document": content, "began_ns": self._began_ns, **more})
-        out.write(self._store.place, lambda: self._store.keep(run))
+        out.take(self._segments)
+        out.write(self._store.place, lambda: self._store.keep(run, name=self._name))
+
+    def keep_segment(self, result: Result) -> None:
+        """Keep what came of a while of a run, as it ends; `keep` says where it could not be."""
+        at_ns = time.time_ns()
+        self._name = self._name or new_name(self._began_ns)
+        own = {"url": self._url, "within": self._name, "began_ns": self._segment_ns}
+        run = StoredRun.of(result, f"{self._command} segment", **own)
+        self._segments.write(self._store.place, lambda: self._store.keep(run, at_ns))
+        self._segment_ns = at_ns

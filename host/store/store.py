@@ -85,13 +85,15 @@ class ResultStore:
 
     # Writing --------------------------------------------------------------------------------------
 
-    def keep(self, run: StoredRun, at_ns: int | None = None) -> str:
-        """Write a run, and return its name once it is there; ``at_ns``: when it was measured, since 1970 (None: now).
+    def keep(self, run: StoredRun, at_ns: int | None = None, name: str | None = None) -> str:
+        """Write a run, and return its name once it is there.
+
+        ``at_ns``: when it was measured, since 1970 (None: now); ``name``: one of `new_name` that nobody has used (None: another).
 
         Raises OSError, with the place, where it can't be written: then nothing of it is there.
         """
         at_ns = time.time_ns() if at_ns is None else at_ns
-        name = new_name(at_ns)
+        name = name or new_name(at_ns)
         self.put(run.tables(name, at_ns), day_of(at_ns), name_of_probe(run.url), name)
         return name
 

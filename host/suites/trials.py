@@ -448,6 +448,9 @@ class Journal:
         self.path = path
         self.trials: list[Trial] = []  # Those that were there, and those since.
         self._taken = 0
+        self.take: Callable[[TrafficResult], None] | None = (
+            None  # Given what came of each trial that is measured, whole.
+        )
         if not resume and path.exists() and path.stat().st_size:
             raise UsageError(f"{path} has trials already: go on from them with --resume {path}, or name another file")
         if resume and not path.exists():
@@ -634,6 +637,8 @@ class Trials:
         with traffic:
             traffic.wait(show)
             result = traffic.result()
+        if self.journal and self.journal.take:
+            self.journal.take(result)
         rows = result.parts
         streams = tuple(
             _stream_of(stream, [rows[one.name] for one in of]) for stream, of in zip(offer.streams, parts, strict=True)

@@ -259,6 +259,7 @@ PURE: dict[str, dict[str, Any]] = {
     "traffic.sets.Sets.from_bench": {"stream": TAGGED, "patterns": lambda: [{"vlan": 5}]},
     "traffic.sets.Sets.from_columns": {"stream": TAGGED, "columns": {"vlan": [5, 6]}},
     "traffic.sets.Sets.settings": {"increment": 8 << 40},
+    "traffic.stream.Coverage.__init__": {"start": 50, "addresses": 26, "octets": 8, "constant": 6},
     "traffic.stamps.Stamp.__init__": {"place": "octet", "octet": 60, "width": 32, "tick": 1},
     "traffic.stamps.Stamp.offset": {"headers": Headers()},
     "traffic.stream.Stream.__init__": {

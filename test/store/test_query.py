@@ -318,3 +318,24 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -
     ):
         code, _, err = run("query", place, *more)
         assert code == 2 and said in err
+
+
+def test_a_soak_keeps_its_segments(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Each segment is there with its delays, and what they sum to is what the run says."""
+    place, whole = str(tmp_path / "store"), tmp_path / "soak.json"
+    options = ("--length", "508", "--rate", "400M", "--duration", "3ms", "--segment", "1ms")
+    kept = ("--trials", str(tmp_path / "kept.jsonl"), "--store", place, "--json", str(whole))
+    code, _, err = run("soak", *options, *kept)
+    assert code == 0, err
+    (stream,) = json.loads(whole.read_text())["streams"]
+    query = StoreQuery(ResultStore(place))
+    rows = query.sql("SELECT command, run, within FROM runs ORDER BY time, command").rows
+    assert [row["command"] for row in rows] == ["soak segment"] * 3 + ["soak"]
+    assert {row["within"] for row in rows[:3]} == {rows[3]["run"]} and rows[3]["within"] is None
+    (day,) = query.days().rows
+    assert (day["sent"], day["received"], day["lost"]) == (stream["sent"], stream["received"], stream["lost"])
+    (found,) = query.percentiles([0, 100]).rows
+    assert (
+        found["samples"] == stream["received"]
+        and found["p0"].bounds.least <= stream["least"] <= found["p0"].bounds.most
+    )

@@ -91,7 +91,7 @@ def run_segments(args: argparse.Namespace, request: suite.SoakRequest, name: str
         return replace(request, receive=ports)
 
     shown = partial(asked, request.streams, 1e9 * request.seconds)
-    of_suite = kept.KeptSuite(name, files.SOAK_FORMAT, suite.Soak, table_of, final, soak_page.write, shown)
+    of_suite = kept.KeptSuite(name, files.SOAK_FORMAT, suite.Soak, table_of, final, soak_page.write, shown, True)
     kept.run(args, of_suite, request, ready)
 
 

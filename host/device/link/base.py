@@ -46,8 +46,6 @@ class Link(ABC):
     replay_timeout_s: float = 0.002
     stations: "Stations | None" = None  # Who sits at the ports of a simulated emulator, and begins with its network.
     has_cables: bool = False  # Whether `set_link` can pull the cable of a port: in a simulation.
-    #: Of a simulated probe: the document of a network that another probe of the simulation is to emulate between its ports.
-    emulates: Path | None = None
     map_file: Path | None = None  # The register map of the probe, where the link knows it.
 
     def read(self, address: int, count: int = 1) -> Words:

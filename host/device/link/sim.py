@@ -286,7 +286,6 @@ class SimLink(EtherboneLink):
         self._process, map_files = (shared.process, shared.map_files) if shared else start(options)
         number = PROBES.index(options.probe) if shared else 0
         self.map_file = map_files[number]
-        self.emulates = options.emulates if number == 0 else None
         if options.oscillators:
             self.oscillator_ppm = EtherboneLink.oscillator_ppm
         if not options.network:

@@ -221,6 +221,18 @@ def _reflector(url: str, own: dict[str, str]) -> SimOptions:
     return replace(options, reflector=asked)
 
 
+def emulated_by(url: str) -> Path | None:
+    """Return the document of the network that the other probe of a ``sim://emulated`` emulates; None of any other URL.
+
+    The other probe itself has none.
+    """
+    parsed = parse(url)
+    if parsed.scheme != "sim" or parsed.target.strip("/") != EMULATED:
+        return None
+    options = sim_options(url)
+    return options.emulates if PROBES.index(options.probe) == 0 else None
+
+
 def other_of_pair(url: str) -> str | None:
     """Return the URL of the other probe of the same pair; None when ``url`` names no pair."""
     if parse(url).scheme != "sim" or not sim_options(url).oscillators:

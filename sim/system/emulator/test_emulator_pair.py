@@ -95,14 +95,18 @@ def test_both_probes_of_a_pair_are_what_they_are_said_to_be() -> None:
         ("?by=none.yaml", "can't read none.yaml"),
         ("?by=CHANGES", "leave out the key 'changes'"),
         ("?by=WRONG", "delay"),
+        ("?by=LONG", "queue|frames"),
         ("?by=GOOD&peer=nothing", "peer is"),
     ],
 )
-@pytest.mark.usefixtures("built")
-def test_what_cannot_be_emulated_is_refused(options: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_emulated_is_refused_before_a_probe_is_built(
+    options: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: pytest.fail(f"{url} was opened"))
     texts = {
         "CHANGES": "changes: [{at: 1s, there: {delay: 1ms}}]",
         "WRONG": "there: {delay: 1 parsec}",
+        "LONG": "there: {rate: 1Mbit, queue: 1000000}",
         "GOOD": "there: {}",
     }
     for name, text in texts.items():
