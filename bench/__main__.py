@@ -25,7 +25,7 @@ BENCHES = {
     "people": "What people type, and what they get: first guesses of commands, examples of each --help.",
     "suites": "Standard tests: their results against devices and references whose truth is known, and beside programs of others.",
     "serve": "Servers: from a look to the page, memory, hostile requests.",
-    "fleet": "Many probes and months: a store of results, its answers, and writers that are killed.",
+    "fleet": "Many probes and months: starts, delays and faults of experiments; a store of results, and writers that are killed.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",
 }
 PYTEST = (sys.executable, "-m", "pytest", "-s", "-q", "--no-header", "--no-summary", "-p", "no:warnings", "--bench")

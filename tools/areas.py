@@ -30,6 +30,7 @@ AREAS = {
     "docs": ("test/docs", "sim/system/docs"),
     "emulator": ("test/emulator", "sim/unit/emulator", "sim/system/emulator"),
     "filter": ("test/filter", "sim/wire/receive/test_filter.py", "sim/system/monitor/test_host_filter.py"),
+    "fleet": ("test/fleet",),
     "firmware": ("test/firmware", "sim/system/firmware"),
     "formal": ("sim/formal",),
     "house": ("test/house", "sim/unit/tools"),

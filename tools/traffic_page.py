@@ -11,17 +11,21 @@ import re
 from pathlib import Path
 
 from liteprobe.host.base.document import Section
+from liteprobe.host.fleet import plan as plans
 from liteprobe.host.suites import y1564 as services
 from liteprobe.host.traffic import document as streams
 from liteprobe.host.traffic.network import document as networks
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-ALL = {section.title: section for section in (*streams.SECTIONS, *networks.SECTIONS, *services.SECTIONS)}
+ALL = {
+    section.title: section for section in (*streams.SECTIONS, *networks.SECTIONS, *services.SECTIONS, *plans.SECTIONS)
+}
 SCHEMAS = {
     "streams": streams.schema,
     "sets": streams.sets_schema,
     "network": networks.network_schema,
     "services": services.schema,
+    "experiment": plans.plan_schema,
 }
 TABLE = re.compile(r"^<!-- keys: ([^\n]*) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(rf"the keys of an? ({'|'.join(sorted(ALL, key=len, reverse=True))})\b")
@@ -48,7 +52,7 @@ def schemas() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for name in ("traffic.md", "emulator.md", "y1564.md"):
+    for name in ("traffic.md", "emulator.md", "y1564.md", "experiment.md"):
         (DOCS / name).write_text(current((DOCS / name).read_text()))
     for path, text in schemas().items():
         path.parent.mkdir(exist_ok=True)

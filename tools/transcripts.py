@@ -242,6 +242,7 @@ def prepare(folder: Path) -> None:
         ("line.yaml", "sets"),
         ("sets.yaml", "sets"),
         ("services.yaml", "y1564"),
+        ("plan.yaml", "experiment"),
         ("network.yaml", "simulation"),
     ):
         (folder / name).write_text(YAML.findall(_read(f"docs/{page}.md"))[0], encoding="utf-8")

@@ -28,7 +28,14 @@ WORD_MAX = 2**32 - 1
 DEPTH_MOST = 32  # Of mappings and lists in one another: those of a network are 8 deep.
 WRITTEN_DIGITS = 18  # After the point, of a number that isn't a finite decimal.
 #: Keys that only documents of one command begin with.
-COMMANDS_OF_KEYS = {"streams": "send", "sets": "sets", "both": "emulate", "there": "emulate", "settings": "agent run"}
+COMMANDS_OF_KEYS = {
+    "streams": "send",
+    "sets": "sets",
+    "both": "emulate",
+    "there": "emulate",
+    "settings": "agent run",
+    "probes": "experiment",
+}
 SCHEMA_URN = "urn:liteprobe:schema"
 
 

@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 
 PROBE_VARIABLE = "LITEPROBE_PROBE"
 DEFAULT_PROBE = "sim://loopback"
-INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files", "resume")
+INPUTS = ("map", "read", "calibration", "streams", "sets", "network", "files", "resume", "plan")
 _SENT = "what is sent"
-PLACED = {"streams": _SENT, "sets": _SENT, "network": "the network", "files": "what is replayed"}  # No options.
+PLACED = {
+    "streams": _SENT,
+    "sets": _SENT,
+    "network": "the network",
+    "files": "what is replayed",
+    "plan": "the plan",
+}  # No options.
 DATA = ("json", "jsonl", "csv")
 OUTPUTS = (
     *DATA, "report", "markdown", "junit", "write", "headers", "blocks", "log", "save_calibration", "capture", "trials",
@@ -48,6 +54,7 @@ COMMANDS_OF_OTHERS = {
     **dict.fromkeys(("ber", "prbs", "bit-errors"), "bert"),
     **dict.fromkeys(("endurance", "stability", "burn-in"), "soak"),
     **dict.fromkeys(("latency", "delay"), "train owd"),
+    **dict.fromkeys(("mesh", "fleet", "owping", "pscheduler", "plan"), "experiment owd"),
     **dict.fromkeys(("stream", "streams", "traffic", "generate", "tx", "start", "trex", "pktgen"), "send"),
     **dict.fromkeys(("play", "tcpreplay"), "replay"),
     **dict.fromkeys(("netem", "impair", "tc", "network"), "emulate"),

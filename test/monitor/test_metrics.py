@@ -28,7 +28,9 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement,
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
-from liteprobe.host.serve.poll import WRAP, Poller, Totals, Worst, document
+from liteprobe.host.serve.poll import WRAP, Between, Poller, Totals, Worst, document
+from liteprobe.host.store.query import StoreQuery
+from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.drivers.tools.refusals import refusal
 from liteprobe.sim.models.probe.meters import GeneratorProbe, MonitorProbe
@@ -323,3 +325,39 @@ def test_a_monitor_judges_its_last_look(
     monkeypatch.setattr(poller, "set", lambda *args: None)
     assert cli.main(["monitor", "--once", "--expect", condition]) == code
     assert said in capsys.readouterr().out.splitlines()
+
+
+def test_what_came_between_two_looks(model: MonitorProbe, poller: Poller) -> None:
+    """Count what came since the look before, by port, delays by their bins too; after a clear what came since that."""
+    first = poller.look()
+    delays = (100, 900, 900, 5000)
+    for number, delay in enumerate(delays):
+        stamp = FIRST + 10**9 + 1000 * number
+        model.arrive(1, MeasuredFrame(stamp, 100, 0, True, 3, 9000 + number, stamp - delay))
+    second = poller.look()
+    found = Between(first, second)
+    assert {name: row["received"] for name, row in found.figures.items()} == {"port 0": 0, "port 1": 4}
+    assert found.figures["port 1"]["octets"] == 400
+    cells = found.cells_by_part["port 1"]
+    assert cells.total == 4 and found.cells_by_part["port 0"].total == 0
+    assert all(any(low <= delay <= high for low, high in zip(cells.lows, cells.highs, strict=True)) for delay in delays)
+    assert Between(second, first).figures["port 1"]["received"] == first.figures["port 1"]["received"]
+
+
+def test_a_monitor_keeps_what_came_while_it_looked(
+    model: MonitorProbe, poller: Poller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def waits(*_: object) -> bool:
+        model.arrive(1, MeasuredFrame(FIRST + 10**9 + next(numbers), 100))
+        return next(ends)
+
+    numbers, ends = iter(range(9)), iter([False, False, True])
+    monkeypatch.setattr(command, "open_probe", lambda args: nullcontext())
+    monkeypatch.setattr(command.poll, "Poller", lambda *args: poller)
+    monkeypatch.setattr(poller, "set", lambda *args: None)
+    monkeypatch.setattr(command.Screen, "waits", waits)
+    place = tmp_path / "store"
+    assert cli.main(["monitor", "--store", str(place)]) == 0
+    text = "SELECT part, value FROM figures WHERE name = 'received' ORDER BY part"
+    assert [(*row.values(),) for row in StoreQuery(ResultStore(place)).sql(text).rows] == [("port 0", 0), ("port 1", 2)]
+    assert cli.main(["monitor", "--store", str(place), "--once"]) == 2

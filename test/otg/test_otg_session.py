@@ -163,7 +163,7 @@ def test_what_is_configured_comes_back_as_it_was_given(api: Any) -> None:
     assert api.get_config().flows[0].rate.pps == 77
 
 
-@pytest.mark.parametrize("name", ["snmp", "above the line", "tracking"])
+@pytest.mark.parametrize("name", ["arp after udp", "above the line", "tracking"])
 def test_what_can_not_be_is_an_error_of_the_models(api: Any, name: str) -> None:
     given, path = REFUSED[name]
     error = errors_of(lambda: api.set_config(json.dumps(given)))
@@ -327,7 +327,7 @@ def test_messages_come_in_pieces_where_a_client_asks_for_that(server: OtgServer)
     api.set_config(json.dumps(config(flow(), flow(number=2))))
     assert [one.name for one in api.get_config().flows] == ["f1", "f2"]
     assert [one.name for one in flows(api)] == ["f1", "f2"]
-    assert "snmpv2c" in errors_of(lambda: api.set_config(json.dumps(REFUSED["snmp"][0]))).errors[0]
+    assert "arp" in errors_of(lambda: api.set_config(json.dumps(REFUSED["arp after udp"][0]))).errors[0]
 
 
 def test_floats_have_a_point_and_numbers_of_64_bits_are_texts() -> None:

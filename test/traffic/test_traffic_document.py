@@ -297,7 +297,7 @@ length -> lenght
 ! 3: unknown key 'lenght' of a stream: did you mean 'length'?
     zz: 1
 ! 5: unknown key 'zz' of a stream: give one of name, id, port, length, interval, rate, pps, share, exponential, burst, count,
-! start, mac, vlan, mpls, ipv4, ipv6, ethertype, udp, tcp, payload, fill, probe, stamp, checksum, from, via, modify, seed
+! start, mac, vlan, mpls, ipv4, ipv6, ethertype, udp, tcp, payload, fill, probe, stamp, checksum, coverage, from, via, modify, seed
     pps: 5
 ! 5: key 'pps' of a stream is given twice: leave out one
     rate: 1M

@@ -17,10 +17,11 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 from liteprobe.host.base.defaults import FIGURES_OF_LOOKS
+from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs
 from liteprobe.host.base.text import say
-from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, open_probe, take_old
+from liteprobe.host.cli.arguments import add, add_expect, add_json, add_probe, add_store, open_probe, take_old
 from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import duration_ns, whole, wholes
 
@@ -85,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _address,
         "serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
     )
+    add_store(parser)
     add_probe(parser)
     add_expect(parser, FIGURES_OF_LOOKS)
 
@@ -119,12 +121,17 @@ counters   of all frames since the probe began; red: frames that were refused, d
 streams    probe frames by stream, since the meters were cleared (--streams, --bins, b)
 histograms values by bin (--bins); what lies outside of the bins is counted below and above
 worst      of all looks since it was cleared: rate, frames lost in one look, blocks that waited"""
+STORE_S = 60.0  # Of this machine, of which a store keeps what came.
 FEW = 8  # Rates that are shown beside others.
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 
 
 def run(args: argparse.Namespace) -> None:
     """Look until Ctrl-C, which is the end that is meant once something was shown, or until nothing takes looks any more."""
+    if args.once and args.store:
+        raise UsageError(
+            "--store keeps what comes from one look to the next, and --once looks once: leave one of them out"
+        )
     out = Outputs()
     look: poll.Look | None = None
     with ExitStack() as stack:
@@ -138,6 +145,8 @@ def run(args: argparse.Namespace) -> None:
         screen = Screen(args, stack, out)
         serve = _served(args.metrics, stack) if args.metrics is not None else None
         is_seen = False
+        stored: poll.Look | None = None  # The look up to which the store has what came.
+        due_s = time.monotonic() + STORE_S
         try:
             while not (args.once and is_seen):
                 look = looker.look()
@@ -145,6 +154,10 @@ def run(args: argparse.Namespace) -> None:
                 takes = screen.show(look)
                 if serve:
                     serve(look)
+                stored = stored or look
+                if time.monotonic() >= due_s:
+                    _keep(args, out, stored, look)
+                    stored, due_s = look, due_s + STORE_S
                 if not (takes or serve):
                     break
                 if not args.once and screen.waits(probe, looker, args.interval / 1e9):
@@ -153,12 +166,20 @@ def run(args: argparse.Namespace) -> None:
             if args.once or not is_seen or not is_ctrl_c(end):
                 raise
     screen.leave()
+    if look is not None and stored is not look and stored is not None:
+        _keep(args, out, stored, look)
     verdict = verdicts.judged(args, look)  # Of the last look.
     if verdict is not None:
         verdicts.publish(args, verdict, out)
     out.end()
     if verdict is not None:
         verdict.require()
+
+
+def _keep(args: argparse.Namespace, out: Outputs, before: poll.Look, look: poll.Look) -> None:
+    """Keep what came between two looks, where a store was given."""
+    if keeper := getattr(args, "keeper", None):
+        keeper.keep(out, poll.Between(before, look), None, None, began_ns=None)
 
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:

@@ -49,19 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--receive PORT", whole, "port that receives (default: 0)", 0)
     add(group, "--both-ways", bool, "send back at the same time, too")
     clocks = parser.add_argument_group("clocks")
-    add(
-        clocks,
-        "--discipline TIME",
-        duration_ns,
-        "discipline both clocks from here, where no firmware does; begin after so long (probe time)",
-    )
-    add(clocks, "--period TIME", duration_ns, "of the PPS, for --discipline")
+    add_discipline(clocks)
     add(clocks, "--any-clock", bool, "also measure with clocks that are not disciplined")
     train.add_program(parser)
     train.add_headers(parser)
     train.add_outputs(parser)
     add(parser, "--save-calibration FILE", output, "write it, of a way of --known-delay")
     add(parser, "--known-delay TIME", time_ns, "delay of the way, like 5ns, for --save-calibration")
+
+
+def add_discipline(group: argparse._ActionsContainer) -> None:
+    """Add what disciplines clocks that no firmware does."""
+    what = "discipline the clocks from here, where no firmware does; begin after so long (probe time)"
+    add(group, "--discipline TIME", duration_ns, what)
+    add(group, "--period TIME", duration_ns, "of the PPS, for --discipline")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -90,14 +91,14 @@ def run(args: argparse.Namespace) -> None:
     with results.written(), ExitStack() as stack:
         sender = stack.enter_context(probes.Probe(args.probe, args.map, args.steal))
         receiver = stack.enter_context(probes.Probe(to, args.map_to or args.map, args.steal))
-        tend = _disciplined(args, sender, receiver)
+        tend = disciplined(args, sender, receiver)
         sweeps = _measure(args, request, (sender, receiver, tend), found, take)
     if args.save_calibration:
         measured = [row for one in sweeps for row in one.rows]
         write_text(args.save_calibration, calibration.calibrate(measured, 0.0, args.known_delay).text())
 
 
-def _disciplined(args: argparse.Namespace, *probes: probes.Probe) -> Callable[[], None] | None:
+def disciplined(args: argparse.Namespace, *probes: probes.Probe) -> Callable[[], None] | None:
     """Let the clocks settle, and return what goes on with them."""
     if args.discipline is None:
         return None

@@ -5,6 +5,7 @@
 
 import json
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from liteprobe.host import Probe, TrainProgram
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.fleet.experiment import Experiment
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.suites.owd import row
@@ -156,6 +159,29 @@ def test_one_way_delay_is_true_to_the_bound_that_is_told(own: Path, tmp_path: Pa
             assert abs(int(first["sfd_tick"]) / 1e3 - there.start_time_ns) < 50
         with pytest.raises(UsageError, match="probe a of this pair is open already"):
             Probe(bench.a.url)
+
+
+def test_an_experiment_starts_at_one_instant_and_its_delays_are_true_to_their_bounds(own: Path, tmp_path: Path) -> None:
+    """Both probes in lock-step, each with a crystal, a PPS and a servo of its own."""
+    with open_pair(tmp_path / "truth", build=own) as bench:
+        bench.settle(16)
+        probes = [PlannedProbe("a", "0"), PlannedProbe("b", "1")]
+        pairs = mesh(probes, TrainProgram(60, 40, interval_ns=10_000.0))
+        plan = ExperimentPlan(tuple(probes), pairs, start_in_ns=Fraction(4_000_000))
+        experiment = Experiment(plan, bench.tend, opener=lambda one: {"a": bench.a, "b": bench.b}[one.name])
+        experiment.open()
+        there, back = experiment.run().pairs
+        assert isinstance(bench.a.link, SimLink)
+        bench.a.link.sync()
+        rows = truth.read_truth(bench.truth)
+        for one, receiver, sender in ((there, 16, 0), (back, 0, 16)):
+            assert (one.count("sent"), one.count("lost"), one.why, one.note) == (40, 0, "", "")
+            true_ns = truth.delays_ns(truth.frames_in(rows, receiver)).astype(np.float64) / 1e3 / truth.TICK_NS
+            assert one.delays and one.bound_ns and len(true_ns) == 40
+            assert abs(one.delays["mean"] - true_ns.mean()) < one.bound_ns
+            (first,) = truth.frames_out(rows, sender)[:1]
+            assert one.start_time_ns and abs(int(first["sfd_tick"]) / 1e3 - one.start_time_ns) < 50
+        assert there.start_time_ns == back.start_time_ns
 
 
 @pytest.mark.parametrize(

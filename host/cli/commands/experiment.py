@@ -1,0 +1,138 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures one-way delay and loss between many probes, as a plan says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from liteprobe.host.base.defaults import FIGURES_OF_EXPERIMENTS
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.text import read_text, say
+from liteprobe.host.cli.arguments import add, add_data, add_expect, add_steal, every_s, is_plain
+from liteprobe.host.cli.commands import owd
+from liteprobe.host.cli.lazy import lazily
+
+with lazily():
+    import rich.console
+    import rich.text
+
+    from liteprobe.host.analysis import columns
+    from liteprobe.host.cli import results, tables
+    from liteprobe.host.fleet import experiment as experiments
+    from liteprobe.host.fleet import plan as plans
+    from liteprobe.host.report import files
+
+HELP = "measure one-way delay and loss between many probes, all started at one instant"
+EXAMPLES = """
+liteprobe experiment plan.yaml --check
+liteprobe experiment plan.yaml --json experiment.json --csv experiment.csv
+liteprobe experiment --schema
+"""
+MATRIX_MOST = 8  # Probes: more of them don't fit beside each other.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes."""
+    add(parser, "plan FILE.yaml", Path, "probes, pairs, trains and start, as docs/experiment.md shows", nargs="?")
+    group = parser.add_argument_group("run")
+    add_steal(group)
+    owd.add_discipline(group)
+    add(group, "--check", bool, "only check the plan, and show who sends to whom in which start")
+    add(group, "--schema", bool, "print the JSON schema of such a file, and end")
+    add_data(parser.add_argument_group("results"), "all figures", "pair")
+    add_expect(parser, FIGURES_OF_EXPERIMENTS)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check the plan, run it, print and write."""
+    if args.schema:
+        print(json.dumps(plans.plan_schema(), indent=2))
+        return
+    if args.plan is None:
+        raise UsageError("give a plan: liteprobe experiment plan.yaml (docs/experiment.md shows one)")
+    plan = plans.read_plan(read_text(args.plan, "a plan"), str(args.plan))
+    if args.check:
+        tables.console().print(planned(plan))
+        return
+    with experiments.Experiment(plan, steal=args.steal) as experiment:
+        experiment.tend = owd.disciplined(args, *experiment.probes.values())
+        said: set[str] = set()
+
+        def name_faults() -> None:
+            for name in experiment.faults.keys() - said:
+                say(f"{name} is left out: {experiment.faults[name]}", stream=sys.stderr)
+            said.update(experiment.faults)
+
+        with tables.progress(not is_plain(args), every_s(args), "starts") as show_done:
+
+            def show(look: experiments.ExperimentLook) -> None:
+                name_faults()
+                show_done([("experiment", look.rounds, look.of_rounds)])
+                results.looks_of(args).write(look.to_dict())
+
+            try:
+                found = experiment.run(show)
+            except KeyboardInterrupt as end:
+                name_faults()
+                _publish(args, experiment.result(), end)
+                raise
+        name_faults()
+    _publish(args, found)
+
+
+def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, cause: BaseException | None = None) -> None:
+    content = files.head(files.EXPERIMENT_FORMAT, results.typed()) | found.to_dict()
+    results.publish(args, shown(found), content, None, cause, found)
+
+
+def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
+    """Return a plan as a table: who sends to whom, in which start."""
+    table = tables.table("start", "from", "to", "length", "count", "interval", text=3, keys=3)
+    for number, pairs in enumerate(plan.rounds(), 1):
+        for one in pairs:
+            interval_ns = one.program.interval_ns
+            paced = "back to back" if interval_ns is None else columns.time_text(interval_ns)
+            table.add_row(str(number), one.sender, one.receiver, str(one.program.length), str(one.program.count), paced)
+    return table
+
+
+def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
+    """Return a result as tables: the mean delays of few probes as a matrix, and a row for each pair."""
+    unit, scale, digits = _unit_of(found)
+    names = list(dict.fromkeys(name for one in found.pairs for name in (one.sender, one.receiver)))
+    parts: list[Any] = []
+    if 2 < len(names) <= MATRIX_MOST:
+        parts.append(_matrix(found, names, unit, scale, digits))
+    keys = found.COLUMNS.of("name sent received lost")
+    delays = columns.in_unit(found.COLUMNS.of("least mean p99 most bound"), unit, scale, digits)
+    why = found.COLUMNS.of("why") if any(one.why or one.note for one in found.pairs) else []
+    parts.append(tables.figures([*keys, *delays, *why], found.pairs))
+    parts += [rich.text.Text(f"{name} was left out: {why}") for name, why in found.faults.items()]
+    measured = [one for one in found.pairs if one.bound_ns is not None]
+    parts.append(
+        rich.text.Text(f"{len(measured)} of {len(found.pairs)} pairs have delays; bounds 95 %, of both clocks then.")
+    )
+    return rich.console.Group(*parts)
+
+
+def _unit_of(found: experiments.ExperimentResult) -> tuple[str, float, int]:
+    most = max((one.delays["most"] for one in found.pairs if one.delays), default=0.0)
+    if most < 1e5:
+        return "ns", 1.0, 1
+    return ("µs", 1e3, 3) if most < 1e8 else ("ms", 1e6, 3)
+
+
+def _matrix(
+    found: experiments.ExperimentResult, names: list[str], unit: str, scale: float, digits: int
+) -> rich.console.RenderableType:
+    table = tables.table(f"mean {unit}, from", *(f"to {name}" for name in names))
+    matrix = found.matrix()
+    for sender in names:
+        row = [matrix.get(sender, {}).get(receiver) for receiver in names]
+        table.add_row(sender, *(columns.shown(one, digits, scale) for one in row))
+    return table

@@ -1,0 +1,528 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs an experiment on many probes: one-way delay and loss of each pair, all started at one TAI instant.
+
+Each pair is a `OneWay` of its own, and all of them go on in turns (`in_turns`): what fails in one ends it alone.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from liteprobe.cores.formats import TICK_NS, preset_of
+from liteprobe.host.analysis.columns import Column, Columns, delays
+from liteprobe.host.analysis.result import Result
+from liteprobe.host.analysis.rows import Row
+from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.probe_url import is_simulated
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, PlannedProbe
+from liteprobe.host.fleet.turns import Sleep, in_turns
+from liteprobe.host.probe import Probe
+from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
+from liteprobe.host.run.trains import Route, RunningTrain
+from liteprobe.host.suites.owd import LEAD_LOOKS, TRUSTED, LateError, OneWay, OneWayResult, row
+
+Open = Callable[[PlannedProbe], Probe]
+Tend = Callable[[], None]
+OPENERS = 32  # Probes that are opened at the same time.
+STEPS_PER_PERIOD = 8  # Of what else must go on meanwhile.
+LEAD_READINGS = 60  # Of a probe's time, which take as long as it takes to load it.
+ATTEMPTS = 3  # Of a start that comes before some pairs are loaded.
+TRUSTED_NAMES = ("locked", "holdover")
+SECOND_NS = 10**9
+
+# Results ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class PairFigures:
+    """Holds what came of one pair; ``why``: why it has no figures, or no delays."""
+
+    sender: str
+    receiver: str
+    start_time_ns: int | None = None  # TAI, when its first frame was due; None: it was not started.
+    row: Row | None = None  # All figures, as `suites.owd.row` has them.
+    why: str = ""
+    note: str = ""  # What is to be known of figures that are right.
+
+    @property
+    def name(self) -> str:
+        """Both names."""
+        return f"{self.sender} to {self.receiver}"
+
+    @property
+    def delays(self) -> Mapping[str, Any] | None:
+        """Figures of its delays (ns), by the names of columns; None: they are not known."""
+        if self.row is None or self.why:
+            return None
+        sample = self.row["owd_ns"]
+        return {**sample, "least": sample["min"], "most": sample["max"]}
+
+    @property
+    def bound_ns(self) -> float | None:
+        """Bound (95 %) of the error of a delay, of both clocks while it was measured; None: the delay is not known."""
+        return None if self.row is None or self.why else self.row["uncertainty_ns"]
+
+    def count(self, name: str) -> int | None:
+        """Return a count of its row; None where there is none."""
+        return None if self.row is None else self.row[name]  # type: ignore[literal-required]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, with the whole row under ``figures``."""
+        return {
+            **ExperimentResult.COLUMNS.document(self),
+            "from": self.sender,
+            "to": self.receiver,
+            "start_time_ns": self.start_time_ns,
+            "figures": None if self.row is None else dict(self.row),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class ExperimentResult(Result):
+    """Result of an experiment: all of `Result`, a part for each pair.
+
+    ``is_complete``: whether every pair has its delays.
+    """
+
+    pairs: Sequence[PairFigures]
+    faults: Mapping[str, str]  # Why a probe was left out, by its name.
+    notes: Sequence[str] = ()
+
+    COLUMNS: ClassVar[Columns] = Columns(
+        Column("name", "pair", "Pair"),
+        Column("sent", "sent", "Sent", of=lambda one: one.count("sent")),
+        Column("received", "received", "Received", of=lambda one: one.count("received")),
+        Column("lost", "lost", "Lost", is_fault=True, of=lambda one: one.count("lost")),
+        *delays(lambda one: one.delays).values(),
+        #: The greatest error of a delay (95 %), of both clocks at that time.
+        Column("bound", "bound", "Bound", 1, of=lambda one: one.bound_ns),
+        Column("why", "why not", "Why not", of=lambda one: one.why or one.note or None),
+    )
+
+    @property
+    def parts(self) -> dict[str, PairFigures]:
+        """All pairs by their names."""
+        return {one.name: one for one in self.pairs}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pair has its delays."""
+        return not self.faults and all(one.bound_ns is not None for one in self.pairs)
+
+    def error_ns(self, part: PairFigures) -> float:
+        """Return the bound of a delay of a pair."""
+        return float("inf") if part.bound_ns is None else part.bound_ns
+
+    @property
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """All figures by pair and name, but for words."""
+        return {
+            name: {key: one for key, one in found.items() if key not in ("name", "why")}
+            for name, found in super().figures.items()
+        }
+
+    def matrix(self) -> dict[str, dict[str, float | None]]:
+        """Return the mean delay (ns) by who sends and who receives; None: it is not known."""
+        found: dict[str, dict[str, float | None]] = {}
+        for one in self.pairs:
+            found.setdefault(one.sender, {})[one.receiver] = one.delays["mean"] if one.delays else None
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as plain data, as ``liteprobe experiment --json`` has it."""
+        return {
+            "pairs": [one.to_dict() for one in self.pairs],
+            "faults": dict(self.faults),
+            "notes": list(self.notes),
+            "is_complete": self.is_complete,
+        }
+
+
+@dataclass(frozen=True)
+class ExperimentLook:
+    """Says how far an experiment is."""
+
+    rounds: int
+    of_rounds: int
+    pairs: Sequence[PairFigures]
+    faults: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"rounds": self.rounds, "of_rounds": self.of_rounds, "faults": dict(self.faults)}
+
+
+# A pair -------------------------------------------------------------------------------------------
+
+
+class PlannedWay(OneWay):
+    """One pair's train, whose start is given; it lets time pass for all others, too."""
+
+    def __init__(
+        self, route: Route, plan: ExperimentPlan, start_ns: int, sleep: Sleep, is_lost: Callable[[RunDevice], bool]
+    ) -> None:
+        self._planned_ns, self._sleep, self._is_lost = start_ns, sleep, is_lost
+        waiting_ns = plan.waiting_time_ns
+        super().__init__([route], None if waiting_ns is None else int(waiting_ns))
+
+    def start_ns(self) -> int:
+        """Return the instant that is common to all pairs."""
+        return self._planned_ns
+
+    def let_pass(self, seconds: float) -> None:
+        """Let others go on; ProbeError where one of the two was lost meanwhile."""
+        self._sleep(seconds)
+        for probe in self.probes:
+            if self._is_lost(probe):
+                raise NoProbeError(f"{probe.url} was lost")
+
+    def stop_ports(self, probe: RunDevice) -> bool:
+        """Stop what it sends, unless nobody answers there."""
+        return not self._is_lost(probe) and super().stop_ports(probe)
+
+    def _check_arrival(self, job: RunningTrain, counters: dict[str, int]) -> None:
+        if counters["frames"]:
+            super()._check_arrival(job, counters)
+            return
+        for end in (
+            job.sender,
+            job.receiver,
+        ):  # A way on which all is lost is a result; a link that is down is a fault.
+            if not end.port.transmit.is_link_up:
+                self._lose(job, end)
+
+
+# All of them --------------------------------------------------------------------------------------
+
+
+class Experiment:
+    """An experiment on many probes; ``with Experiment(plan) as experiment: experiment.run()``.
+
+    Probes that can't take part are named in ``faults``, and the rest goes on.
+
+    Parameters
+    ----------
+    plan : ExperimentPlan
+    tend : callable or None
+        Called now and then, every eighth of a PPS period at the latest: what else must go on meanwhile.
+    steal : bool
+        Take probes from other hosts that have them.
+    opener : callable or None
+        Opens a probe of the plan; None: by its URL.
+
+    Attributes
+    ----------
+    probes : dict of str and Probe
+        Those that take part, by their names.
+    faults : dict of str and str
+        Why others don't.
+    """
+
+    def __init__(
+        self, plan: ExperimentPlan, tend: Tend | None = None, steal: bool = False, opener: Open | None = None
+    ) -> None:
+        self.plan, self.tend = plan, tend
+        self._open_one = opener or (lambda one: Probe(one.url, one.map, steal))
+        self.probes: dict[str, Probe] = {}
+        self._opened: list[Probe] = []
+        self.faults: dict[str, str] = {}
+        self._figures = {(one.sender, one.receiver): PairFigures(one.sender, one.receiver) for one in plan.pairs}
+        self._period_ns = SECOND_NS
+        self._started: list[PlannedPair] = []  # Pairs of the last start.
+        self._late: list[PlannedPair] = []  # Pairs that missed the last start.
+        self._reading_ns: dict[str, int] = {}  # How long it takes to read the time of a probe, by its name.
+
+    def __enter__(self) -> Self:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Before -----------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open all probes, those that aren't simulated at the same time; those that don't answer are named."""
+        planned = self.plan.probes
+        apart = [one for one in planned if not is_simulated(one.url)]
+        with ThreadPoolExecutor(OPENERS) as pool:
+            later = {one.name: pool.submit(self._open_one, one) for one in apart}
+        errors: list[BaseException] = []
+        for one in planned:
+            try:
+                probe = later[one.name].result() if one.name in later else self._open_one(one)
+            except ProbeError as error:
+                self._leave_out(one.name, _lost(error))
+            except BaseException as error:  # What is open is known first, so that it is closed.
+                errors.append(error)
+            else:
+                self._opened.append(probe)
+                self.probes[one.name] = probe
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """Let go of all probes."""
+        for probe in self._opened:
+            with suppress(ProbeError):
+                probe.close()
+        self._opened.clear()
+        self.probes.clear()
+
+    def check(self) -> dict[str, str]:
+        """Look at every probe before a start, and return those that are left out from now on, with the reason of each.
+
+        Delays that were just measured by a clock which tells another time since are taken away.
+        """
+        before = set(self.faults)
+        for name, probe in list(self.probes.items()):
+            try:
+                self._check_one(name, probe)
+            except ProbeError as error:
+                self._leave_out(name, _lost(error))
+        self._compare_clocks()
+        found = {name: why for name, why in self.faults.items() if name not in before}
+        self._void(found)
+        return found
+
+    def _check_one(self, name: str, probe: Probe) -> None:
+        planned, plan = self.plan.by_name[name], self.plan
+        preset = preset_of(probe.parts)
+        if plan.preset and preset != plan.preset:
+            self._leave_out(name, f"of another preset: it is a {preset}, the plan says {plan.preset}")
+            return
+        if not probe.ports:
+            self._leave_out(name, f"of another preset: a {preset} sends no trains")
+            return
+        if planned.port >= len(probe.ports):
+            self._leave_out(name, f"it has no port {planned.port}: give 0 to {len(probe.ports) - 1}")
+            return
+        probe.registers.own()
+        status = probe.timebase.clock.status()
+        bound_ns = status.uncertainty_ns
+        if status.state not in TRUSTED:
+            why = "; ".join(status.faults) or "wait until it is locked"
+            self._leave_out(name, f"not locked: its clock is {status.name}: {why}")
+        elif bound_ns is None or bound_ns > plan.clock_bound_ns:
+            known = "not known" if bound_ns is None else f"{bound_ns:,.1f} ns"
+            self._leave_out(
+                name,
+                f"not locked well: the error of its clock is {known}, the plan allows {float(plan.clock_bound_ns):,.1f} ns",
+            )
+        else:
+            self._period_ns = status.period_ns or SECOND_NS
+            before_ns = probe.timebase.now_ns
+            self._reading_ns[name] = probe.timebase.now_ns - before_ns
+
+    def _compare_clocks(self) -> None:
+        """Leave out those whose clocks tell another time than most.
+
+        All are read twice, the second time backwards: what passes between two readings is in neither mean.
+        """
+        readings: dict[str, list[int]] = {name: [] for name in self.probes}
+        is_real = not any(is_simulated(probe.url) for probe in self.probes.values())
+        for name in [*readings, *reversed(readings)]:
+            if name not in self.probes:
+                continue
+            try:
+                before = time.monotonic_ns()
+                now = self.probes[name].timebase.now_ns
+                between = (before + time.monotonic_ns()) // 2 if is_real else 0
+            except ProbeError as error:
+                self._leave_out(name, _lost(error))
+                continue
+            readings[name].append(now - between)
+        told = {name: sum(both) / len(both) for name, both in readings.items() if name in self.probes}
+        near = {
+            name: sum(abs(other - mine) <= self._period_ns / 2 for other in told.values())
+            for name, mine in told.items()
+        }
+        most = max(near, key=lambda name: near[name], default=None)
+        for name, mine in told.items():
+            assert most is not None
+            if 2 * near[most] <= len(told):
+                self._leave_out(
+                    name, "the clocks disagree, and no time is that of most: set them, or give each receiver a fix"
+                )
+            elif (off_ns := mine - told[most]) and abs(off_ns) > self._period_ns / 2:
+                self._leave_out(
+                    name,
+                    f"its clock disagrees with the others by {off_ns / SECOND_NS:+.3f} s: set it, or give its receiver a fix",
+                )
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.probes.pop(name, None)
+        self.faults.setdefault(name, why)
+
+    # The run ----------------------------------------------------------------------------------
+
+    def run(self, show: Callable[[ExperimentLook], None] | None = None) -> ExperimentResult:
+        """Run all rounds, and return what came of each pair.
+
+        Raises UsageError when the start is past; ProbeError where too few probes are left for any pair; Interrupted, after all
+        ports were stopped, whose ``results`` are what there is: an `ExperimentResult`.
+        """
+        rounds = self.plan.rounds()
+        try:
+            for number, pairs in enumerate(rounds):
+                self.check()
+                if show:
+                    show(ExperimentLook(number, len(rounds), list(self._figures.values()), self.faults))
+                self._round([one for one in pairs if self._has(one)], is_first=number == 0)
+            self.check()
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupted):
+                stop.results = [self.result()]
+            raise
+        if not any(one.start_time_ns is not None for one in self._figures.values()):
+            said = "; ".join(f"{name}: {why}" for name, why in self.faults.items())
+            is_lost = all(why.startswith("lost") for why in self.faults.values())
+            kind = NoProbeError if is_lost and self.faults else ProbeError
+            raise kind(f"no pair has two probes that can take part: {said}")
+        return self.result()
+
+    def result(self) -> ExperimentResult:
+        """Return what came of each pair so far."""
+        for one in self._figures.values():
+            if one.row is None and not one.why:
+                gone = [f"{name}: {self.faults[name]}" for name in (one.sender, one.receiver) if name in self.faults]
+                one.why = "; ".join(gone) or "it was not started"
+        return ExperimentResult([replace(one) for one in self._figures.values()], dict(self.faults))
+
+    def _has(self, pair: PlannedPair) -> bool:
+        return pair.sender in self.probes and pair.receiver in self.probes
+
+    def _void(self, faults: Mapping[str, str]) -> None:
+        """Take away the delays of the last start whose clocks tell another time since."""
+        for pair in self._started:
+            for name in (pair.sender, pair.receiver):
+                if "disagree" in faults.get(name, ""):
+                    self._figures[pair.sender, pair.receiver].why = f"{name}: {faults[name]}"
+
+    def _round(self, pairs: Sequence[PlannedPair], is_first: bool) -> None:
+        """Start pairs together; those that weren't loaded in time start later, and are noted."""
+        todo = list(pairs)
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self.check()
+                todo = [one for one in self._late if self._has(one)]
+            if not todo:
+                return
+            self._started, self._late = todo, []
+            start_ns = self._start_ns(todo, is_first and not attempt)
+            acts = [partial(self._pair, pair, start_ns, attempt > 0) for pair in todo]
+            in_turns(acts, self._wait)
+
+    def _start_ns(self, pairs: Sequence[PlannedPair], is_first: bool) -> int:
+        """Return the instant of the next start (TAI, ns)."""
+        ends = [name for one in pairs for name in (one.sender, one.receiver)]
+        now_ns = self.probes[ends[0]].timebase.now_ns
+        lead_ns = START_MARGIN_NS + sum(self._lead_ns(name) for name in ends) // 2
+        if is_first and self.plan.start_tai_s is not None:
+            start_ns = self.plan.start_tai_s * SECOND_NS
+            if start_ns < now_ns + lead_ns:
+                raise UsageError(
+                    f"start_tai {self.plan.start_tai_s} is past, or less than {lead_ns / 1e9:.3f} s ahead, in which {len(pairs)} "
+                    f"trains are loaded: the clocks read {now_ns / 1e9:.3f} s, give a later one"
+                )
+            return start_ns
+        ahead_ns = max(lead_ns, int(self.plan.start_in_ns)) if is_first else lead_ns
+        return -(-(max(now_ns, 0) + ahead_ns) // self._period_ns) * self._period_ns
+
+    def _lead_ns(self, name: str) -> int:
+        """Return how long it takes to load a probe, with a margin (ns)."""
+        return max(LEAD_LOOKS * int(self.probes[name].link.look_ns), LEAD_READINGS * self._reading_ns.get(name, 0))
+
+    def _wait(self, seconds: float) -> None:
+        """Let time pass for all probes."""
+        left_ns = seconds * 1e9
+        while left_ns > 0:
+            step_ns = min(left_ns, self._period_ns / STEPS_PER_PERIOD if self.tend else left_ns)
+            next(iter(self.probes.values()), self._opened[0]).link.wait(step_ns / 1e9)
+            left_ns -= step_ns
+            if self.tend:
+                self.tend()
+
+    def _pair(self, pair: PlannedPair, start_ns: int, is_again: bool, sleep: Sleep) -> None:
+        """Measure one pair, whatever comes of the others."""
+        found = self._figures[pair.sender, pair.receiver]
+        if not self._has(pair):  # Lost since the others were loaded.
+            return
+        sends, hears = (self.plan.by_name[name].port for name in (pair.sender, pair.receiver))
+        route = Route(pair.program, self.probes[pair.sender], self.probes[pair.receiver], sends, hears)
+        found.why = ""
+        way = None
+        measured: Sequence[OneWayResult] = ()
+        try:
+            way = PlannedWay(route, self.plan, start_ns, sleep, self._is_lost)
+            measured = way.measure()
+        except Interrupted as stop:
+            found.why = "interrupted"
+            measured = way.results_of(stop.results) if way else ()
+        except LateError as error:
+            self._late.append(pair)
+            found.why = f"late: {error}"
+            return
+        except ProbeError as error:
+            self._fail(pair, found, error)
+        if way and way.is_started:
+            found.start_time_ns = start_ns
+        for one in measured:
+            self._take(found, row(one, self._waiting_ns))
+        if is_again and found.row is not None and not found.note:
+            found.note = "late: it was not loaded in time for the start of the others, and started after them"
+
+    @property
+    def _waiting_ns(self) -> int | None:
+        waiting_ns = self.plan.waiting_time_ns
+        return None if waiting_ns is None else int(waiting_ns)
+
+    def _is_lost(self, probe: RunDevice) -> bool:
+        return all(one is not probe for one in self.probes.values())
+
+    def _take(self, found: PairFigures, figures: Row) -> None:
+        """Keep the figures of a pair, and say why its delays are not known, where they aren't."""
+        found.row = figures
+        bound_ns, state = figures["uncertainty_ns"], figures["clock_state"]
+        if bound_ns is None or state not in TRUSTED_NAMES:
+            notes = [note for note in figures["notes"] if "clock" in note]
+            found.why = "; ".join([f"the delay is not known: a clock was {state}, or stepped", *notes])
+        elif bound_ns > 2 * self.plan.clock_bound_ns + TICK_NS:
+            found.why = f"the delay is not known: the clocks' error grew to {bound_ns:,.1f} ns"
+        elif not figures["received"]:
+            found.why = found.why or "no frame came: see to the path, and to `port` and addresses in the plan"
+        elif found.why:
+            found.note, found.why = found.why, ""
+        elif late := [
+            note for note in figures["notes"] if "after its start time" in note or "after their tick" in note
+        ]:
+            found.note = f"late: {'; '.join(late)}"
+
+    def _fail(self, pair: PlannedPair, found: PairFigures, error: ProbeError) -> None:
+        """Say what ended a pair, and which of its probes is lost."""
+        for name in (pair.sender, pair.receiver):
+            if name in self.probes:
+                try:
+                    self.probes[name].registers.own()
+                    self.probes[name].timebase.moment()
+                except ProbeError as lost:
+                    self._leave_out(name, _lost(lost))
+        gone = [f"{name}: {self.faults[name]}" for name in (pair.sender, pair.receiver) if name in self.faults]
+        found.why = "; ".join(gone) or str(error)
+
+
+def _lost(error: ProbeError) -> str:
+    return f"busy: {error}" if isinstance(error, BusyError | LeaseLostError) else f"lost: {error}"

@@ -1,0 +1,342 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plans an experiment on many probes: which they are, who sends what to whom, and when; read from YAML (docs/experiment.md)."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from liteprobe.cores.formats import PRESETS
+from liteprobe.host.base.document import (
+    ByName,
+    ByShape,
+    DocumentName,
+    Entries,
+    Flag,
+    Key,
+    OneOf,
+    Quantity,
+    Schema,
+    Section,
+    Several,
+    Text,
+    Whole,
+    build,
+    check_fields,
+    key,
+    section_of,
+)
+from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.probe_url import full_url
+from liteprobe.host.base.units import TIMES
+from liteprobe.host.traffic.document import OF_ALL, STREAM_GROUPS, stream_of
+from liteprobe.host.traffic.lengths import Fixed
+from liteprobe.host.traffic.train import TrainProgram, interval_ns_for_rate
+
+PROBES_MAX = 256  # A mesh of them has 65,280 pairs, which stream ids of 16 bits tell apart.
+PAIRS_MAX = 65_535
+LABELS_MAX = 16
+SECOND_NS = 10**9
+TAI_MAX_S = 2**33
+NAME = Text("letters, digits, and _ . -, 32 at most", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+URL = Text("an address like 192.168.1.50, or a URL", r"\S+", convert=full_url)
+MAC = Text("a MAC address like 02:4c:50:00:00:01", r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+ROLES = ("both", "sends", "receives")
+
+
+def _time(written: str, most_ns: int, may_be_0: bool = False) -> Quantity:
+    return Quantity("a time", written, TIMES, Fraction(most_ns), may_be_0, plain="ns")
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise UsageError(f"'{text}' is not an IP address: give one like 10.0.0.1") from None
+
+
+@dataclass(frozen=True)
+class PlannedProbe:
+    """A probe of an experiment; RangeError, naming the fix, where it can't be one."""
+
+    name: str
+    url: str = key("url", URL, "Address or URL, as `--probe` takes it.")
+    labels: tuple[str, ...] = key("labels", Several(NAME, LABELS_MAX), "Groups that it is in, for `pairs`.", (), "none")
+    role: str = key("role", OneOf(ROLES), "What it does in pairs.", "both")
+    port: int = key("port", Whole(0, 7), "Its port that sends and receives.", 0)
+    map: str | None = key("map", Text("the path of a file", r".+"), "Its register map.", None, "found by its hash")
+    ip: str | None = key(
+        "ip", Text("an IP address", r"[0-9a-fA-F.:]+", convert=_address), "Address of its port.", None, "of benchmarks"
+    )
+    mac: str | None = key("mac", MAC, "MAC address of its port.", None, "locally administered")
+    router_mac: str | None = key(
+        "router_mac", MAC, "MAC address that its frames are sent to: of its router.", None, "that of the other probe"
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self, f" of probe '{self.name}'")
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is the first of pairs."""
+        return self.role != "receives"
+
+    @property
+    def receives(self) -> bool:
+        """Whether it is the second of pairs."""
+        return self.role != "sends"
+
+
+@dataclass(frozen=True)
+class PlannedPair:
+    """A train from a probe to another, by their names."""
+
+    sender: str
+    receiver: str
+    program: TrainProgram
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """An experiment: each pair's train starts with those of others, at one TAI instant.
+
+    Raises UsageError, naming the fix, when it can't be.
+    """
+
+    probes: tuple[PlannedProbe, ...]
+    pairs: tuple[PlannedPair, ...]
+    start_in_ns: Fraction = key(
+        "start_in",
+        _time("a time like 5s, up to 24h (86400s)", 86_400 * SECOND_NS, may_be_0=True),
+        "The first start is the first second (period of the PPS) so long after all were checked, or later.",
+        Fraction(2 * SECOND_NS),
+    )
+    start_tai_s: int | None = key(
+        "start_tai",
+        Whole(0, TAI_MAX_S),
+        "In the place of `start_in`: the first start, in TAI seconds since 1970 (a probe's clock).",
+        None,
+        "as `start_in` says",
+    )
+    preset: str | None = key(
+        "preset", OneOf(tuple(PRESETS)), "Preset that every probe has.", None, "any that sends trains"
+    )
+    clock_bound_ns: Fraction = key(
+        "clock_bound",
+        _time("a time like 1us, up to 1s", SECOND_NS),
+        "Greatest error that a clock may have, by its own bound (95 %).",
+        Fraction(1000),
+    )
+    waiting_time_ns: Fraction | None = key(
+        "waiting_time",
+        _time("a time like 100ms, up to 1h (3600s)", 3600 * SECOND_NS),
+        "T_max of RFC 7680: a frame that takes longer is lost.",
+        None,
+        "2ms simulated, 1s else",
+    )
+    by_name: Mapping[str, PlannedProbe] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {one.name: one for one in self.probes})
+        check_fields(self)
+        if len(self.by_name) < len(self.probes):
+            raise UsageError("two probes of an experiment have the same name: give each one of its own")
+        urls: dict[str, str] = {}
+        for one in self.probes:
+            if (other := urls.setdefault(one.url, one.name)) != one.name:
+                raise UsageError(f"probes '{other}' and '{one.name}' are both {one.url}: leave out one")
+        if not 1 <= len(self.pairs) <= PAIRS_MAX:
+            raise UsageError(f"the experiment has {len(self.pairs)} pairs: give 1 to {PAIRS_MAX}")
+        for pair in self.pairs:
+            for name in (pair.sender, pair.receiver):
+                if name not in self.by_name:
+                    raise UsageError(f"no probe is called '{name}': {nearest(name, tuple(self.by_name))}")
+            if pair.sender == pair.receiver:
+                raise UsageError(f"'{pair.sender}' sends to itself: give two probes")
+        if len({(one.sender, one.receiver) for one in self.pairs}) < len(self.pairs):
+            raise UsageError("a pair is given twice: leave out one")
+
+    def rounds(self) -> list[list[PlannedPair]]:
+        """Return the pairs in as many starts as are needed: a port sends one train at a time, and measures one.
+
+        A mesh of n probes takes n - 1, in each of which every probe sends to one and hears one.
+        """
+        places = {name: place for place, name in enumerate(self.by_name)}
+        apart = len(places)
+
+        def order(pair: PlannedPair) -> tuple[int, int]:
+            sender = places[pair.sender]
+            return (places[pair.receiver] - sender) % apart, sender
+
+        found: list[list[PlannedPair]] = []
+        busy: list[set[tuple[str, str]]] = []  # Ports of each start, that send and that receive.
+        for pair in sorted(self.pairs, key=order):
+            ends = {("sends", pair.sender), ("receives", pair.receiver)}
+            number = next((number for number, taken in enumerate(busy) if not taken & ends), len(found))
+            if number == len(found):
+                found.append([])
+                busy.append(set())
+            found[number].append(pair)
+            busy[number] |= ends
+        return found
+
+
+def mesh(probes: Sequence[PlannedProbe], program: TrainProgram) -> tuple[PlannedPair, ...]:
+    """Return a pair for each probe that sends and each other one that receives, in both directions where roles let them."""
+    return pairs_of([(a, b, program) for a in probes for b in probes if a is not b and a.sends and b.receives])
+
+
+def pairs_of(ends: Iterable[tuple[PlannedProbe, PlannedProbe, TrainProgram]]) -> tuple[PlannedPair, ...]:
+    """Return pairs whose trains have the addresses of their ends, and a stream id each."""
+    return tuple(
+        PlannedPair(a.name, b.name, _addressed(program, a, b, number)) for number, (a, b, program) in enumerate(ends, 1)
+    )
+
+
+def _addressed(program: TrainProgram, a: PlannedProbe, b: PlannedProbe, number: int) -> TrainProgram:
+    own = program.headers
+    headers = replace(
+        own,
+        source_ip=a.ip or own.source_ip,
+        destination_ip=b.ip or own.destination_ip,
+        source_mac=a.mac or own.source_mac,
+        destination_mac=a.router_mac or b.mac or own.destination_mac,
+    )
+    return replace(program, headers=headers, stream_id=number)
+
+
+# Documents ----------------------------------------------------------------------------------------
+
+#: Keys of a stream that a train has not: it is one kind of frame with a probe header behind UDP, and its pair gives its ends.
+NOT_OF_TRAINS = (
+    *("modify", "exponential", "burst", "start", "seed", "port", "from", "via", "probe", "stamp", "checksum"),
+    *("payload", "mpls", "ethertype", "tcp"),
+)
+TRAIN = Section("train", {name: one for name, one in OF_ALL.items() if name not in NOT_OF_TRAINS})
+PAIR = Section(
+    "pair",
+    {
+        "from": Key(NAME, "Name or label of who sends.", is_needed=True),
+        "to": Key(NAME, "Name or label of who receives.", is_needed=True),
+        "both_ways": Key(Flag(), "The way back, too.", "false"),
+        "train": Key(TRAIN, "What is other than in `train` of the document."),
+    },
+)
+PROBE = section_of(PlannedProbe, "probe")
+MESH = "mesh"
+PLAN_DOCUMENT = Section(
+    "experiment",
+    {
+        "probes": Key(ByName(PROBE, NAME), "The probes by name, 2 to 256.", is_needed=True),
+        **section_of(ExperimentPlan, "plan").keys,
+        "train": Key(TRAIN, "The train of each pair.", is_needed=True),
+        "pairs": Key(
+            ByShape(OneOf((MESH,)), None, Several(PAIR, PAIRS_MAX)),
+            "Who sends to whom: a list, or `mesh`: each to all others, as their roles let them.",
+            MESH,
+        ),
+    },
+)
+SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR)
+
+
+def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
+    """Return the plan of a YAML document.
+
+    ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/experiment.md says.
+    """
+    source = DocumentName(name)
+    document = PLAN_DOCUMENT.read(source.compose(text, "a plan, as docs/experiment.md shows"), "experiment", source)
+    document.refuse_both(("start_in", "start_tai"), "experiment")
+    given = document.get("probes")
+    if not 2 <= len(given) <= PROBES_MAX:
+        raise document.error("probes", f"the plan has {len(given)} probes: give 2 to {PROBES_MAX}")
+    probes = []
+    for word, entries in given.items():
+        with source.line(entries.line):
+            probes.append(build(PlannedProbe, entries, name=word))
+    with source.line(document.line_of("pairs", "probes")):
+        pairs = pairs_of(_ends(document, probes))
+    with source.line(document.line):
+        made: ExperimentPlan = build(ExperimentPlan, document, probes=tuple(probes), pairs=pairs)
+    return made
+
+
+def plan_schema() -> Schema:
+    """Return the JSON Schema (draft 2020-12) of a document with a plan."""
+    return PLAN_DOCUMENT.document_schema("experiment.json", "LiteProbe experiment")
+
+
+# # #
+
+
+def _ends(document: Entries, probes: Sequence[PlannedProbe]) -> list[tuple[PlannedProbe, PlannedProbe, TrainProgram]]:
+    common = document.get("train")
+    wanted = document.get("pairs", MESH)
+    if wanted == MESH:
+        program = program_of(common)
+        return [(a, b, program) for a in probes for b in probes if a is not b and a.sends and b.receives]
+    found: dict[tuple[str, str], tuple[PlannedProbe, PlannedProbe, TrainProgram]] = {}
+    for entries in wanted:
+        own = entries.get("train", Entries({}, {}, common.line, document.source))
+        program = program_of(own.over(common, STREAM_GROUPS))
+        ways = [("from", "to"), ("to", "from")] if entries.get("both_ways") else [("from", "to")]
+        for first, second in ways:
+            for a in _called(entries, first, probes):
+                for b in _called(entries, second, probes):
+                    if a is b:
+                        continue
+                    _check_roles(entries, a, b)
+                    if (a.name, b.name) in found:
+                        raise entries.error(
+                            first, f"the pair from '{a.name}' to '{b.name}' is given twice: leave out one"
+                        )
+                    found[a.name, b.name] = (a, b, program)
+    if not found:
+        raise document.error("pairs", "no pair has two probes: give names or labels of two")
+    return list(found.values())
+
+
+def _called(entries: Entries, key_name: str, probes: Sequence[PlannedProbe]) -> list[PlannedProbe]:
+    word = entries.get(key_name)
+    called = [one for one in probes if one.name == word] or [one for one in probes if word in one.labels]
+    if not called:
+        words = tuple(
+            dict.fromkeys([*(one.name for one in probes), *(label for one in probes for label in one.labels)])
+        )
+        raise entries.error(key_name, f"no probe has the name or label '{word}': {nearest(word, words)}")
+    return called
+
+
+def _check_roles(entries: Entries, a: PlannedProbe, b: PlannedProbe) -> None:
+    if not a.sends:
+        raise entries.error("from", f"'{a.name}' only receives, by its role: give it another role")
+    if not b.receives:
+        raise entries.error("to", f"'{b.name}' only sends, by its role: give it another role")
+
+
+def program_of(entries: Entries) -> TrainProgram:
+    """Return the program of the keys of a train."""
+    if "count" not in entries.values:
+        raise entries.source.error(entries.line, "a train needs 'count': give a number of frames, like 100")
+    stream = stream_of(replace(entries, values={**entries.values, "name": "train"}), 1)
+    if not isinstance(stream.length, Fixed):
+        raise entries.error("length", "the frames of a train have one length: give one, like 60")
+    length, interval = stream.length.length, stream.interval
+    interval_ns = interval.interval_ns
+    if interval.pps is not None:
+        interval_ns = Fraction(SECOND_NS) / Fraction(interval.pps)
+    rate_bps = interval.rate_bps
+    if interval.share is not None:
+        rate_bps = Fraction(interval.share) * SECOND_NS
+    if rate_bps is not None:
+        interval_ns = Fraction(interval_ns_for_rate(length, float(rate_bps)))
+    with entries.source.line(entries.line):
+        return TrainProgram(
+            length,
+            stream.count or 1,
+            interval_ns=None if interval_ns is None else float(interval_ns),
+            fill=stream.fill,
+            headers=stream.headers,
+        )

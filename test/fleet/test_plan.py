@@ -1,0 +1,102 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Plans of experiments: what a document says, who sends to whom in which start, and what is refused."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from liteprobe.host.base.errors import UsageError
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh, plan_schema, read_plan
+from liteprobe.host.traffic.train import TrainProgram
+
+PLAN = """
+probes:
+  berlin: {url: 192.168.1.50, labels: [core], ip: 10.0.0.1, mac: "02:00:00:00:00:01", router_mac: "02:00:00:00:00:fe"}
+  hamburg: {url: 192.168.1.51, labels: [edge], ip: 10.0.0.2, mac: "02:00:00:00:00:02", port: 1}
+  munich: {url: 192.168.1.52, labels: [edge], role: receives}
+start_tai: 1800000000
+preset: train
+clock_bound: 2us
+train: {length: 64, count: 100, interval: 10us, vlan: [7]}
+"""
+LISTED = "pairs:\n  - {from: core, to: edge}\n  - {from: hamburg, to: berlin, train: {length: 1514, rate: 500M}}\n"
+
+
+def test_a_document_is_a_plan() -> None:
+    plan = read_plan(PLAN + LISTED)
+    assert [one.url for one in plan.probes] == [f"etherbone://192.168.1.{n}" for n in (50, 51, 52)]
+    assert (plan.start_tai_s, plan.preset, plan.clock_bound_ns) == (1_800_000_000, "train", 2000)
+    assert [(one.sender, one.receiver) for one in plan.pairs] == [
+        ("berlin", "hamburg"), ("berlin", "munich"), ("hamburg", "berlin"),
+    ]  # fmt: skip
+    there, _, back = (one.program for one in plan.pairs)
+    assert (there.length, there.count, there.interval_ns, there.headers.vlan_tags) == (64, 100, 10_000.0, (7,))
+    assert (there.headers.source_ip, there.headers.destination_ip) == ("10.0.0.1", "10.0.0.2")
+    assert (there.headers.source_mac, there.headers.destination_mac) == ("02:00:00:00:00:01", "02:00:00:00:00:fe")
+    # 1514 octets, and 24 of the line, at 500 Mb/s.
+    assert (back.length, back.count, back.interval_ns) == (1514, 100, 8 * 1538 / 0.5)
+    assert (back.headers.destination_mac, back.headers.vlan_tags) == ("02:00:00:00:00:01", (7,))
+    assert len({one.program.stream_id for one in plan.pairs}) == 3
+
+
+def test_a_mesh_is_the_default_and_keeps_to_roles() -> None:
+    plan = read_plan(PLAN)
+    assert {(one.sender, one.receiver) for one in plan.pairs} == {
+        ("berlin", "hamburg"), ("hamburg", "berlin"), ("berlin", "munich"), ("hamburg", "munich"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 20])
+def test_a_mesh_takes_one_start_less_than_it_has_probes_and_each_port_once_in_each(count: int) -> None:
+    probes = [PlannedProbe(f"p{n}", f"10.0.0.{n + 1}") for n in range(count)]
+    rounds = ExperimentPlan(tuple(probes), mesh(probes, TrainProgram(60, 1))).rounds()
+    assert len(rounds) == count - 1
+    for pairs in rounds:
+        assert (
+            sorted(one.sender for one in pairs)
+            == sorted(one.receiver for one in pairs)
+            == sorted(p.name for p in probes)
+        )
+    assert len({(one.sender, one.receiver) for pairs in rounds for one in pairs}) == count * (count - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLAN + "pairs: [{from: core, to: edgy}]", "plan.yaml:10: no probe has the name or label 'edgy'"),
+        (PLAN + "pairs: [{from: munich, to: berlin}]", "plan.yaml:10: 'munich' only receives"),
+        (PLAN + "pairs: [{from: berlin, to: berlin}]", "plan.yaml:10: no pair has two probes"),
+        (PLAN + "pairs: [{from: core, to: edge}, {from: berlin, to: munich}]", "is given twice: leave out one"),
+        (PLAN + "pairs: some", "pairs 'some' is unknown"),
+        (PLAN + "start_in: 5s", "'start_tai' and 'start_in' of an experiment are both given"),
+        (PLAN.replace("192.168.1.51", "192.168.1.50"), "probes 'berlin' and 'hamburg' are both etherbone://192.168.1.50"),
+        (PLAN.replace("hamburg:", "berlin:"), "'berlin' is given twice"),
+        (PLAN.replace("count: 100, ", ""), "a train needs 'count'"),
+        (PLAN.replace("length: 64", "length: [64, 72]"), "the frames of a train have one length"),
+        (PLAN.replace("length: 64", "length: 20000"), "out of range"),
+        (PLAN.replace("preset: train", "preset: trains"), "preset 'trains' is unknown"),
+        (PLAN.replace("clock_bound: 2us", "clock_bound: 2"), None),
+        (PLAN.replace("role: receives", "role: hears"), "role 'hears' is unknown"),
+        (PLAN.replace("10.0.0.2", "10.0.0.300"), "plan.yaml:4: '10.0.0.300' is not an IP address"),
+        (PLAN.replace("ip: 10.0.0.2", "ip: fe80::1"), "families"),
+        ("probes: {a: {url: 10.0.0.1}}\ntrain: {length: 60, count: 1}", "has 1 probes: give 2 to 256"),
+        (PLAN + "streams: []", "unknown key 'streams'"),
+        ("", "the document is empty"),
+    ],
+)  # fmt: skip
+def test_what_cant_be_is_refused_with_its_line(text: str, said: str | None) -> None:
+    if said is None:
+        assert read_plan(text).clock_bound_ns == 2
+        return
+    with pytest.raises(UsageError) as error:
+        read_plan(text)
+    assert said in str(error.value) and str(error.value).startswith("plan.yaml:")
+
+
+def test_the_schema_takes_what_the_reader_takes() -> None:
+    validator = jsonschema.Draft202012Validator(json.loads(json.dumps(plan_schema())))
+    assert validator.is_valid(yaml.safe_load(PLAN + LISTED))
+    assert not validator.is_valid(yaml.safe_load(PLAN + "pairs: some"))
