@@ -133,18 +133,18 @@ def test_an_interrupt_stops_all_ports_and_keeps_what_there_is(tmp_path: Path) ->
 
 DOCUMENT = """
 probes:
-  p00: {url: "0", ip: 10.0.0.1}
-  p01: {url: "1", ip: 10.0.0.2}
-  p02: {url: "2", ip: 10.0.0.3}
+  p00: {url: 10.9.0.1, ip: 10.0.0.1}
+  p01: {url: 10.9.0.2, ip: 10.0.0.2}
+  p02: {url: 10.9.0.3, ip: 10.0.0.3}
 train: {length: 60, count: 20, interval: 10us}
 """
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FleetBench:
-    """Three probes, whose URLs are their numbers."""
+    """Three probes, whose addresses end in their numbers from 1."""
     made = FleetBench(3, 5, tmp_path)
-    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: made.links[int(url)])
+    monkeypatch.setattr("liteprobe.host.probe.open_link", lambda url: made.links[int(url.rpartition(".")[2]) - 1])
     (tmp_path / "plan.yaml").write_text(DOCUMENT)
     return made
 
