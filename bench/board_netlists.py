@@ -71,7 +71,7 @@ def live(folder: Path, config: ProbeConfig, files: Path, frames: int) -> Life:
     # A host draws its number, says when it took the probe, and numbers its requests by the clock: here both lives have one host.
     clock = SimpleNamespace(**vars(time) | {"monotonic_ns": lambda: SEED})
     with (
-        patch.object(lease.secrets, "randbelow", lambda _: SEED & 0xFFF),
+        patch.object(lease, "secrets", SimpleNamespace(randbelow=lambda _: SEED & 0xFFF)),
         patch.object(lease, "name_of_this_process", str),
         patch.object(etherbone, "time", clock),
     ):
