@@ -52,9 +52,9 @@ _ONE_WAY = "--directions 1 --no-cpu --no-discipline --no-aqm --no-spill --trace-
 #: The first of a board is the one that it gets where nobody says which.
 FLAGSHIPS = (
     Flagship("colorlight_5a_75b", "train", seed=3),
-    Flagship("colorlight_5a_75b", "monitor", seed=6),
+    Flagship("colorlight_5a_75b", "monitor"),
     Flagship("colorlight_5a_75b", "replay", "--no-discipline"),
-    Flagship("colorlight_5a_75b", "emulator", _ONE_WAY, seed=2),
+    Flagship("colorlight_5a_75b", "emulator", _ONE_WAY),
     Flagship("colorlight_5a_75b_v7_0", "train", seed=2),
     Flagship("colorlight_5a_75e", "train"),
     Flagship("colorlight_5a_75e_v6_0", "train"),

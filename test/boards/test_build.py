@@ -618,7 +618,7 @@ def test_a_path_to_a_clock_that_rises_together_must_be_short(delay_ns, is_late):
 def test_a_build_takes_the_seed_of_the_flagship_that_it_is(elaborated):
     """By preset, processor and discipline; any other probe begins with seed 1."""
     monitor = ProbeConfig(preset="monitor", link="own", ports=1, with_cpu=False)
-    for config, seed in ((monitor, 6), (ProbeConfig(), 3), (replace(monitor, with_cpu=True, link="shared"), 1)):
+    for config, seed in ((monitor, 1), (ProbeConfig(), 3), (replace(monitor, with_cpu=True, link="shared"), 1)):
         assert elaborated("colorlight_5a_75b", config)[0].seed == seed
     assert first_seed("colorlight_5a_75b_v7_0", ProbeConfig()) == 2
     assert first_seed("colorlight_i9", ProbeConfig(preset="tester")) == 2

@@ -231,7 +231,15 @@ def _counted(step_s: float) -> Callable[[int], None]:
 
     show = now_and_then(line, step_s, sys.stderr)
     show((began_s, 0))
-    return lambda count: show((time.monotonic(), count))
+    shown = 0
+
+    def counted(count: int) -> None:
+        nonlocal shown
+        if count > shown:  # Where nothing comes, nothing is said.
+            shown = count
+            show((time.monotonic(), count))
+
+    return counted
 
 
 def captured(

@@ -30,12 +30,14 @@ class StreamMaker:
     ----------
     longest : longest frame, in octets without FCS.
     any_bits : how many of the modifiers are of any bits: they may turn one header into another.
+    with_coverage : whether some streams have a coverage.
     """
 
-    def __init__(self, seed: int, longest: int = 1514, any_bits: float = 0.2) -> None:
+    def __init__(self, seed: int, longest: int = 1514, any_bits: float = 0.2, with_coverage: bool = True) -> None:
         self.random = random.Random(seed)
         self.longest = longest
         self.any_bits = any_bits
+        self.with_coverage = with_coverage
 
     def streams(self, count: int, total: float = 0.95) -> list[Stream]:
         """Return streams of one port that take about this share of its line together."""
@@ -72,7 +74,7 @@ class StreamMaker:
         if not stream.probe:
             payload = self.random.randbytes(self.random.choice((0, 0, 1, 7, 20)))
             stream = self.either(stream, payload=payload)
-            if payload and not stream.headers.has_transport and self.random.random() < 0.7:
+            if self.with_coverage and payload and not stream.headers.has_transport and self.random.random() < 0.7:
                 stream = self.either(stream, coverage=self.coverage(stream.headers))
         stream = self.either(stream, checksum=self.random.choice(("complement", "host", "auto", "none")))
         for _ in range(self.random.randint(0, 4)):

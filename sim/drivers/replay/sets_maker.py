@@ -71,7 +71,7 @@ class SetsMaker:
 
     def __init__(self, seed: int, entries: int = 1 << 16) -> None:
         self.random = random.Random(seed)
-        self.streams = StreamMaker(seed, 300)
+        self.streams = StreamMaker(seed, 300, with_coverage=False)  # Sets refuse one.
         self.entries = entries
 
     def made(self, count: int, repeats_said: float = 0.05) -> Made:
@@ -109,8 +109,7 @@ class SetsMaker:
             length = Fixed(max(drawn.length_min, self.random.choice([60, 61, 100, 300])))
             try:
                 stream = replace(
-                    drawn, length=length, interval=interval, modifiers=(), start_ns=0, count=None, checksum="auto",
-                    coverage=None,
+                    drawn, length=length, interval=interval, modifiers=(), start_ns=0, count=None, checksum="auto"
                 )
             except UsageError:
                 continue

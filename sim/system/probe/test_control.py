@@ -142,7 +142,7 @@ def test_a_probe_that_was_reset_is_told(own: Path) -> None:
 )
 def test_a_bad_network_gives_right_trains_or_is_named(own: Path, hostility: Hostility, said: str | None) -> None:
     with probe_on(own) as (_, link), HostileRelay(link.port, hostility) as relay:
-        patience = Patience(0.05, 3)
+        patience = Patience(0.05, 40)
         try:
             with Probe(EtherboneLink("127.0.0.1", relay.port, patience), link.map_file) as probe:
                 result = probe.train(TrainProgram(60, 50), receive=0)
