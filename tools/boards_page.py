@@ -66,7 +66,8 @@ Each section has its date and its seeds:
 - Seeds 1 to 5 of the 5A-75B's `train` met all constraints: 2, 3 and 5 by their first route (2 and 3 on a core of their
   own, 457 and 378 s in all; 5 beside the whole test suite, 1,077 s), 1 and 4 after late arcs were routed anew (4: 810 s,
   on a core of its own). Of the other flagships one seed was tried, of the `emulator` two: **its seed 2, the first one until then,
-  left 54 wires in use twice after 249 rounds**; seed 1 is met, so it is the first one now. With [Debian 13's tools](install.md#native-tools-for-boards) seed 4 of the gateware of the 27th was met in 858 s.
+  left 54 wires in use twice after 249 rounds**; seed 1 is met, so it is the first one now. With
+  [Debian 13's tools](install.md#native-tools-for-boards) seed 4 of the gateware of the 27th was met in 858 s.
 - The i5, of which no seed had settled on the 25th, was met with seed 1.
 - **The `tester` of the i9 with streams, processor and discipline** is refused with the flow hash (147,515 wires of
   140,313). Without it (`--cpu --traffic --no-hash`, 139,855 by the table) seed 1 didn't settle: 3,299 wires were in use
