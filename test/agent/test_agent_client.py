@@ -23,6 +23,7 @@ from liteprobe.sim.drivers.agent import processes
 from liteprobe.sim.drivers.agent.device import Device
 
 LIMIT_S = 0.3
+PATIENT_MS = "20000"  # More than a machine stands still.
 LOCAL = "tcp://127.0.0.1:0"
 
 
@@ -250,14 +251,14 @@ def test_an_agent_that_is_killed_is_reported_and_one_that_is_there_again_is_used
 
 def test_a_request_that_is_lost_with_its_connection_is_sent_again() -> None:
     done: list[Scalar] = []
-    with pytest.raises(RuntimeError, match="ended with -9"), processes.device("python", "500") as device:
+    with pytest.raises(RuntimeError, match="ended with -9"), processes.device("python", PATIENT_MS) as device:
         client = AgentClient(device.address)
         device.process.kill()
         device.process.wait()
         asking = threading.Thread(target=lambda: done.append(client.set("any", 9)))
         asking.start()
         time.sleep(0.3)
-        with processes.device("python", "500", address=device.address), AgentClient(device.address) as other:
+        with processes.device("python", PATIENT_MS, address=device.address), AgentClient(device.address) as other:
             asking.join()
             assert (done, other.get("sets"), client.get("sets")) == ([9], 1, 1)
         client.close()
@@ -266,14 +267,14 @@ def test_a_request_that_is_lost_with_its_connection_is_sent_again() -> None:
 
 def test_a_request_whose_agent_goes_before_it_answers_is_sent_again() -> None:
     done: list[Scalar] = []
-    with pytest.raises(RuntimeError, match="ended with -9"), processes.device("python", "500") as device:
+    with pytest.raises(RuntimeError, match="ended with -9"), processes.device("python", PATIENT_MS) as device:
         client = AgentClient(device.address)
         asking = threading.Thread(target=lambda: done.append(client.set("hang_ms", 300)))
         asking.start()
         time.sleep(0.1)
         device.process.kill()
         device.process.wait()
-        with processes.device("python", "500", address=device.address), AgentClient(device.address) as other:
+        with processes.device("python", PATIENT_MS, address=device.address), AgentClient(device.address) as other:
             asking.join()
             assert (done, other.get("sets")) == ([300], 1)
         client.close()

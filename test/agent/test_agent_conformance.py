@@ -18,7 +18,9 @@ from liteprobe.sim.models.agent import COUNTERS, SETTINGS, Value, parsed
 
 OK, MALFORMED, VERSION, NUMBER, UNKNOWN, READ_ONLY, TYPE, RANGE, NOT_SET, BUSY, REFUSED, TIMEOUT = range(12)
 LIMIT_MS = 400
-SLACK_S = 1.0  # For a busy machine.
+PATIENT_MS = 20_000
+HANG_MS = 4000  # More than a machine stands still.
+SLACK_S = 20.0  # More than a machine stands still.
 ONE_OF_EACH: dict[str, Value] = {"queue_length": 7, "gain": 1.5, "enabled": True, "label": "é", "blob": b"\0\xff"}
 
 
@@ -262,9 +264,15 @@ def test_a_number_is_used_once(one: Controller) -> None:
     assert one.answer(header(GET, 78, 1), b"any").value == 4
 
 
-def test_a_request_that_is_under_way_is_not_begun_again_and_is_answered_where_it_came_from_last(address: str) -> None:
+def test_a_request_that_is_under_way_is_not_begun_again_and_is_answered_where_it_came_from_last(
+    agent_peer: str,
+) -> None:
     frames = [header(SET, 77, 1), b"hang_ms", frame(250)]
-    with Controller(address) as one, Controller(address, 2) as other:
+    with (
+        processes.device(agent_peer, str(PATIENT_MS)) as device,
+        Controller(device.address) as one,
+        Controller(device.address, 2) as other,
+    ):
         one.send(*frames)
         time.sleep(0.05)
         reply = one.answer(header(GET, 77, 2), b"sets")
@@ -289,14 +297,19 @@ def test_sessions_that_were_used_long_ago_are_forgotten(one: Controller) -> None
 # Callbacks that hang, and many controllers --------------------------------------------------------
 
 
-def test_a_callback_that_hangs_is_answered_for_and_holds_up_nobody_for_long(address: str) -> None:
-    with Controller(address, 1) as one, Controller(address, 2) as other:
+def test_a_callback_that_hangs_is_answered_for_and_holds_up_nobody_for_long(agent_peer: str) -> None:
+    with (
+        processes.device(agent_peer, str(HANG_MS)) as device,
+        Controller(device.address, 1) as one,
+        Controller(device.address, 2) as other,
+    ):
         began_s = time.monotonic()
-        one.send(header(SET, 1, 1), b"hang_ms", frame(3000))
+        one.send(header(SET, 1, 1), b"hang_ms", frame(2 * HANG_MS))
         time.sleep(0.05)
-        assert other.ask(HELLO).status == OK and time.monotonic() - began_s < LIMIT_MS / 1e3
+        assert other.ask(HELLO).status == OK and time.monotonic() - began_s < HANG_MS / 1e3
+        time.sleep(HANG_MS / 2e3)  # What is asked for now has as much time left when its turn comes.
         assert other.ask(SET, "any", 5).value == 5  # It waited for the thread that took over.
-        assert LIMIT_MS / 1e3 <= time.monotonic() - began_s <= LIMIT_MS / 1e3 + SLACK_S
+        assert HANG_MS / 1e3 <= time.monotonic() - began_s <= HANG_MS / 1e3 + SLACK_S
         reply = one.take()
         assert reply and reply.status == TIMEOUT and "still runs" in reply.why
         one.number = 1
@@ -304,7 +317,7 @@ def test_a_callback_that_hangs_is_answered_for_and_holds_up_nobody_for_long(addr
         assert refused.status == BUSY and "still runs" in refused.why
         assert (count(other, "sets"), count(other, "agent.timeouts"), count(other, "agent.late")) == (1, 1, 0)
         wait_until(one, "agent.late", 1)
-        assert (one.ask(GET, "hang_ms").value, one.ask(SET, "hang_ms", 0).value) == (3000, 0)
+        assert (one.ask(GET, "hang_ms").value, one.ask(SET, "hang_ms", 0).value) == (2 * HANG_MS, 0)
         assert (count(one, "sets"), count(one, "agent.late"), one.take(0)) == (3, 1, None)
 
 
@@ -343,10 +356,11 @@ def test_many_controllers_at_once_each_get_their_own_answers(address: str) -> No
         assert wrong == [] and (count(one, "sets"), count(one, "agent.unsent")) == (800, 0)
 
 
-def test_more_requests_than_an_agent_keeps_wait_in_the_socket(one: Controller) -> None:
-    for session in range(1, 501):
-        one.send(header(SET, 10**6 + session, 1), b"any", frame(session))
-    replies = [one.take() for _ in range(500)]
+def test_more_requests_than_an_agent_keeps_wait_in_the_socket(agent_peer: str) -> None:
+    with processes.device(agent_peer, str(PATIENT_MS)) as device, Controller(device.address) as one:
+        for session in range(1, 501):
+            one.send(header(SET, 10**6 + session, 1), b"any", frame(session))
+        replies = [one.take() for _ in range(500)]
     assert [reply and reply.value for reply in replies] == list(range(1, 501))
 
 

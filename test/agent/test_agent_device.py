@@ -18,7 +18,7 @@ from liteprobe.host.agent.document import read_device
 from liteprobe.host.agent.message import AgentStatus, Scalar
 from liteprobe.host.base.errors import UsageError
 
-LIMIT_S = 1.0
+LIMIT_S = 20.0  # More than a machine stands still.
 LOCAL = "tcp://127.0.0.1:0"
 Run = Callable[..., tuple[int, str, str]]
 

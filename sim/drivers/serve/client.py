@@ -121,9 +121,10 @@ class Serving:
 
 
 def line_of(socket: ClientConnection, kind: str, limit_s: float = 20.0) -> dict[str, Any]:
-    """Return the next line of a kind."""
+    """Return the next line of a kind; TimeoutError where none comes, whatever else does."""
+    end_s = time.monotonic() + limit_s
     while True:
-        line: dict[str, Any] = json.loads(socket.recv(limit_s))
+        line: dict[str, Any] = json.loads(socket.recv(max(0.0, end_s - time.monotonic())))
         if line["kind"] == kind:
             return line
 
