@@ -87,7 +87,7 @@ Look.COLUMNS = Columns(
 
 
 @dataclass(frozen=True, repr=False)
-class Between(Result):
+class SpanBetweenLooks(Result):
     """Holds what came from one look to a later one: counts and delays by port; of one that was cleared what came since."""
 
     before: Look
@@ -136,7 +136,7 @@ class Between(Result):
         return bins[0] != bins[1] or ports[1].counters["frames"] < ports[0].counters["frames"]
 
 
-Between.COLUMNS = Look.COLUMNS
+SpanBetweenLooks.COLUMNS = Look.COLUMNS
 
 
 def _counts(found: Histogram) -> NDArray[np.int64]:

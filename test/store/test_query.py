@@ -275,7 +275,7 @@ SAMPLE = Path(__file__).parent / "schema_1"
 
 
 def test_a_store_of_schema_1_stays_readable() -> None:
-    """Read what LiteProbe 0.1.0 of 2026-11-28 wrote and compacted: a change that this fails at needs the next number."""
+    """Read what LiteProbe of 2026-11-28 wrote and compacted: a change that this fails at needs the next number."""
     store = ResultStore(SAMPLE)
     query = StoreQuery(store)
     said = json.loads((SAMPLE / "answers.json").read_text())

@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> None:
 def _keep(args: argparse.Namespace, out: Outputs, before: poll.Look, look: poll.Look) -> None:
     """Keep what came between two looks, where a store was given."""
     if keeper := getattr(args, "keeper", None):
-        keeper.keep(out, poll.Between(before, look), None, None, began_ns=None)
+        keeper.keep(out, poll.SpanBetweenLooks(before, look), None, None, began_ns=None)
 
 
 def _served(where: tuple[str, int], stack: ExitStack) -> Callable[[poll.Look], None]:
