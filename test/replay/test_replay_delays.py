@@ -5,6 +5,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -99,6 +101,30 @@ def replayed(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
     return run
 
 
+ALONE = "LITEPROBE_TEST_ALONE"
+
+
+def test_signals_stop_a_replay_in_a_process_of_its_own() -> None:
+    """Signals belong to a process: with those of other tests, twice one came where pytest itself took it for its end."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        __file__,
+        "-k",
+        "a_signal_stops",
+    ]
+    around = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(command, env=around | {ALONE: "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(ALONE not in os.environ, reason="it runs in a process of its own")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0, 1, 20, 49])
 def test_a_signal_stops_the_ports_first_and_the_capture_ends_behind_their_last_frame(

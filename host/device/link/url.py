@@ -226,6 +226,8 @@ def emulated_by(url: str) -> Path | None:
 
     The other probe itself has none.
     """
+    if EMULATED not in url:  # What is no URL at all is refused where it is opened.
+        return None
     parsed = parse(url)
     if parsed.scheme != "sim" or parsed.target.strip("/") != EMULATED:
         return None
