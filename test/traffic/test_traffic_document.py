@@ -271,7 +271,13 @@ def test_the_tables_of_the_page_are_those_of_the_code() -> None:
 def test_the_schemas_of_the_documents_are_those_of_the_code() -> None:
     """Run tools/traffic_page.py where this fails."""
     files = traffic_page.schemas()
-    assert sorted(path.name for path in files) == ["experiment.json", "network.json", "services.json", "sets.json", "streams.json"]
+    assert sorted(path.name for path in files) == [
+        "experiment.json",
+        "network.json",
+        "services.json",
+        "sets.json",
+        "streams.json",
+    ]
     for path, text in files.items():
         assert path.read_text() == text
         jsonschema.Draft202012Validator.check_schema(json.loads(text))
