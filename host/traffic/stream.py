@@ -420,6 +420,13 @@ def _problems_of_checksum(stream: Stream) -> Iterator[tuple[str, str]]:
 
 def _problems_of_coverage(stream: Stream, coverage: Coverage) -> Iterator[tuple[str, str]]:
     headers, end = stream.headers, stream.headers.payload_offset + len(stream.payload)
+    at = headers.network_offset
+    made = {at + 2, at + 10} if headers.is_ipv4 else {at + 4} if headers.is_ipv6 else set()
+    if made & set(range(coverage.addresses, coverage.addresses + coverage.octets, 2)):
+        yield (
+            "coverage",
+            "its addresses have the length or the checksum of the IP header among them, which the probe makes: give addresses alone",
+        )
     if headers.has_transport:
         yield (
             "coverage",

@@ -23,6 +23,7 @@ from scapy.utils import checksum as internet_checksum
 from liteprobe.host.traffic.stream import (
     IMIX,
     Burst,
+    Coverage,
     Decrement,
     Field,
     Fixed,
@@ -262,13 +263,17 @@ def test_scapy_finds_all_checksums_of_random_streams_right(dissected: list[tuple
                 assert internet_checksum(bytes(packet[IP])[:20]) == 0, stream
                 seen["ip"] += 1
             transport = packet.getlayer(UDP) or packet.getlayer(TCP)
+            if stream.coverage and stream.used_checksum == "complement":
+                assert covered_checksum(packet, frame, stream.coverage) in (0, 0xFFFF), stream
+                seen["coverage"] += 1
+                continue
             if stream.used_checksum == "none":
                 assert transport is None or (transport.name, transport.chksum) == ("UDP", 0)
                 continue
             assert transport is not None
             assert transport_checksum(packet, transport) in (0, 0xFFFF), stream
             seen[f"{transport.name} of {stream.used_checksum}"] += 1
-    kinds = {"ip", "UDP of complement", "UDP of host", "TCP of complement", "TCP of host"}
+    kinds = {"coverage", "ip", "UDP of complement", "UDP of host", "TCP of complement", "TCP of host"}
     assert {kind for kind, count in seen.items() if count >= 3} == kinds, seen
 
 
@@ -281,6 +286,17 @@ def transport_checksum(packet: Packet, transport: Packet) -> int:
         return found
     pseudo = bytes(packet[IP])[12:20] + bytes([0, protocol]) + len(octets_of_it).to_bytes(2)
     found = internet_checksum(pseudo + octets_of_it)
+    return found
+
+
+def covered_checksum(packet: Packet, frame: bytes, coverage: Coverage) -> int:
+    """Return the sum over a coverage with what stands before it, which is 0 where it is right."""
+    rest = frame[coverage.start :]
+    if IPv6 in packet and len(packet[IPv6].payload) == len(rest):
+        found: int = in6_chksum(packet[IPv6].nh, packet[IPv6], rest)
+        return found
+    before = frame[coverage.addresses : coverage.addresses + coverage.octets] + coverage.constant.to_bytes(2)
+    found = internet_checksum(before + rest)
     return found
 
 

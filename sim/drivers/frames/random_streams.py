@@ -33,7 +33,7 @@ class StreamMaker:
     with_coverage : whether some streams have a coverage.
     """
 
-    def __init__(self, seed: int, longest: int = 1514, any_bits: float = 0.2, with_coverage: bool = False) -> None:
+    def __init__(self, seed: int, longest: int = 1514, any_bits: float = 0.2, with_coverage: bool = True) -> None:
         self.random = random.Random(seed)
         self.longest = longest
         self.any_bits = any_bits

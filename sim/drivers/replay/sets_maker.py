@@ -71,7 +71,7 @@ class SetsMaker:
 
     def __init__(self, seed: int, entries: int = 1 << 16) -> None:
         self.random = random.Random(seed)
-        self.streams = StreamMaker(seed, 300)
+        self.streams = StreamMaker(seed, 300, with_coverage=False)  # Sets refuse one.
         self.entries = entries
 
     def made(self, count: int, repeats_said: float = 0.05) -> Made:
