@@ -425,7 +425,7 @@ def _problems_of_coverage(stream: Stream, coverage: Coverage) -> Iterator[tuple[
     if made & set(range(coverage.addresses, coverage.addresses + coverage.octets, 2)):
         yield (
             "coverage",
-            "its addresses have the length or the checksum of the IP header among them, which the probe makes: give addresses alone",
+            "its addresses hold the length or the checksum of the IP header, which the probe makes: give addresses alone",
         )
     if headers.has_transport:
         yield (
