@@ -110,6 +110,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(100_000, 20, 50)
 
 
+def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Say where a signal ended this process: a worker's own report of it is a word."""
+    print(excinfo.getrepr(style="short"), file=sys.__stderr__, flush=True)
+
+
 # Rows of benches -----------------------------------------------------------------------------------
 
 

@@ -191,10 +191,8 @@ class PlannedWay(OneWay):
         if counters["frames"]:
             super()._check_arrival(job, counters)
             return
-        for end in (
-            job.sender,
-            job.receiver,
-        ):  # A way on which all is lost is a result; a link that is down is a fault.
+        # A way on which all is lost is a result; a link that is down is a fault.
+        for end in (job.sender, job.receiver):
             if not end.port.transmit.is_link_up:
                 self._lose(job, end)
 
@@ -345,19 +343,19 @@ class Experiment:
                 self._leave_out(name, _lost(error))
                 continue
             readings[name].append(now - between)
-        told = {name: sum(both) / len(both) for name, both in readings.items() if name in self.probes}
+        times = {name: sum(both) / len(both) for name, both in readings.items() if name in self.probes}
         near = {
-            name: sum(abs(other - mine) <= self._period_ns / 2 for other in told.values())
-            for name, mine in told.items()
+            name: sum(abs(other - mine) <= self._period_ns / 2 for other in times.values())
+            for name, mine in times.items()
         }
         most = max(near, key=lambda name: near[name], default=None)
-        for name, mine in told.items():
+        for name, mine in times.items():
             assert most is not None
-            if 2 * near[most] <= len(told):
+            if 2 * near[most] <= len(times):
                 self._leave_out(
                     name, "the clocks disagree, and no time is that of most: set them, or give each receiver a fix"
                 )
-            elif (off_ns := mine - told[most]) and abs(off_ns) > self._period_ns / 2:
+            elif (off_ns := mine - times[most]) and abs(off_ns) > self._period_ns / 2:
                 self._leave_out(
                     name,
                     f"its clock disagrees with the others by {off_ns / SECOND_NS:+.3f} s: set it, or give its receiver a fix",

@@ -101,9 +101,9 @@ class Cells:
     def log_linear(self) -> "Cells":
         """Return the cells in order, each within a log-linear bin made that bin, and those that are alike made one.
 
-        Bins are 1 ns wide below 256 ns, and 128 of one width to an octave from there on, either side of 0: a bin is no wider
-        than 1/128 of its values, and histograms of any time merge by adding what is in the same bin. A cell that is wider
-        than the bins there stays as it is.
+        Below 256 ns a bin is 1 ns wide. Above, each octave has 128 bins of one width. Negative values have the same bins. So
+        a bin is no wider than 1/128 of its values, and histograms of any time merge by adding what is in the same bin. A
+        cell that is wider than the bins there stays as it is.
 
         >>> cells = Cells.of([(1000, 1000, 2), (1003, 1003, 1), (1000, 1999, 5), (-2, -2, 1)]).log_linear()
         >>> list(zip(cells.lows.tolist(), cells.highs.tolist(), cells.counts.tolist()))

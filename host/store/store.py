@@ -367,12 +367,10 @@ def _opened(place: str) -> tuple[fs.FileSystem, str]:
     except (pa.ArrowException, OSError, ValueError) as error:
         said = visible(str(error).splitlines()[0])
         raise UsageError(
-            f"'{visible(place)}' is no place for a store ({said}): give a folder, or s3://BUCKET/FOLDER"
+            f"'{visible(place)}' can't hold a store ({said}): give a folder, or s3://BUCKET/FOLDER"
         ) from None
     if not path.strip("/"):
-        raise UsageError(
-            f"'{visible(place)}' is no place for a store (no bucket): give a folder, or s3://BUCKET/FOLDER"
-        )
+        raise UsageError(f"'{visible(place)}' names no bucket: give a folder, or s3://BUCKET/FOLDER")
     return system, path.rstrip("/")
 
 

@@ -378,6 +378,6 @@ def test_a_certificate_is_made_once_and_anew_when_it_is_no_good(tmp_path: Path) 
     ],
 )
 def test_an_error_of_the_library_has_the_code_of_its_kind(error: Exception, code: int, kind: str) -> None:
-    """Another host that has the probe among them: it is no fault of the configuration."""
+    """A probe that another host has is one of them: the configuration isn't at fault."""
     found = error_of(error)
     assert (found.code, found.kind) == (code, kind) and str(error) in found.errors[0]
