@@ -28,7 +28,7 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor, PortMeasurement,
 from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import Metrics, serve
-from liteprobe.host.serve.poll import WRAP, Between, Poller, Totals, Worst, document
+from liteprobe.host.serve.poll import WRAP, Poller, SpanBetweenLooks, Totals, Worst, document
 from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fake_link import FakeLink
@@ -335,13 +335,13 @@ def test_what_came_between_two_looks(model: MonitorProbe, poller: Poller) -> Non
         stamp = FIRST + 10**9 + 1000 * number
         model.arrive(1, MeasuredFrame(stamp, 100, 0, True, 3, 9000 + number, stamp - delay))
     second = poller.look()
-    found = Between(first, second)
+    found = SpanBetweenLooks(first, second)
     assert {name: row["received"] for name, row in found.figures.items()} == {"port 0": 0, "port 1": 4}
     assert found.figures["port 1"]["octets"] == 400
     cells = found.cells_by_part["port 1"]
     assert cells.total == 4 and found.cells_by_part["port 0"].total == 0
     assert all(any(low <= delay <= high for low, high in zip(cells.lows, cells.highs, strict=True)) for delay in delays)
-    assert Between(second, first).figures["port 1"]["received"] == first.figures["port 1"]["received"]
+    assert SpanBetweenLooks(second, first).figures["port 1"]["received"] == first.figures["port 1"]["received"]
 
 
 def test_a_monitor_keeps_what_came_while_it_looked(
