@@ -3,6 +3,7 @@
 """Answers questions about a store by DuckDB: SQL, and those that are ready: runs, percentiles, two runs, a day's promise."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -25,7 +26,8 @@ with extras.named():
     import pyarrow.dataset as ds
 
 AnswerT = TypeVar("AnswerT")
-TRIES = 5  # Where files go while they are read: a compaction is at it.
+PATIENCE_S = 30.0  # With files that go while they are read: a compaction is at it.
+PAUSE_S = 0.02  # Before the second try; each later one waits so much longer.
 DELAYS = "delays"  # Histograms as they are read the fastest: of compacted days those of all their runs together.
 HELD = {True: "held", False: "NOT HELD", None: "not known"}
 OF_DAYS = ("sent", "received", "lost", "loss_ratio", "least", "p50", "p99", "p99_9", "most")
@@ -186,7 +188,10 @@ class StoreQuery:
     ) -> Answer:
         """Return an answer from the files that count; one that is damaged is left out, and named."""
         left_out: list[str] = []
-        for number in range(TRIES):
+        end_s, pause_s = time.monotonic() + PATIENCE_S, 0.0
+        while time.monotonic() < end_s:
+            time.sleep(pause_s)
+            pause_s += PAUSE_S  # A compaction beside it deletes what was listed.
             files = [one for one in self._store.files() if one.path not in left_out and self._is_in_span(one)]
             if not files and not left_out:
                 raise UsageError(
@@ -199,7 +204,7 @@ class StoreQuery:
                     found = answer(base)
                 except (duckdb.Error, pa.ArrowException, OSError) as error:
                     damaged = self._damaged(tables, files, left_out)
-                    if not damaged and (not _is_missing(error) or number == TRIES - 1):
+                    if not damaged and not _is_missing(error):
                         kind = UsageError if isinstance(error, duckdb.ProgrammingError) else ProbeError
                         raise kind(f"the store can't answer that: {visible(str(error))}") from None
                     continue
@@ -306,7 +311,7 @@ def _where(one: StoredFile) -> ds.Expression:
 
 
 def _is_missing(error: BaseException) -> bool:
-    return isinstance(error, FileNotFoundError) or "No such file" in str(error) or "does not exist" in str(error)
+    return isinstance(error, FileNotFoundError) or "No such file" in str(error) or "Path does not exist" in str(error)
 
 
 def _errors(base: "duckdb.DuckDBPyConnection", keys: Sequence[str]) -> dict[tuple[Any, ...], float]:

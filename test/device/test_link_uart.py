@@ -50,14 +50,22 @@ def test_nothing_asked_is_nothing_sent() -> None:
     assert (link.read_scattered([]).tolist(), link.write(0, []).tolist(), bridge.commands) == ([], [], [])
 
 
-def test_lost_octets_are_asked_for_again_after_the_bridge_gave_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr("time.sleep", pauses.append)
+def test_lost_octets_are_asked_for_again_after_the_bridge_gave_up() -> None:
     bridge = Bridge()
     bridge.memory, bridge.lost = {0: 1, 4: 2}, 3
     assert UARTLink(bridge, "a line").read(0, 2).tolist() == [1, 2]
     assert bridge.commands == [(2, 0, 2)] * 2
-    assert pauses == [pytest.approx(0.15)]  # Stream2Wishbone drops a command that stands still for 100 ms.
+    # Stream2Wishbone drops a command that stands still for 100 ms.
+    assert (bridge.waits[:2], bridge.timeout) == ([0.5, pytest.approx(0.15)], 0.5)
+
+
+@pytest.mark.parametrize("late", range(1, 12))
+def test_a_late_reply_is_not_taken_for_that_to_the_next_command(late: int) -> None:
+    """A reply doesn't say of what it is: what comes when a machine goes on that stood still is thrown away."""
+    bridge = Bridge()
+    bridge.memory, bridge.late = {0: 1, 4: 2, 8: 3}, late
+    link = UARTLink(bridge, "a line")
+    assert [link.read(address).tolist() for address in (0, 4, 8)] == [[1], [2], [3]]
 
 
 def test_what_was_left_on_the_line_is_not_taken_for_a_reply() -> None:
@@ -66,13 +74,12 @@ def test_what_was_left_on_the_line_is_not_taken_for_a_reply() -> None:
     assert UARTLink(bridge, "a line").read(0).tolist() == [1]
 
 
-def test_line_without_probe_is_no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+def test_line_without_probe_is_no_probe() -> None:
     bridge = Bridge()
     bridge.is_mute = True
     with pytest.raises(NoProbeError, match="no probe answers on /dev/ttyUSB0: check power, baud rate") as error:
         UARTLink(bridge, "/dev/ttyUSB0").read(0)
-    assert (error.value.exit_code, len(bridge.commands)) == (3, 4)
+    assert (error.value.exit_code, len(bridge.commands)) == (3, 8)
 
 
 def test_line_that_is_pulled_out_says_so() -> None:

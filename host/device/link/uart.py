@@ -6,7 +6,6 @@ Stands alone: each kind of link is a file, and this one needs pyserial.
 """
 
 import threading
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +21,9 @@ READ_WORDS = 255  # The count is an octet.
 WRITE_WORDS = 64
 REPLY_TIMEOUT_S = 0.5
 BRIDGE_TIMEOUT_S = 0.1  # The bridge drops a command that stands still for this long.
-TRIES = 4
+QUIET_S = 1.5 * BRIDGE_TIMEOUT_S
+DRAINED = 4096  # Octets that are taken at once while the line falls silent.
+TRIES = 8
 
 
 def encode(command: int, address: int, count: int) -> bytes:
@@ -87,18 +88,28 @@ class UARTLink(Link):
     # # #
 
     def _read_burst(self, address: int, count: int) -> Words:
-        for _ in range(TRIES):
-            with self._lock:
+        with self._lock:
+            for number in range(TRIES):
                 self._line.reset_input_buffer()
                 self._send(encode(COMMAND_READ, address, count))
                 octets = self._line.read(4 * count)
-            if len(octets) == 4 * count:
-                return np.frombuffer(octets, dtype=">u4").astype(np.uint32)
-            time.sleep(1.5 * BRIDGE_TIMEOUT_S)  # Octets got lost: let the bridge drop its half command.
+                if number or len(octets) < 4 * count:
+                    # Octets got lost: the bridge drops its half command. Or the reply is late: then it, and those to the tries
+                    # before, come now, and must not be taken for replies to the next command, for they don't say of what they are.
+                    self._fall_silent()
+                if len(octets) == 4 * count:
+                    return np.frombuffer(octets, dtype=">u4").astype(np.uint32)
         raise NoProbeError(
             f"no probe answers on {self._name}: check power, baud rate (?baud=), "
             f"and that its bitstream is loaded (liteprobe build BOARD --load)"
         )
+
+    def _fall_silent(self) -> None:
+        """Throw away what comes, until nothing has come for a while."""
+        usual, self._line.timeout = self._line.timeout, QUIET_S
+        while self._line.read(DRAINED):
+            pass
+        self._line.timeout = usual
 
     def _send(self, octets: bytes) -> None:
         try:

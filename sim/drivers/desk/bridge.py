@@ -24,17 +24,23 @@ class Bridge:
     memory : dict of int to int, word at each byte address that was written.
     commands : list of (command, byte address, words), all that came.
     lost : int, octets of the next reply that get lost.
+    late : int, reads of the line that replies come too late for: from then on a read gets the next one of those.
+    waits : list of float, how long each read waited that got less than it asked for.
     is_mute : bool, whether nothing is answered.
+    timeout : float, how long a read waits.
     """
 
     def __init__(self) -> None:
         self.memory: dict[int, int] = {}
         self.commands: list[tuple[int, int, int]] = []
-        self.lost = 0
+        self.lost = self.late = 0
+        self.timeout = 0.5
+        self.waits: list[float] = []
         self.is_mute = False
         self.is_closed = False
         self._in = b""
         self._out = b""
+        self._late_ones: list[bytes] = []
 
     def load(self, address: int, count: int) -> list[int]:
         """Return words of the bus from ``address`` upwards."""
@@ -61,11 +67,17 @@ class Bridge:
 
     def read(self, size: int) -> bytes:
         """Return octets that go to the line."""
+        if self.late:
+            self.late -= 1
+        elif self._late_ones:
+            self._out += self._late_ones.pop(0)
         octets, self._out = self._out[:size], self._out[size:]
+        if len(octets) < size:
+            self.waits.append(self.timeout)
         return octets
 
     def reset_input_buffer(self) -> None:
-        """Forget what wasn't read."""
+        """Forget what has come and wasn't read."""
         self._out = b""
 
     def inWaiting(self) -> int:
@@ -85,8 +97,11 @@ class Bridge:
         elif not self.is_mute:
             assert command == READ
             reply = b"".join(word.to_bytes(4, "big") for word in self.load(address, count))
-            self._out += reply[self.lost :]
-            self.lost = 0
+            if self.late or self._late_ones:
+                self._late_ones.append(reply)
+            else:
+                self._out += reply[self.lost :]
+                self.lost = 0
 
 
 class ProbeBridge(Bridge):

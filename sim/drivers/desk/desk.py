@@ -40,7 +40,10 @@ from liteprobe.soc.boot import assemble
 NETWORK = "etherbone://192.168.1.50"
 SERIAL = re.compile(r"/dev/ttyUSB\d")
 #: Said on stderr where a simulated probe is not in the cache yet.
-BUILDING = re.compile(r"^(?:  \d+ s: )?liteprobe: (?:building the simulated|built in|another program builds).*\n", re.MULTILINE)
+BUILDING = re.compile(
+    r"^(?:  \d+ s: )?liteprobe: (?:building the simulated|its Verilog is there|built in|another program builds).*\n",
+    re.MULTILINE,
+)
 LONGEST_S = 600
 QUIET_S = 120
 READY_NS = 5_000_000  # PHYs are set up, and a short program is started.
