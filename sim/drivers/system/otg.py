@@ -23,6 +23,7 @@ Json = dict[str, Any]
 Frames = list[tuple[int, bytes]]
 CABLE = "cable?delay=1us"
 ETHERBONE, ARP = b"\x04\xd2", b"\x08\x06"
+MANAGEMENT = b"\xc0\xa8\x01"  # The network of the probe's own host, 192.168.1.0/24.
 LOOK_S = 0.05
 LIMIT_S = 300.0
 
@@ -84,7 +85,7 @@ class OtgDesk:
             time.sleep(LOOK_S)
 
     def pins(self, port: int, direction: str = "out") -> Frames:
-        """Return time of the SFD (ns) and octets of each frame of a port, those of management and ARP left out."""
+        """Return time of the SFD (ns) and octets of each frame of a port, those of management and its ARP left out."""
 
         def sync(probe: Probe) -> None:
             assert isinstance(probe.link, SimLink)
@@ -95,7 +96,8 @@ class OtgDesk:
         return [
             (stamp, octets)
             for stamp, octets in zip(stamps.tolist(), frames, strict=True)
-            if ETHERBONE not in (octets[34:36], octets[36:38]) and octets[12:14] != ARP
+            if ETHERBONE not in (octets[34:36], octets[36:38])
+            and not (octets[12:14] == ARP and MANAGEMENT in (octets[28:31], octets[38:41]))
         ]
 
     def run(self, config: Json, tx: int, rx: int) -> tuple[list[Json], Frames, Frames]:
