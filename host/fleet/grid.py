@@ -20,7 +20,7 @@ from typing import Any
 
 from liteprobe.host.base.errors import ProbeError, UsageError, nearest
 from liteprobe.host.base.folders import build_folder
-from liteprobe.host.fleet.tasks import Outcome, Task, differences
+from liteprobe.host.fleet.tasks import Task, TasksOutcome, differences
 
 POINTS_MAX = 100_000
 PLACE = re.compile(r"\{(\w+)\}")
@@ -108,7 +108,7 @@ def tools_of(words: Sequence[str]) -> dict[str, str]:
     return _printed(_ended(SEEDS, ["--tools", *words]))
 
 
-def rows_of(points: Sequence[Mapping[str, str]], outcome: Outcome) -> list[dict[str, Any]]:
+def rows_of(points: Sequence[Mapping[str, str]], outcome: TasksOutcome) -> list[dict[str, Any]]:
     """Return the rows of all points, in their order, each behind the values of its point; one with ``error`` where it failed."""
     found: list[dict[str, Any]] = []
     for number, point in enumerate(points):

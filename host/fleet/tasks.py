@@ -66,7 +66,7 @@ class Task:
 
 
 @dataclass
-class Outcome:
+class TasksOutcome:
     """Holds what became of tasks, by their place in the list."""
 
     results: dict[int, Any] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class TaskStore:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAnswer:
     """Holds what a worker says: the result as a line of JSON, or an error in words, or in what its LiteProbe is another one."""
 
     worker: str
@@ -156,7 +156,7 @@ class Pool(Protocol):
     def refused(self) -> Mapping[str, str]: ...
 
     def give(self, number: int, task: Task) -> None: ...
-    def take(self) -> list[tuple[int, Answer | None]]: ...
+    def take(self) -> list[tuple[int, TaskAnswer | None]]: ...
     def close(self) -> None: ...
 
 
@@ -164,15 +164,15 @@ def run(
     tasks: Sequence[Task],
     store: TaskStore,
     pool: Callable[[], Pool],
-    progress: Callable[[Outcome], None] | None = None,
-) -> Outcome:
+    progress: Callable[[TasksOutcome], None] | None = None,
+) -> TasksOutcome:
     """Run tasks that have no result in ``store`` yet; return all results, and what became of the others.
 
     ``pool`` makes the workers, once they are needed; ``progress`` is given what there is after each task. A task that raises is
     named in ``errors``; one whose worker dies is given again, the last times alone, so that the one that kills is known from
     its neighbours. Raises OSError when a result can't be written, and what the pool raises: results before it are kept.
     """
-    outcome = Outcome()
+    outcome = TasksOutcome()
     show = progress or (lambda outcome: None)
     with store.held():
         wanted: deque[int] = deque()
@@ -189,17 +189,17 @@ def run(
     return outcome
 
 
-def work(asked: Mapping[str, str], task: Task) -> Answer:
+def work(asked: Mapping[str, str], task: Task) -> TaskAnswer:
     """Do a task in a worker, unless its LiteProbe is another one than that which asks."""
     worker = f"{socket.gethostname()}:{os.getpid()}"
     if other := differences(asked, version()):
-        return Answer(worker, other=other)
+        return TaskAnswer(worker, other=other)
     try:
         module, _, name = task.function.partition(":")
-        return Answer(worker, _plain(getattr(importlib.import_module(module), name)(**task.arguments)))
+        return TaskAnswer(worker, _plain(getattr(importlib.import_module(module), name)(**task.arguments)))
     except Exception as error:  # A pure function raises the same again: it is said once, and never tried again.
         words = str(error) if isinstance(error, ProbeError) else f"{type(error).__name__}: {error}"
-        return Answer(worker, error=words)
+        return TaskAnswer(worker, error=words)
 
 
 def differences(asked: Mapping[str, str], found: Mapping[str, str]) -> str:
@@ -234,11 +234,11 @@ class LocalPool:
         except RuntimeError:  # A worker has died since the last look.
             self._lost.append(number)
 
-    def take(self) -> list[tuple[int, Answer | None]]:
+    def take(self) -> list[tuple[int, TaskAnswer | None]]:
         """Return all that has come; when a worker died, loky ends them all, and others are started."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
-        found: list[tuple[int, Answer | None]] = [(number, None) for number in self._lost]
+        found: list[tuple[int, TaskAnswer | None]] = [(number, None) for number in self._lost]
         done = wait(self._out, return_when=FIRST_COMPLETED).done if self._out and not self._lost else set()
         found += [self._taken(future) for future in done]
         if any(answer is None for _, answer in found):
@@ -253,7 +253,7 @@ class LocalPool:
 
     # # #
 
-    def _taken(self, future: Any) -> tuple[int, Answer | None]:
+    def _taken(self, future: Any) -> tuple[int, TaskAnswer | None]:
         return self._out.pop(future), None if future.exception() else future.result()
 
     def _start(self) -> None:
@@ -307,13 +307,13 @@ class ClusterPool:
         future = self._client.submit(work_in_cluster, version(), task, pure=False, workers=sorted(self._usable))
         self._out[future] = number
 
-    def take(self) -> list[tuple[int, Answer | None]]:
+    def take(self) -> list[tuple[int, TaskAnswer | None]]:
         """Return what has come within two seconds."""
         from concurrent.futures import CancelledError
 
         from distributed import wait
 
-        found: list[tuple[int, Answer | None]] = []
+        found: list[tuple[int, TaskAnswer | None]] = []
         try:
             if self._out:
                 with self._client.as_current(), suppress(TimeoutError):
@@ -335,15 +335,15 @@ class ClusterPool:
 
     # # #
 
-    def _taken(self, future: Any) -> Answer | None:
+    def _taken(self, future: Any) -> TaskAnswer | None:
         from distributed import KilledWorker
 
         error = future.exception()
         if isinstance(error, KilledWorker):  # After as many deaths as the scheduler allows.
             return None
         if error is not None:
-            return Answer("", error=f"{type(error).__name__}: {error}")
-        answer: Answer = future.result()
+            return TaskAnswer("", error=f"{type(error).__name__}: {error}")
+        answer: TaskAnswer = future.result()
         if answer.other:
             self._asked[answer.worker] = answer.other
         return answer
@@ -389,12 +389,12 @@ class ClusterPool:
             self.give(number, self._tasks[number])
 
 
-def work_in_cluster(asked: Mapping[str, str], task: Task) -> Answer:
+def work_in_cluster(asked: Mapping[str, str], task: Task) -> TaskAnswer:
     """Do a task in a worker of dask, which is known by its address."""
     from distributed import get_worker
 
     answer = work(asked, task)
-    return Answer(get_worker().address, answer.body, answer.error, answer.other)
+    return TaskAnswer(get_worker().address, answer.body, answer.error, answer.other)
 
 
 # # #
@@ -416,7 +416,9 @@ class _Asked:
         return True
 
 
-def _run_wanted(asked: _Asked, store: TaskStore, pool: Pool, outcome: Outcome, show: Callable[[Outcome], None]) -> None:
+def _run_wanted(
+    asked: _Asked, store: TaskStore, pool: Pool, outcome: TasksOutcome, show: Callable[[TasksOutcome], None]
+) -> None:
     out = 0
     try:
         while asked.wanted or asked.alone or out:

@@ -14,7 +14,7 @@ pytest.importorskip("distributed", reason="workers on many machines need distrib
 
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import tasks
-from liteprobe.host.fleet.tasks import ClusterPool, LocalPool, Outcome, Task, TaskStore, run
+from liteprobe.host.fleet.tasks import ClusterPool, LocalPool, Task, TasksOutcome, TaskStore, run
 from liteprobe.sim.drivers.tools.cluster import Cluster, queue_delays
 
 QUEUE = "liteprobe.sim.drivers.tools.cluster:queue_delays"
@@ -46,11 +46,11 @@ def octets(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def after(count: int, act: Callable[[], None]) -> Callable[[Outcome], None]:
+def after(count: int, act: Callable[[], None]) -> Callable[[TasksOutcome], None]:
     """Return what acts once so many results are there."""
     done: list[int] = []
 
-    def progress(outcome: Outcome) -> None:
+    def progress(outcome: TasksOutcome) -> None:
         if len(outcome.results) >= count and not done:
             done.append(1)
             act()
@@ -89,7 +89,7 @@ def test_workers_of_another_version_or_without_liteprobe_are_refused_by_name(
         pids = {cluster.workers[name].pid for name in ("other", "without")}
         refused: dict[str, str] = {}
 
-        def keep(outcome: Outcome) -> None:
+        def keep(outcome: TasksOutcome) -> None:
             refused.update(outcome.refused)
 
         monkeypatch.setattr(tasks, "PATIENCE_S", 20)

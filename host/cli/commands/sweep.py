@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     if args.check:
         tables.console().print(_planned(grid, points, [store.read(one)[0] for one in asked]))
         return
-    found = tasks.Outcome()
+    found = tasks.TasksOutcome()
 
     def pool() -> tasks.Pool:
         return tasks.ClusterPool(args.cluster) if args.cluster else tasks.LocalPool(args.workers or os.cpu_count() or 1)
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with tables.progress(not is_plain(args), every_s(args), "tasks") as show:
 
-            def progress(outcome: tasks.Outcome) -> None:
+            def progress(outcome: tasks.TasksOutcome) -> None:
                 nonlocal found
                 for name in outcome.refused.keys() - said:
                     say(f"worker {name} is refused: {outcome.refused[name]}", stream=sys.stderr)
@@ -202,7 +202,7 @@ def _publish(
     grid: grids.Grid,
     points: Sequence[Mapping[str, str]],
     asked: Sequence[tasks.Task],
-    outcome: tasks.Outcome,
+    outcome: tasks.TasksOutcome,
 ) -> None:
     rows = grids.rows_of(points, outcome)
     content = files.head(files.SWEEP_FORMAT, results.typed()) | {
