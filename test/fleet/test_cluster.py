@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Tasks on workers of a cluster, each a process of its own: killed, of another version, without LiteProbe, or all gone."""
 
-import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -140,21 +141,15 @@ def test_no_scheduler_no_worker_and_a_scheduler_that_goes_are_said(
 
 
 def test_workers_end_with_the_program_that_was_killed(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     (tmp_path / "log").mkdir()
     code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from liteprobe.host.fleet.tasks import LocalPool, Task, TaskStore, run
-tasks = [Task("work:draw", {{"number": n, "log": {str(tmp_path / "log")!r}, "seconds": 600.0}}) for n in range(2)]
+name = "liteprobe.sim.drivers.tools.cluster:draw"
+tasks = [Task(name, {{"number": n, "log": {str(tmp_path / "log")!r}, "seconds": 600.0}}) for n in range(2)]
 run(tasks, TaskStore(Path({str(tmp_path / "store")!r})), lambda: LocalPool(2))
 """
-    program = subprocess.Popen(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
-    )
+    program = subprocess.Popen([sys.executable, "-c", code])
     ends_s = time.monotonic() + 300
     while len(pids := [int(path.name) for path in (tmp_path / "log").iterdir()]) < 2:
         assert time.monotonic() < ends_s and program.poll() is None

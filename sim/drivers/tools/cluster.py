@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A scheduler of Dask and workers on this machine, each a process of its own, which can be killed; and tasks for them."""
 
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -40,8 +42,6 @@ class Cluster:
             assert self.scheduler.poll() is None and time.monotonic() < ends_s, self.log()
             time.sleep(LOOK_S)
             if file.exists() and (text := file.read_text()).rstrip().endswith("}"):
-                import json
-
                 self.address = json.loads(text)["address"]
         return self
 
@@ -87,3 +87,19 @@ def queue_delays(length: int, load: float, seed: int, log: str = "", frames: int
     return {"mean": float(waits.mean()), "p99": float(waits[int(0.99 * frames)])}
 
 
+def draw(number: int, log: str, seconds: float = 0.0) -> dict[str, Any]:
+    """Return what a seeded generator gives."""
+    with (Path(log) / str(os.getpid())).open("a", encoding="utf-8") as file:
+        file.write(f"{number}\n")
+    time.sleep(seconds)
+    return {"number": number, "drawn": random.Random(number).random()}
+
+
+def fail(number: int) -> None:
+    """Raise."""
+    raise ValueError(f"{number} is odd")
+
+
+def kill(number: int) -> None:
+    """End the worker."""
+    os.kill(os.getpid(), signal.SIGKILL)
