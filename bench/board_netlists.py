@@ -132,11 +132,12 @@ def replayed(folder: Path, config: ProbeConfig, files: Path) -> list[str]:
     write(files / "trace.pcap", made)
     with joined(folder, files, CABLE if config.ports > 1 else LOOPBACK, config.link) as sent:
         result = sent.probe.replay(Trace.from_pcap(files / "trace.pcap"))
-        return wrong_packets(sent.pins(0), made) + ([] if result.is_complete else ["the replay is not complete"])
+        wrong: list[str] = wrong_packets(sent.pins(0), made)
+        return wrong + ["the replay is not complete"] * (not result.is_complete)
 
 
 def differs(flagship: Flagship, frames: int) -> tuple[Life, int, list[str], list[str]]:
-    """Return what the RTL did, rows of the truth that differ, names of captures and registers that do, what was replayed wrongly."""
+    """Return what the RTL did, rows of the truth, captures and registers that differ, and what was replayed wrongly."""
     config = flagship.config
     options = options_of(config)
     lives, replays = [], []
