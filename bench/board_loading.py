@@ -105,7 +105,7 @@ def release(folder: Path) -> tuple[Path, Path]:
 
 def bit_of(released: Path, one: Flagship) -> Path:
     """Return where the bitstream of a flagship lies in a release."""
-    return released / one.board / one.preset / BIT
+    return released.joinpath(one.board, one.preset, BIT)
 
 
 def kind(board: str) -> str:
