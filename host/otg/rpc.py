@@ -79,12 +79,12 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
         )
 
     def SetControlAction(self, request: Any, context: Any) -> Any:
-        """Refuse an action."""
-        return _done(context, lambda: self._api.set_control_action(request.control_action))
+        """Ping from devices."""
+        return self._acted(context, lambda: self._api.set_control_action(request.control_action))
 
     def streamSetControlAction(self, requests: Any, context: Any) -> Any:
-        """Refuse an action; the message comes in pieces."""
-        return _done(context, lambda: self._api.set_control_action(_joined(requests, pb.ControlAction())))
+        """Ping from devices; the message comes in pieces."""
+        return self._acted(context, lambda: self._api.set_control_action(_joined(requests, pb.ControlAction())))
 
     def GetMetrics(self, request: Any, context: Any) -> Any:
         """Return metrics."""
@@ -131,6 +131,9 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
                 )
             found.append(piece)
         return b"".join(found)
+
+    def _acted(self, context: Any, act: Callable[[], Any]) -> Any:
+        return pb.SetControlActionResponse(control_action_response=_done(context, act))
 
     def _warned(self, context: Any, kind: Callable[..., Any], act: Callable[[], Any]) -> Any:
         return kind(warning=_done(context, act))
