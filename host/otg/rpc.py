@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -152,9 +153,44 @@ def _done(context: Any, act: Callable[[], T]) -> T:
         raise AssertionError("abort raises") from None
 
 
+def _spoilt(error: DecodeError) -> OtgError:
+    return OtgError([f"this is no message of the models: {error}"])
+
+
+class MalformedRequests(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Answers what is no message with an error of the models; gRPC would call it its own fault, and print where it was."""
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """Return the handler of a call, which is given a DecodeError in the place of a request that can't be read."""
+        handler = continuation(details)
+        if handler is None:
+            return None
+        ends = ("stream" if handler.request_streaming else "unary", "stream" if handler.response_streaming else "unary")
+        act = getattr(handler, "_".join(ends))
+
+        def read(content: bytes) -> Any:
+            try:
+                return handler.request_deserializer(content)
+            except DecodeError as error:
+                return error
+
+        def call(request: Any, context: Any) -> Any:
+            if isinstance(request, DecodeError):
+                return _done(context, partial(_raise, _spoilt(request)))
+            return act(request, context)
+
+        return getattr(grpc, f"{'_'.join(ends)}_rpc_method_handler")(call, read, handler.response_serializer)
+
+
+def _raise(error: OtgError) -> None:
+    raise error
+
+
 def _joined(requests: Any, message: Message) -> Any:
     content = bytearray()
     for piece in requests:
+        if isinstance(piece, DecodeError):
+            raise _spoilt(piece)
         content += piece.datum
         if len(content) > MESSAGE_MOST:
             raise OtgError([f"the message has more than {MESSAGE_MOST:,} octets"])
@@ -183,7 +219,8 @@ class GrpcServer:
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
         ]
-        self._server = grpc.server(ThreadPoolExecutor(THREADS, "grpc"), options=options)
+        threads = ThreadPoolExecutor(THREADS, "grpc")
+        self._server = grpc.server(threads, interceptors=[MalformedRequests()], options=options)
         otg_pb2_grpc.add_OpenapiServicer_to_server(OtgServicer(api), self._server)
         address = f"{f'[{settings.address}]' if ':' in settings.address else settings.address}:{settings.port}"
         try:

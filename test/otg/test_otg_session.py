@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import requests
 import snappi
@@ -399,6 +400,24 @@ def test_requests_that_are_none_are_errors_of_the_models(server: OtgServer) -> N
         ).status_code
         == 421
     )
+
+
+@pytest.mark.parametrize("method", ["SetConfig", "GetMetrics", "streamGetMetrics", "streamSetConfig"])
+def test_octets_that_are_no_message_are_an_error_of_the_models(
+    server: OtgServer, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        ends = ("stream" if method.startswith("streamSet") else "unary", "stream" if "streamGet" in method else "unary")
+        call = getattr(channel, "_".join(ends))(f"/otg.Openapi/{method}")
+        content = b"\xff\xff\xff"
+        with pytest.raises(grpc.RpcError) as raised:
+            found = call(iter([content]) if ends[0] == "stream" else content, timeout=60)
+            list(found)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        error = json.loads(raised.value.details())
+        assert (error["kind"], error["code"]) == ("validation", 3) and "no message of the models" in error["errors"][0]
+    assert caplog.records == []
+    assert client(server, "grpc").get_version().sdk_version
 
 
 def test_messages_come_in_pieces_where_a_client_asks_for_that(server: OtgServer) -> None:
