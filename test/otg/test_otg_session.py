@@ -318,13 +318,13 @@ def test_each_part_that_another_preset_lacks_is_named_with_presets_that_have_it(
         api = client(server, transport)
         errors = errors_of(lambda: api.set_config(json.dumps(given))).errors
         assert [error.split(": ")[0] for error in errors] == ["flows", "flows", "captures", "devices"]
-        for error, part, preset in zip(
+        for error, part, remedy in zip(
             errors,
             ("streams", "monitor or measure", "monitor", "hosts"),
-            ("generator", "generator", "monitor", "tester"),
+            ("--preset generator", "generator", "--preset monitor", "--hosts"),
             strict=True,
         ):
-            assert f"without the part {part}" in error and preset in error, error
+            assert f"without the part {part}" in error and remedy in error, error
         api.set_config(json.dumps(config()))
 
 
