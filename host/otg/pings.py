@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from liteprobe.host.capture.session import WINDOW_NS
 from liteprobe.host.otg.config import DeviceInterface, OtgSetup
 from liteprobe.host.otg.messages import Given, OtgError, OtgReport, pb
 from liteprobe.host.packets.batch import Batch
@@ -142,6 +143,7 @@ class Pings:
             assert one.mac is not None
             one.tries += 1
             one.due_ns = now_ns + round(1e9 * probe.link.arrival_timeout_s)
+            one.due_ns += WINDOW_NS * (one.tries == TRIES)  # For so long a capture may hold an answer back.
             probe.host(one.port).echo(one.address, one.mac, one.identifier, one.tries)
         self._waiting = [one for one in self._waiting if one.has_answer is None]
 
