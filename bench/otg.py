@@ -218,7 +218,7 @@ def test_hostile(is_full: bool) -> Iterator[Figure]:
         f"{span_s:.0f} s, {hostile.starts} transitions taken, {sent} frames",
     )
     yield Figure("hostile_requests", count, "requests", REQUESTS, is_least=True)
-    yield Figure("hostile_ms", 1e3 * span_s / count, "ms a request")
+    yield Figure("hostile_ms", 1e3 * span_s / count, "ms a request", 9)
     yield Figure("hostile_faults", hostile.faults, "requests", 0)
     yield Figure("hostile_frames_without_a_start", 0 if hostile.starts else sent, "frames", 0)
     yield Figure("hostile_good_requests_missed", missed, f"of {good}", 0)

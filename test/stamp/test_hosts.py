@@ -15,8 +15,17 @@ from liteprobe.cores.formats import Part
 from liteprobe.cores.formats.reflect import HEARD_WORD, HostCount, HostEnable, access_words, count_register
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import lacking
-from liteprobe.host.run.hosts import TEND_NS, HostSettings, Neighbours, NetworkHost
+from liteprobe.host.run.hosts import (
+    ECHO6_OCTETS,
+    ECHO_OCTETS,
+    TEND_NS,
+    HostSettings,
+    Neighbours,
+    NetworkHost,
+    echo_answer,
+)
 from liteprobe.host.traffic.document import read_document, write_document
+from liteprobe.host.traffic.headers import mac_octets
 from liteprobe.sim.models.reflector import Host
 
 SEED = random.randrange(2**32)
@@ -130,6 +139,27 @@ def test_questions_that_get_lost_are_asked_again_and_silence_is_named() -> None:
         host.resolve("fd00::1")
     with pytest.raises(UsageError, match="is the address of port 0 itself"):
         host.resolve("10.0.1.2")
+
+
+@pytest.mark.parametrize("vlan", [None, 100])
+@pytest.mark.parametrize(("own", "asked"), [("10.0.1.2", "10.0.1.1"), ("fd00::2", "fd00::ab:cdef")])
+def test_echoes_are_answered_by_a_neighbour_that_was_written_from_the_rfcs(
+    own: str, asked: str, vlan: int | None
+) -> None:
+    mac = "02:aa:bb:cc:dd:ee"
+    neighbour = Host((asked,), mac_octets(mac))
+    host, port = host_of(neighbour, HostSettings(**{"ipv6" if ":" in own else "ipv4": own}, vlan=vlan))  # type: ignore[arg-type]
+    host.echo(asked, mac, 0xBEEF, 3)
+    question = port.sent[-1]
+    (answer,) = neighbour.take(question.ljust(60, b"\0"), 0, lambda _: 0)
+    assert echo_answer(answer, own, asked) == (0xBEEF, 3)
+    assert echo_answer(question, own, asked) is None and echo_answer(answer, asked, own) is None
+    least = (ECHO6_OCTETS if ":" in own else ECHO_OCTETS) + 4 * (vlan is not None)
+    assert [echo_answer(answer[:size], own, asked) for size in range(least + 1)] == [None] * least + [(0xBEEF, 3)]
+    rng = random.Random(SEED)
+    for _ in range(300):
+        at = rng.randrange(len(answer))
+        echo_answer(answer[:at] + rng.randbytes(rng.randrange(40)), own, asked)  # Whatever comes, it raises nothing.
 
 
 def test_who_answers_for_another_is_not_taken_for_it() -> None:
