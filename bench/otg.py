@@ -160,7 +160,14 @@ class Hostile:
         self.starts += is_start
 
 
-METHODS = ("SetConfig", "UpdateConfig", "AppendConfig", "DeleteConfig", "SetControlState", "SetControlAction")
+METHODS: tuple[str, ...] = (
+    "SetConfig",
+    "UpdateConfig",
+    "AppendConfig",
+    "DeleteConfig",
+    "SetControlState",
+    "SetControlAction",
+)
 METHODS += ("GetMetrics", "GetStates", "GetCapture", "GetConfig", "GetVersion")
 REFUSALS = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION)
 LIMIT_S = 60.0
