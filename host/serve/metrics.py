@@ -23,7 +23,7 @@ from liteprobe.host.serve.poll import ALL, RECEIVED, Look, totals
 
 PREFIX = "liteprobe_"
 PER_SECOND = 1e9  # Nanoseconds; dividing by it rounds once, as multiplying by 1e-9 does not.
-STEADY = ("lost",)  # Counts that can become less: gauges, as delays are.
+STEADY = ("lost", "missing_before")  # Counts that can become less: gauges, as delays are.
 HISTOGRAMS = {
     BinKind.LENGTH: ("frame_length_bytes", "Lengths of all frames of a port, without FCS", 1),
     BinKind.DELAY: ("delay_seconds", "One-way delays of all good probe frames of a port", PER_SECOND),
