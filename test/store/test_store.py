@@ -22,6 +22,7 @@ import pytest
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import words_of
 from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
+from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore, name_of_probe
 from liteprobe.host.store.tables import StoredRun
 from liteprobe.sim.drivers.desk.desk import BUILDING
@@ -261,6 +262,24 @@ def test_a_command_keeps_what_it_prints(run: Callable[..., tuple[int, str, str]]
     assert (figures["sent"]["value"], figures["received"]["value"], figures["lost"]["value"]) == (300, 300, 0)
     assert figures["most"]["value"] == stream["latency_ns"]["most"] and figures["most"]["unit"] == "ns"
     assert sum(int(str(row["count"])) for row in rows(ResultStore(place), "histograms")) == 300
+
+
+def test_records_are_kept_if_asked(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Each frame has its delay, by DuckDB: what they come to is what the command prints of them."""
+    place, whole = str(tmp_path / "store"), tmp_path / "run.json"
+    given = ("train", "--length", "60,700", "--count", "40", "--repeat", "3", "--store", place, "--json", str(whole))
+    assert run(*given)[0] == 0 and not ResultStore(place).files("records")
+    assert run(*given, "--store-records")[0] == 0
+    text = "SELECT part, count(*) AS n, min(delay_ns) AS low, max(delay_ns) AS high, avg(delay_ns) AS mean, "
+    text += "count(DISTINCT number) AS numbers, max(number) AS last FROM records JOIN runs USING (run) GROUP BY part ORDER BY n"
+    found = {row["part"]: row for row in StoreQuery(ResultStore(place)).sql(text).rows}
+    assert sorted(found) == ["60", "700"]
+    for row in json.loads(whole.read_text())["rows"]:
+        one, owd = found[str(row["length"])], row["owd_ns"]
+        assert (one["n"], one["numbers"], one["last"]) == (120, 120, 119) == (row["received"], 120, 119)
+        assert (one["low"], one["high"], one["mean"]) == (owd["min"], owd["max"], pytest.approx(owd["mean"], 1e-12))
+    code, _, errors = run("train", "--store-records")
+    assert code == 2 and "--store-records says what --store keeps: give that, too" in errors
 
 
 @pytest.mark.parametrize("more", [["--check"], ["--detach"], ["--schema"]])
