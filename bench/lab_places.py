@@ -13,7 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def test_labgrid(tmp_path: Path) -> Iterator[Figure]:
         lab = Lab(tmp_path / "lab", options[1], options[3])
         stack.callback(lab.close)
         place = ("-p", "bench")
-        steps = [
+        steps: list[tuple[str, Callable[[], tuple[int, str]], int, str]] = [
             ("a place is made", lambda: lab.client("ann", *place, "create"), 0, ""),
             ("it has the probe", lambda: lab.client("ann", *place, "add-match", "desk/bench/LiteProbe"), 0, ""),
             ("no use before it is acquired", lambda: lab.script("ann"), 1, "bench is not acquired|not acquired"),

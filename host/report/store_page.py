@@ -26,6 +26,7 @@ from liteprobe.host.store.query import HELD, OF_DAYS, Answer, StoreQuery, named
 
 with extras.named():
     import matplotlib
+    from matplotlib import dates as plot_dates
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,6 +99,8 @@ def write(
 
 # # #
 
+dates: Any = plot_dates  # It has no types.
+
 
 def _tiles(runs: Answer, days: Answer, lines: Answer, conditions: Sequence[str]) -> Block:
     sums = {name: [row[name] for row in days.rows if row[name] is not None] for name in ("sent", "lost")}
@@ -129,17 +132,15 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> str:
 def _dates(axes: Axes, days: Sequence[date]) -> None:
     """Make the x axis one of days."""
     axes.xaxis_date()
-    locator = matplotlib.dates.AutoDateLocator(minticks=2, maxticks=7)
+    locator = dates.AutoDateLocator(minticks=2, maxticks=7)
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
-    first, last = (matplotlib.dates.date2num(one) for one in (min(days), max(days)))
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    first, last = (dates.date2num(one) for one in (min(days), max(days)))
     axes.set_xlim(first - 0.5, last + 0.5)
 
 
 def _over_time(lines: Answer, percents: Sequence[float]) -> Drawings:
     """Draw percentiles by day, a panel for each probe and part."""
-    import matplotlib.dates
-
     panels = _panels(lines.rows)
     if not panels:
         return []
@@ -150,12 +151,13 @@ def _over_time(lines: Answer, percents: Sequence[float]) -> Drawings:
             most = max(abs(float(row[named(percents[-1])])) for row in rows)
             unit, size = fitting(most, TIMES)
             scale = float(size)
-            at = [matplotlib.dates.date2num(row["date"]) for row in rows]
+            at = [dates.date2num(row["date"]) for row in rows]
             for place, percent in enumerate(percents):
                 values: list[Measured] = [row[named(percent)] for row in rows]
                 colour = SERIES[place % len(SERIES)]
-                ends = [[one.bounds.least / scale for one in values], [one.bounds.most / scale for one in values]]
-                axes.fill_between(at, *ends, color=colour, alpha=0.3, lw=0)
+                lows = [one.bounds.least / scale for one in values]
+            highs = [one.bounds.most / scale for one in values]
+            axes.fill_between(at, lows, highs, color=colour, alpha=0.3, lw=0)
                 label = f"p{percent:g}" if axes is all_axes[0] else None
                 axes.plot(at, [float(one) / scale for one in values], "o-", ms=3, lw=1, color=colour, label=label)
             axes.set_title(f"{probe}, {part}", loc="left")
@@ -175,7 +177,7 @@ def _loss(days: Answer) -> Drawings:
     with matplotlib.rc_context(PLAIN):
         figure, (axes,) = axes_of(1, 2.6)
         for place, ((probe, part), rows) in enumerate(_panels(known).items()):
-            at = [matplotlib.dates.date2num(row["date"]) for row in rows]
+            at = [dates.date2num(row["date"]) for row in rows]
             style: dict[str, Any] = {"color": SERIES[place % len(SERIES)], "ls": ("-", "--")[place // len(SERIES) % 2]}
             axes.plot(
                 at, [100 * float(row["loss_ratio"]) for row in rows], "o", ms=3, lw=1, label=f"{probe}, {part}", **style
@@ -204,7 +206,7 @@ def _conditions(days: Answer, conditions: Sequence[str]) -> Drawings:
         figure, (axes,) = axes_of(1, 0.9 + 0.32 * len(lines))
         for place, (_, text, rows) in enumerate(lines):
             for verdict, (height, colour) in BARS.items():
-                at = [matplotlib.dates.date2num(row["date"]) for row in rows if row[text] == verdict]
+                at = [dates.date2num(row["date"]) for row in rows if row[text] == verdict]
                 axes.barh([place] * len(at), 1, height, [one - 0.5 for one in at], color=colour, lw=0)
         axes.set_yticks(range(len(lines)), [name for name, _, _ in lines])
         axes.set_ylim(len(lines) - 0.5, -0.5)
