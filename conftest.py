@@ -10,6 +10,7 @@ import os
 import pickle
 import resource
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from liteprobe.sim.drivers.tools import figures as rows
 from liteprobe.sim.drivers.tools.processes import pass_on_signals
@@ -34,6 +36,9 @@ SHOWN = 10  # Tests that took most.
 YARD_S = 0.05  # The yardstick on the machine that budgets are written down for.
 YARD_STEPS = 700_000
 YARD_EVERY_S = 20.0  # How long until it is measured again.
+STALLED = "stalled_s"
+STALL_S = 0.4  # A machine that all of a process stands still on for longer has stalled.
+STALL_TRIES = 3
 LONGEST = (
     "test_build.py",
     "test_signals.py",
@@ -90,6 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--full"):
         os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
     config.pluginmanager.register(Bookkeeper(config))
+    config.pluginmanager.register(Stalls(config))
     pass_on_signals()
 
 
@@ -176,6 +182,62 @@ def new_names() -> None:
     if tracer := sys.modules.get("migen.fhdl.tracer"):
         tracer.name_to_idx.clear()
         tracer.classname_to_objs.clear()
+
+
+# Machines that stand still -------------------------------------------------------------------------
+
+
+class Stalls:
+    """Runs a test again that failed while the machine stood still, and says so in the end: its limits of time were of no use.
+
+    A thread sleeps for a moment, again and again: how late it wakes is how long nothing of this process ran. A test that fails
+    with no such stop fails; so does one that fails three times.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.longest_s = 0.0
+        self.again: dict[str, float] = {}
+        threading.Thread(target=self.watch, name="stalls", daemon=True).start()
+
+    def watch(self) -> None:
+        """Keep the longest time that this process stood still."""
+        before_s = time.monotonic()
+        while True:
+            time.sleep(0.05)
+            now_s = time.monotonic()
+            self.longest_s = max(self.longest_s, now_s - before_s)
+            before_s = now_s
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Run a test, and again."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        stalled_s = 0.0
+        for left in reversed(range(STALL_TRIES)):
+            self.longest_s = 0.0
+            reports = runtestprotocol(item, log=False, nextitem=nextitem)
+            if not left or self.longest_s < STALL_S or not any(report.failed for report in reports):
+                break
+            stalled_s += self.longest_s
+            item._initrequest()  # type: ignore[attr-defined]  # As pytest-rerunfailures does.
+        for report in reports:
+            if stalled_s:
+                report.user_properties = [*report.user_properties, (STALLED, stalled_s)]
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep which tests ran again."""
+        for name, value in report.user_properties:
+            if name == STALLED:
+                self.again[report.nodeid] = value
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print which tests ran again, and for how long the machine had stood still in them."""
+        for name, stalled_s in self.again.items():
+            terminalreporter.write_line(f"ran again, the machine stood still for {stalled_s:.1f} s in it: {name}")
 
 
 # CPU time of each group ----------------------------------------------------------------------------

@@ -187,6 +187,8 @@ class Result(ABC):
         rows = self.figures
         made: dict[str, Any] = {"name": list(rows)}
         for key in self.COLUMNS:
+            if any(key not in row for row in rows.values()):  # Words, which are no figure.
+                continue
             values = [row[key] for row in rows.values()]
             made[key] = [
                 None if value is None else value if isinstance(value, int) else float(value) for value in values

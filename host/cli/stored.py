@@ -25,8 +25,9 @@ class Keeper:
         if idle := next((name for name in IDLE if getattr(args, name, False)), ""):
             raise UsageError(f"--{idle} measures nothing that --store could keep: leave one of them out")
         self._store = ResultStore(args.store)
+        self._command = args.command
+        self.url: str = getattr(args, "probe", "")  # By which the store knows what was measured.
         self._has_records = bool(getattr(args, "store_records", False))
-        self._command, self._url = args.command, args.probe
         self._began_ns = self._segment_ns = time.time_ns()
         self._name: str | None = None  # Of what its segments are within.
         self._segments = Outputs()
@@ -39,7 +40,7 @@ class Keeper:
         ``content``: its document; ``cause``: what ended it too soon; ``more``: fields of `StoredRun` that are other ones.
         """
         ended = "" if cause is None else str(cause) or type(cause).__name__
-        own: dict[str, Any] = {"url": self._url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
+        own: dict[str, Any] = {"url": self.url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
         records = result.records_by_part if self._has_records else {}
         if self._has_records and not any(map(len, records.values())):
             say("no delay is known one by one here: the store has histograms alone", stream=sys.stderr)
@@ -52,7 +53,7 @@ class Keeper:
         """Keep what came of a while of a run, as it ends; `keep` says where it could not be."""
         at_ns = time.time_ns()
         self._name = self._name or new_name(self._began_ns)
-        own = {"url": self._url, "within": self._name, "began_ns": self._segment_ns}
+        own = {"url": self.url, "within": self._name, "began_ns": self._segment_ns}
         run = StoredRun.of(result, f"{self._command} segment", **own)
         self._segments.write(self._store.place, lambda: self._store.keep(run, at_ns))
         self._segment_ns = at_ns

@@ -14,7 +14,11 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from liteprobe.cores.formats import TICK_NS, preset_of
+from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.columns import Column, Columns, delays
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.analysis.rows import Row
@@ -50,6 +54,7 @@ class PairFigures:
     row: Row | None = None  # All figures, as `suites.owd.row` has them.
     why: str = ""
     note: str = ""  # What is to be known of figures that are right.
+    owd_ns: NDArray[np.float64] | None = None  # Shape (packets,): each delay, known or not, as `OneWayResult` has it.
 
     @property
     def name(self) -> str:
@@ -112,6 +117,21 @@ class ExperimentResult(Result):
         return {one.name: one for one in self.pairs}
 
     @property
+    def measured(self) -> list[PairFigures]:
+        """Pairs whose delays are known."""
+        return [one for one in self.pairs if one.bound_ns is not None]
+
+    @property
+    def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays of pairs whose delays are known, rounded to whole ns."""
+        return {one.name: np.rint(one.owd_ns).astype(np.int64) for one in self.measured if one.owd_ns is not None}
+
+    @property
+    def uncertainty_ns(self) -> float | None:
+        """The greatest bound of a delay of all pairs that have some (ns); None: none has."""
+        return max((one.bound_ns or 0.0 for one in self.measured), default=None)
+
+    @property
     def is_complete(self) -> bool:
         """Whether every pair has its delays."""
         return not self.faults and all(one.bound_ns is not None for one in self.pairs)
@@ -128,6 +148,10 @@ class ExperimentResult(Result):
             for name, found in super().figures.items()
         }
 
+    def table(self) -> dict[str, Any]:
+        """Return a table by its columns, as of `Result`, and why a pair has no delays."""
+        return super().table() | {"why": [one.why or one.note for one in self.pairs]}
+
     def matrix(self) -> dict[str, dict[str, float | None]]:
         """Return the mean delay (ns) by who sends and who receives; None: it is not known."""
         found: dict[str, dict[str, float | None]] = {}
@@ -143,6 +167,14 @@ class ExperimentResult(Result):
             "notes": list(self.notes),
             "is_complete": self.is_complete,
         }
+
+
+def unit_of(found: ExperimentResult) -> tuple[str, float, int]:
+    """Return the unit in which the delays of a result are shown: its name, its size (ns), and digits of a figure."""
+    most = max((one.delays["most"] for one in found.pairs if one.delays), default=0.0)
+    if most < 1e5:
+        return "ns", 1.0, 1
+    return ("µs", 1e3, 3) if most < 1e8 else ("ms", 1e6, 3)
 
 
 @dataclass(frozen=True)
@@ -479,6 +511,7 @@ class Experiment:
         if way and way.is_started:
             found.start_time_ns = start_ns
         for one in measured:
+            found.owd_ns = one.owd_ns if arrivals.has_all_records(one.train) else None
             self._take(found, row(one, self._waiting_ns))
         if is_again and found.row is not None and not found.note:
             found.note = "late: it was not loaded in time for the start of the others, and started after them"

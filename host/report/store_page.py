@@ -156,8 +156,8 @@ def _over_time(lines: Answer, percents: Sequence[float]) -> Drawings:
                 values: list[Measured] = [row[named(percent)] for row in rows]
                 colour = SERIES[place % len(SERIES)]
                 lows = [one.bounds.least / scale for one in values]
-            highs = [one.bounds.most / scale for one in values]
-            axes.fill_between(at, lows, highs, color=colour, alpha=0.3, lw=0)
+                highs = [one.bounds.most / scale for one in values]
+                axes.fill_between(at, lows, highs, color=colour, alpha=0.3, lw=0)
                 label = f"p{percent:g}" if axes is all_axes[0] else None
                 axes.plot(at, [float(one) / scale for one in values], "o-", ms=3, lw=1, color=colour, label=label)
             axes.set_title(f"{probe}, {part}", loc="left")

@@ -12,6 +12,9 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.host.fleet.turns import Sleep, in_turns
+from liteprobe.host.report.experiment_page import write
+from liteprobe.host.report.files import head
+from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fleet import BEFORE, KINDS, PROGRAM, FleetBench, hostile, name_of
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
@@ -164,6 +167,51 @@ def test_the_command_prints_and_writes_what_came(bench: FleetBench, tmp_path: Pa
     (there,) = [one for one in content["pairs"] if (one["from"], one["to"]) == ("p00", "p02")]
     true_ns, lost = bench.truth(0, 2)
     assert there["lost"] == lost and abs(there["mean"] - sum(true_ns) / len(true_ns)) < 2.5 * there["bound"]
+
+
+def test_the_command_keeps_delays_in_a_store_and_draws_them(bench: FleetBench, tmp_path: Path, run: Run) -> None:
+    bench.fault("unlocked", 1, 1.0)
+    page, csv = tmp_path / "found.html", tmp_path / "found.csv"
+    asked = [str(tmp_path / "plan.yaml"), "--store", str(tmp_path / "store"), "--report", str(page), "--csv", str(csv)]
+    code, _, err = run("experiment", *asked)
+    assert code == 0, err
+    true_ns = {f"p0{a} to p0{b}": bench.truth(a, b)[0] for a, b in ((0, 2), (2, 0))}
+    store = ResultStore(tmp_path / "store")
+    (kept,) = [store.read(one).to_pylist()[0] for one in store.files("runs")]
+    assert [one.probe for one in store.files("runs")] == ["plan"]
+    assert (kept["command"], kept["url"], kept["is_complete"]) == ("experiment", "experiment://plan", False)
+    rows = csv.read_text().splitlines()
+    known = {row.split(",")[0] for row in rows[1:] if row.split(",")[5]}
+    assert known == set(true_ns) and len(rows) == 7
+    for name, delays in true_ns.items():
+        cells = [
+            one for file in store.files("histograms") for one in store.read(file).to_pylist() if one["part"] == name
+        ]
+        assert sum(one["count"] for one in cells) == len(delays)
+        off_ns = 2.5 * kept["uncertainty_ns"] + 1
+        for percent in (50, 100):
+            place = len(delays) * percent // 100 - 1
+            ordered = [one for cell in sorted(cells, key=lambda one: one["low"]) for one in [cell] * cell["count"]]
+            assert ordered[place]["low"] - off_ns <= sorted(delays)[place] <= ordered[place]["high"] + off_ns
+    text = page.read_text()
+    assert (
+        "p01 was left out: not locked" in text
+        and "2 of 6" in text
+        and "<svg" in text
+        and text.count("free-running") >= 4
+    )
+
+
+def test_a_page_of_an_experiment_without_any_delay_says_why(tmp_path: Path) -> None:
+    bench = FleetBench(2, 5, tmp_path)
+    for path in ((0, 1), (1, 0)):
+        bench.fleet.paths[path] = type(bench.fleet.paths[path])(1e4, 0, 1.0)
+    with Experiment(bench.plan(PROGRAM), opener=bench.open_one) as experiment:
+        result = experiment.run()
+    content = head("liteprobe-experiment", ["liteprobe"]) | result.to_dict()
+    write(tmp_path / "page.html", result, content)
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("no frame came") == 2 and "0 of 2" in text and "<svg" not in text
 
 
 def test_the_command_keeps_what_there_is_when_it_is_interrupted(bench: FleetBench, tmp_path: Path, run: Run) -> None:

@@ -36,6 +36,33 @@ def test_first(request):
 """
 
 
+#: A limit of time fails the first test, once, on a machine that stands still meanwhile; the second and third fail by themselves.
+STANDS_STILL = """
+import os, subprocess, time
+STOP = f"kill -STOP {os.getpid()}; sleep 0.7; kill -CONT {os.getpid()}"
+ran = []
+
+def test_limit():
+    ran.append("limit")
+    started_s = time.monotonic()
+    if len(ran) == 1:
+        subprocess.run(["sh", "-c", STOP])
+    assert time.monotonic() - started_s < 0.6
+
+def test_wrong():
+    ran.append("wrong")
+    assert False
+
+def test_wrong_and_stopped():
+    ran.append("stopped")
+    subprocess.run(["sh", "-c", STOP])
+    assert False
+
+def test_what_ran():
+    assert ran == ["limit", "limit", "wrong", *["stopped"] * 3]
+"""
+
+
 def suite(folder: Path, budget_s: float, *arguments: str, yard_s: str = "0.05", tests: str = TESTS) -> tuple[int, str]:
     """Run a suite of three tests under our conftest.py; return its exit code and what it prints."""
     (folder / "slow").mkdir()
@@ -78,6 +105,17 @@ def test_a_machine_that_becomes_slower_in_mid_run_has_a_larger_budget_too(tmp_pa
 def test_full_runs_all_and_holds_no_budget(tmp_path: Path) -> None:
     code, text = suite(tmp_path, 0.05, "--full")
     assert (code, "3 passed" in text, (tmp_path / "ran").exists()) == (0, True, True)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
+def test_what_fails_while_the_machine_stands_still_runs_again(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    code, text = suite(tmp_path, 60, *workers, tests=STANDS_STILL)
+    assert (code, "2 failed, 2 passed" in text) == (1, True), text
+    again = re.findall(
+        r"^ran again, the machine stood still for (\d\.\d) s in it: slow/test_three.py::(\w+)$", text, re.M
+    )
+    assert [name for _, name in again] == ["test_limit", "test_wrong_and_stopped"]
+    assert 0.6 < float(again[0][0]) < float(again[1][0])
 
 
 # Areas --------------------------------------------------------------------------------------------

@@ -287,3 +287,17 @@ def test_an_expired_certificate_is_named(
 
 def test_answers_are_of_json(port: int) -> None:
     assert json.loads(ask(port)[2]).keys() == {"error"}
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head(echo: Echo) -> None:
+    """Head and body are two segments: by Nagle's algorithm the second waits 40 ms, until the client's delayed ACK."""
+    spans = []
+    with Server(echo, ServerSettings()) as server:
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        for _ in range(60):
+            start_s = time.perf_counter()
+            link.request("POST", "/", b"{}")
+            link.getresponse().read()
+            spans.append(time.perf_counter() - start_s)
+        link.close()
+    assert min(spans[20:]) < 0.03, spans  # At first the client acknowledges at once.

@@ -13,7 +13,7 @@ from typing import Any
 from liteprobe.host.base.defaults import FIGURES_OF_EXPERIMENTS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.text import read_text, say
-from liteprobe.host.cli.arguments import add, add_data, add_expect, add_steal, every_s, is_plain
+from liteprobe.host.cli.arguments import add, add_expect, add_results, add_steal, every_s, is_plain
 from liteprobe.host.cli.commands import owd
 from liteprobe.host.cli.lazy import lazily
 
@@ -30,7 +30,8 @@ with lazily():
 HELP = "measure one-way delay and loss between many probes, all started at one instant"
 EXAMPLES = """
 liteprobe experiment plan.yaml --check
-liteprobe experiment plan.yaml --json experiment.json --csv experiment.csv
+liteprobe experiment plan.yaml --json experiment.json --csv experiment.csv --report experiment.html
+liteprobe experiment plan.yaml --store results
 liteprobe experiment --schema
 """
 MATRIX_MOST = 8  # Probes: more of them don't fit beside each other.
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     owd.add_discipline(group)
     add(group, "--check", bool, "only check the plan, and show who sends to whom in which start")
     add(group, "--schema", bool, "print the JSON schema of such a file, and end")
-    add_data(parser.add_argument_group("results"), "all figures", "pair")
+    add_results(parser, "write one HTML page with the delays of all pairs, the clocks and who was left out", "pair")
     add_expect(parser, FIGURES_OF_EXPERIMENTS)
 
 
@@ -56,6 +57,8 @@ def run(args: argparse.Namespace) -> None:
     if args.plan is None:
         raise UsageError("give a plan: liteprobe experiment plan.yaml (docs/experiment.md shows one)")
     plan = plans.read_plan(read_text(args.plan, "a plan"), str(args.plan))
+    if keeper := getattr(args, "keeper", None):
+        keeper.url = f"experiment://{args.plan.stem}"
     if args.check:
         tables.console().print(planned(plan))
         return
@@ -87,7 +90,13 @@ def run(args: argparse.Namespace) -> None:
 
 def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, cause: BaseException | None = None) -> None:
     content = files.head(files.EXPERIMENT_FORMAT, results.typed()) | found.to_dict()
-    results.publish(args, shown(found), content, None, cause, found)
+
+    def write_page(path: Path, plain: dict[str, Any]) -> None:
+        from liteprobe.host.report.experiment_page import write  # Templates take long to load.
+
+        write(path, found, plain)
+
+    results.publish(args, shown(found), content, write_page, cause, found)
 
 
 def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
@@ -103,7 +112,7 @@ def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
 
 def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
     """Return a result as tables: the mean delays of few probes as a matrix, and a row for each pair."""
-    unit, scale, digits = _unit_of(found)
+    unit, scale, digits = experiments.unit_of(found)
     names = list(dict.fromkeys(name for one in found.pairs for name in (one.sender, one.receiver)))
     parts: list[Any] = []
     if 2 < len(names) <= MATRIX_MOST:
@@ -113,18 +122,12 @@ def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
     why = found.COLUMNS.of("why") if any(one.why or one.note for one in found.pairs) else []
     parts.append(tables.figures([*keys, *delays, *why], found.pairs))
     parts += [rich.text.Text(f"{name} was left out: {why}") for name, why in found.faults.items()]
-    measured = [one for one in found.pairs if one.bound_ns is not None]
     parts.append(
-        rich.text.Text(f"{len(measured)} of {len(found.pairs)} pairs have delays; bounds 95 %, of both clocks then.")
+        rich.text.Text(
+            f"{len(found.measured)} of {len(found.pairs)} pairs have delays; bounds 95 %, of both clocks then."
+        )
     )
     return rich.console.Group(*parts)
-
-
-def _unit_of(found: experiments.ExperimentResult) -> tuple[str, float, int]:
-    most = max((one.delays["most"] for one in found.pairs if one.delays), default=0.0)
-    if most < 1e5:
-        return "ns", 1.0, 1
-    return ("µs", 1e3, 3) if most < 1e8 else ("ms", 1e6, 3)
 
 
 def _matrix(
