@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes a probe a resource of labgrid: exported by its URL, bound by a driver that holds it while it is active."""
 
+from typing import ClassVar
+
 import attr
 from labgrid import target_factory
 from labgrid.driver.common import Driver
@@ -27,7 +29,7 @@ class LiteProbe(Resource):
 class LiteProbeDriver(Driver):
     """Opens the probe when it is activated, with its lease, and lets go of it when it is deactivated."""
 
-    bindings = {"tester": LiteProbe}  # noqa: RUF012
+    bindings: ClassVar = {"tester": LiteProbe}
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
