@@ -364,11 +364,13 @@ class MonitorView {
     this.table = new Table("Streams that came", [
       { head: "Port", of: (row) => row.port }, { head: "Stream", of: (row) => row.stream_id ?? "others", text: true },
       { head: "Frames", of: (row) => number(row.frames) }, { head: "Lost", of: (row) => row.stream_id === null ? DASH : number(row.lost), bad: (row) => row.stream_id !== null && row.lost > 0 },
+      { head: "Missing before", of: (row) => row.stream_id === null ? DASH : number(row.missing_before) },
       { head: "Doubled", of: (row) => number(row.duplicated) }, { head: "Reordered", of: (row) => number(row.reordered) },
       { head: "Delay least", of: (row) => time(row.delay_min_ns) }, { head: "mean", of: (row) => time(row.delay_mean_ns) }, { head: "most", of: (row) => time(row.delay_max_ns) }]);
     this.bins = make("div", { class: "cards" });
     this.element = make("div", {}, this.ports, make("div", { class: "cards" }, this.rate.element),
-      make("section", { class: "card" }, make("h2", {}, "Streams that came"), this.table.element),
+      make("section", { class: "card" }, make("h2", {}, "Streams that came"), this.table.element,
+        make("p", { class: "soft" }, "Lost: since the first look at the stream. Missing before: numbers that had not come by then, sent before this monitor began, or lost.")),
       make("section", { class: "card" }, make("h2", {}, "Histograms"), this.bins));
     this.cards = new Map();
     this.due = 0;
