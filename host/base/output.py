@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted, stop_requests
 from liteprobe.host.base.text import is_ascii
 
 STDOUT = Path("-")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+AWAY = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ETIMEDOUT)
 
 
 class OutputError(ProbeError):
@@ -38,6 +39,8 @@ def words_of(error: OSError) -> str:
         return f"cannot write {where} ({what}): free space on the disk, or name another file, and run again"
     if error.errno == errno.EBADF and where == "stdout":
         return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
+    if error.errno in AWAY:
+        return f"cannot reach {where} ({what}): check its address, and that the server there runs"
     if where != "stdout":
         return f"cannot use {where} ({what}): check its name and its permissions"
     return f"{what}: check the files and devices that the command names"
@@ -141,6 +144,18 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write a document as JSON, as of ``write_text``."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def hold(file: int, refusal: str) -> None:
+    """Hold an open file until it is closed; raise UsageError with the words of ``refusal`` where another program holds it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows.
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise UsageError(refusal) from None
 
 
 class Lines:

@@ -139,16 +139,19 @@ WAYS = {
 
 
 @contextmanager
-def running(kind: str, folder: Path) -> Iterator[Serving]:
-    """Serve a probe on which a run of a kind is under way, of an owner named Ann."""
+def running(kind: str, folder: Path, has_begun: bool = True) -> Iterator[Serving]:
+    """Serve a probe on which a run of a kind is under way, of an owner named Ann; else it can begin."""
     way = WAYS[kind]
     with ExitStack() as stack:
         link = None
         if kind == "capture":
             ports = [PortInterface("port0"), PortInterface("port1")]
             stack.enter_context(mock.patch.object(capture_ring, "CaptureRing", lambda registers: None))
-            setup = capture_run.Setup(Arriving(), ports=ports)
-            stack.enter_context(mock.patch.object(capture_run, "_live", lambda *_: setup))
+
+            def live(*_: Any) -> capture_run.Setup:
+                return capture_run.Setup(Arriving(), ports=ports)
+
+            stack.enter_context(mock.patch.object(capture_run, "_live", live))
         elif kind in ("replay", "sets"):
             made = ReplayModel if kind == "replay" else SetsModel
             model, link, _ = stack.enter_context(fake_probe(folder, made))
@@ -161,7 +164,8 @@ def running(kind: str, folder: Path) -> Iterator[Serving]:
             packets = [Packet(Fraction(number), bytes(60), 60) for number in range(FRAMES)]
             said = ask(served.port, "/api/captures", pcap(packets), **{"X-LiteProbe-Key": served.key})[2]
             options["file"] = json.loads(said)["file"]
-        served.start(kind, way.document, **options)
+        if has_begun:
+            served.start(kind, way.document, **options)
         yield served
         served.call("POST", "/api/runs/current/stop")
         served.ended()
