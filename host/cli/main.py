@@ -19,7 +19,7 @@ from liteprobe.host.cli.streams import let_go
 
 #: Each command is a module of its name, with HELP, EXAMPLES, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
 COMMANDS = (
-    "train", "send", "replay", "sets", "emulate", "owd", "experiment", "stamp", "rfc2544", "y1564", "bert", "soak", "query",
+    "train", "send", "replay", "sets", "emulate", "owd", "experiment", "station", "stamp", "rfc2544", "y1564", "bert", "soak", "query",
     "capture", "extcap", "monitor", "serve", "otg", "calibrate", "stop", "clock", "info", "phy", "bring-up", "regs", "agent",
     "load", "build", "firmware", "demo", "doctor", "discover", "completion",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from liteprobe.host.agent.client import AgentClient
 from liteprobe.host.agent.keys import Keys
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.fleet.experiment import ExperimentResult, PairFigures, disagreeing
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, joined
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe
@@ -116,6 +116,8 @@ def _each(probes: Sequence[PlannedProbe], act: Callable[[PlannedProbe], str]) ->
     def tried(one: PlannedProbe) -> str:
         try:
             return act(one)
+        except DataError as error:
+            return str(error)
         except UsageError:
             raise
         except ProbeError as error:

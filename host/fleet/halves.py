@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import RECORD_DTYPE, TICK_NS, ClockError, ClockMode, ClockState, Part, TransmitState
-from liteprobe.host.analysis import arrivals
+from liteprobe.host.analysis import arrivals, delay
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import DataError, ProbeError
 from liteprobe.host.clock.clock import ClockReport, ClockVerdict
@@ -209,6 +209,11 @@ class Half:
     def name(self) -> str:
         """What it is a half of, and which."""
         return f"{self.sender} to {self.receiver}, {self.end}"
+
+    @property
+    def delays_ns(self) -> NDArray[np.int64]:
+        """Delays by both clocks as they are (ns), shape (frames,), of the end that hears; nothing where it has none."""
+        return delay.owd(self.records["tx_stamp"], self.records["rx_stamp"])
 
     def octets(self) -> bytes:
         """Return it as a file: a line of JSON, then the records, all compressed; its CRC is that of zlib."""

@@ -100,6 +100,9 @@ class Station:
         self._unwritten: dict[str, Half] = {}  # What the disk had no space for, by file.
         self._is_stopping = False
         self.state = "idle"
+        self.seen: list[
+            Callable[[Half], None]
+        ] = []  # Called with each end of a pair that was, or could not be, measured.
         self.counts = dict.fromkeys(("measured", "failed", "refused", "unwritten", "fetched"), 0)
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(".*.part"):
@@ -274,7 +277,8 @@ class Station:
         """Give the starts that are not done, each with its place."""
         names = {(id_of(pair), end): f"{kept.key}.{number:05}" for number, (pair, end) in _numbered(kept)}
         for place, (start_ns, own) in enumerate(kept.starts):
-            if any(names[id_of(pair), end] not in kept.done for pair, end in own):
+            there = kept.done | self._unwritten.keys()
+            if any(names[id_of(pair), end] not in there for pair, end in own):
                 yield start_ns, place
 
     def _measure(self, kept: KeptPlan, own: tuple[int, list[tuple[PlannedPair, str]]], wait: Sleep) -> None:
@@ -324,10 +328,12 @@ class Station:
         )
         name = f"{kept.key}.{number:05}"
         with self._lock:
-            if name in kept.done or kept.key not in self.plans:
+            if name in kept.done or name in self._unwritten or kept.key not in self.plans:
                 return
             self.counts["failed" if half.why else "measured"] += 1
             self._put(name, half)
+        for take in self.seen:
+            take(half)
 
     def _put(self, name: str, half: Half) -> None:
         """Write a half; what the disk has no space for is written later."""

@@ -73,7 +73,7 @@ def _clock(look: Look) -> Iterator[Metric]:
         yield _gauge("clock_uncertainty_seconds", about, "state", look.clock_state, bound_s)
 
 
-def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer:
+def serve(metrics: Collector, port: int, address: str = "127.0.0.1") -> WSGIServer:
     """Answer Prometheus on a TCP port; 0: a free one. Call ``shutdown`` of what is returned in the end.
 
     Raises ProbeError when the port is taken.

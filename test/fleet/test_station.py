@@ -5,7 +5,6 @@
 import errno
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.agent import Agent, AgentClient, Keys, make_keys
-from liteprobe.host.base.errors import DataError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.agent import Agent, Keys, make_keys
+from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.fleet import collect, station
 from liteprobe.host.fleet.collect import hand_out
+from liteprobe.host.fleet.experiment import ExperimentResult
 from liteprobe.host.fleet.plan import PlannedProbe, read_plan
 from liteprobe.host.fleet.station import Station, check_private, envelope, key_of
 from liteprobe.host.fleet.turns import in_turns
@@ -38,6 +38,7 @@ class Stations:
         self.late_ns = dict.fromkeys(range(count), 0)  # Of machines' clocks.
         self.stations = [self.make(number) for number in range(count)]
         self.agents: list[Agent] = []
+        self.away: set[int] = set()
 
     def make(self, number: int) -> Station:
         """Start a station, as after a power failure."""
@@ -76,10 +77,18 @@ class Stations:
 
             return run
 
-        in_turns([act(one, n) for n, one in enumerate(self.stations)], lambda seconds: fleet.advance(seconds * 1e9))
+        in_turns(
+            [act(one, n) for n, one in enumerate(self.stations) if n not in self.away],
+            lambda seconds: fleet.advance(seconds * 1e9),
+        )
         fleet.advance(1e9)
         for probe in fleet.probes:
             probe.catch_up()
+
+    def replace(self, number: int) -> None:
+        """Kill a station, which leaves what is on its disk, and start it again."""
+        one = self.make(number)
+        self.stations[number].__dict__ = one.__dict__  # Its agent goes on.
 
 
 @pytest.fixture
@@ -88,7 +97,7 @@ def fleet(tmp_path: Path) -> Iterator[Stations]:
     made = Stations(tmp_path)
     with ExitStack() as stack:
         for number in range(COUNT):
-            agent = Agent(name_of(number), "tcp://127.0.0.1:*".replace("*", "0"))
+            agent = Agent(name_of(number), "tcp://127.0.0.1:0")
             made.stations[number].offer(agent)
             made.agents.append(stack.enter_context(agent))
         yield made
@@ -125,3 +134,196 @@ def test_a_plan_is_run_without_a_host_and_its_result_fetched_later(fleet: Statio
         collect.collect(plan, text, collect.connector(None))
     with pytest.raises(ProbeError, match="its result fetched: give the plan another start_tai"):
         hand_out(plan, text, collect.connector(None))
+
+
+def test_a_station_killed_in_mid_run_has_what_was_done_and_says_what_was_not(fleet: Stations) -> None:
+    text = fleet.text()
+    plan = read_plan(text)
+    hand_out(plan, text, collect.connector(None))
+    fleet.pass_until(START_S + 2)  # After the first of two starts.
+    fleet.replace(1)  # Killed, and there again at once: it goes on with the second.
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    check_true(fleet, collect.collect(plan, text, collect.connector(None)))
+
+
+def test_a_station_that_is_away_at_a_start_says_so_and_the_others_have_theirs(fleet: Stations) -> None:
+    text = fleet.text()
+    plan = read_plan(text)
+    hand_out(plan, text, collect.connector(None))
+    fleet.away = {1}
+    fleet.pass_until(START_S + 2)
+    fleet.away = set()
+    fleet.replace(1)
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    result = collect.collect(plan, text, collect.connector(None))
+    for one in result.pairs:
+        is_first = one.name in [f"{a.sender} to {a.receiver}" for a in plan.rounds()[0]]
+        if is_first and name_of(1) in (one.sender, one.receiver):
+            assert one.delays is None and "the station was not there at the start" in one.why
+        else:
+            check_true(fleet, ExperimentResult([one], {}))
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("unlocked", "p01: not locked: its clock is free-running"),
+        ("bound", "p01: not locked well: the error of its clock is 5,000.0 ns"),
+        ("busy", "p01: busy: "),
+        ("absent", "p01: lost: no answer"),
+        ("second", "p01: its clock disagrees with the others by +1.000 s"),
+    ],
+)
+def test_a_probe_that_is_not_fit_at_its_start_is_named_and_the_rest_is_measured(
+    fleet: Stations, fault: str, said: str
+) -> None:
+    text = fleet.text()
+    plan = read_plan(text)
+    assert hand_out(plan, text, collect.connector(None)) == {}
+    fleet.bench.fault(fault, 1, 1.0)
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    result = collect.collect(plan, text, collect.connector(None))
+    check_true(fleet, result, {name_of(1)})
+    assert all(said in one.why for one in result.pairs if name_of(1) in (one.sender, one.receiver))
+
+
+def test_plans_that_cant_be_kept_are_refused_each_with_its_reason(
+    fleet: Stations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = collect.connector(None)
+    late = fleet.text(TAI_NS // 10**9 - 5)
+    with pytest.raises(ProbeError, match="start_tai is past, or too near"):
+        hand_out(read_plan(late), late, connect)
+    text = fleet.text()
+    assert hand_out(read_plan(text), text, connect) == {} == hand_out(read_plan(text), text, connect)
+    other = fleet.text(START_S + 3)
+    with pytest.raises(ProbeError, match=f"busy: plan {key_of(text).hex()} has this probe until TAI"):
+        hand_out(read_plan(other), other, connect)
+    untimed = text.replace(f"start_tai: {START_S}", "")
+    with pytest.raises(UsageError, match="stations need 'start_tai'"):
+        hand_out(read_plan(untimed), untimed, connect)
+    # Another version, which a host finds out, and which the station would refuse by itself.
+    octets = envelope(other, name_of(0), "0.0.9")
+    with connect(read_plan(text).probes[0]) as client, pytest.raises(ProbeError, match=r"LiteProbe .*the host 0\.0\.9"):
+        client.set("plan", key_of(other) + bytes(4) + len(octets).to_bytes(4, "little") + octets)
+    for hostile in (
+        b"",
+        b"x",
+        bytes(16),
+        bytes(8) + (9).to_bytes(4, "little") + bytes(6),
+        b"k" * 8 + bytes(4) + b"\1\0\0\0?",
+    ):
+        with connect(read_plan(text).probes[0]) as client, pytest.raises(ProbeError):
+            client.set("plan", hostile)
+    monkeypatch.setattr(collect, "version", lambda: "0.0.9")
+    with pytest.raises(ProbeError, match=r"its station is LiteProbe .*, this host 0\.0\.9: install the same"):
+        hand_out(read_plan(other), other, connect)
+    assert [len(one.plans) for one in fleet.stations] == [1] * COUNT
+
+
+def test_a_full_disk_loses_nothing_that_was_measured(fleet: Stations, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = fleet.text()
+    plan = read_plan(text)
+    is_full = [True]
+    fsync = os.fsync
+
+    def full(number: int) -> None:
+        if is_full[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ProbeError, match=r"the plan can't be kept \(No space left on device\)"):
+        hand_out(plan, text, collect.connector(None))
+    is_full[0] = False
+    assert hand_out(plan, text, collect.connector(None)) == {}
+    is_full[0] = True
+    fleet.pass_until(START_S + 2)
+    assert [one.counts["unwritten"] for one in fleet.stations] == [2] * COUNT
+    assert "No space left on device" in fleet.stations[0].state_text()
+    is_full[0] = False
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    check_true(fleet, collect.collect(plan, text, collect.connector(None)))
+    assert not [path for n in range(COUNT) for path in (fleet.folder / f"s{n}").glob(".*")]
+
+
+def test_who_is_missing_at_collection_is_named_and_nothing_is_let_go(fleet: Stations, tmp_path: Path, run: Run) -> None:
+    text, file, found = fleet.text(), tmp_path / "plan.yaml", tmp_path / "found.json"
+    file.write_text(text)
+    code, out, err = run("experiment", str(file), "--by-stations")
+    assert (code, err) == (0, "") and f"3 of 3 stations have the plan: first start TAI {START_S}" in out
+    fleet.pass_until(START_S + 2 * read_plan(text).round_ns / 1e9)
+    kept = fleet.folder / "s2"
+    kept.rename(fleet.folder / "moved")
+    kept.mkdir()
+    code, out, err = run("experiment", str(file), "--collect", "--json", str(found))
+    assert code == 0 and "p02 is missing: p02: a result can't be read (No such file or directory)" in err
+    content = json.loads(found.read_text())
+    assert sum(one["mean"] is not None for one in content["pairs"]) == 2 and list(content["faults"]) == ["p02"]
+    kept.rmdir()
+    (fleet.folder / "moved").rename(kept)
+    code, out, err = run("experiment", str(file), "--collect", "--json", str(found))
+    assert (code, err) == (0, "") and json.loads(found.read_text())["is_complete"] is True
+    code, _, err = run("experiment", str(file), "--collect")
+    assert code == 1 and err.count("its result was fetched already") == 3
+
+
+def test_a_damaged_result_is_refused(fleet: Stations) -> None:
+    text = fleet.text()
+    plan = read_plan(text)
+    hand_out(plan, text, collect.connector(None))
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    path = next((fleet.folder / "s0").glob("*.half"))
+    octets = bytearray(path.read_bytes())
+    octets[len(octets) // 2] ^= 0x10
+    path.write_bytes(octets)
+    result = collect.collect(plan, text, collect.connector(None))
+    assert list(result.faults) == [name_of(0)] and "damaged" in result.faults[name_of(0)]
+    check_true(fleet, result, {name_of(0)})
+
+
+def test_a_damaged_plan_is_named_at_the_start_of_a_station(tmp_path: Path) -> None:
+    (tmp_path / "00.plan").write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"00\.plan is damaged .*: remove it, and hand the plan out again"):
+        Station(tmp_path, lambda: pytest.fail("opened"))
+
+
+def test_a_key_that_is_not_known_hands_nothing_out(tmp_path: Path) -> None:
+    for name in ("station", "lab", "stranger"):
+        make_keys(tmp_path / name)
+    one = Station(tmp_path / "kept", lambda: pytest.fail("opened"))
+    agent = Agent("s", "tcp://127.0.0.1:0", Keys.read(tmp_path / "station.key_secret"), [tmp_path / "lab.key"])
+    one.offer(agent)
+    with agent:
+        address = agent.address.removeprefix("tcp://")
+        where = f"{{url: 'station://{address}', station_key: {tmp_path / 'station.key'}}}"
+        start_s = int(time.time()) + 300
+        text = f"probes: {{a: {where}, b: {{url: 'station://127.0.0.1:9'}}}}\nstart_tai: {start_s}\n"
+        text += "train: {length: 60, count: 2}\n"
+        plan = read_plan(text)
+        stranger = collect.connector(Keys.read(tmp_path / "stranger.key_secret"))
+        with pytest.raises(ProbeError, match="does not know the key of this end"):
+            stranger(plan.probes[0])
+        with pytest.raises(UsageError, match="'b': its station_key and --keys of this host belong together"):
+            hand_out(plan, text, stranger)
+        with collect.connector(Keys.read(tmp_path / "lab.key_secret"))(plan.probes[0]) as client:
+            assert client.get("state") == "idle, 0 plans kept"
+    assert not one.plans and agent.counts["denied"] >= 1
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://0.0.0.0:5582", "tcp://8.8.8.8:5582", "tcp://[::]:5582", "tcp://example.org:5582"]
+)
+def test_an_address_that_the_world_can_reach_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="private address"):
+        check_private(address, True)
+    for good in (
+        "tcp://10.8.0.2:1",
+        "tcp://192.168.1.2:1",
+        "tcp://100.64.1.1:1",
+        "tcp://[fd00::1]:1",
+        "tcp://127.0.0.1:1",
+    ):
+        check_private(good, True)
+    with pytest.raises(UsageError, match="both ends need keys"):
+        check_private("tcp://10.8.0.2:5582", False)
