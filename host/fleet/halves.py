@@ -252,7 +252,7 @@ class HalfWay(PlannedWay):
         ends = (here, there) if end == SENDS else (there, here)
         ports = [plan.by_name[name].port for name in (pair.sender, pair.receiver)]
         start_ns, sleep = when
-        self._here = here
+        self.here = here
         self.half = Half(pair.sender, pair.receiver, end, start_ns)
         super().__init__(Route(pair.program, *ends, *ports), plan, start_ns, sleep, lambda probe: False)
 
@@ -262,7 +262,7 @@ class HalfWay(PlannedWay):
             super().seen(job)
 
     def _result(self, job: RunningTrain) -> TrainResult:
-        half, verdict = self.half, self.clocks[id(self._here)].end()
+        half, verdict = self.half, self.clocks[id(self.here)].end()
         here = job.sender if half.end == SENDS else job.receiver
         if not here.port.transmit.is_link_up:
             self._lose(job, here)
@@ -270,7 +270,7 @@ class HalfWay(PlannedWay):
         half.sent, half.is_cut, half.keeps_records = job.sent, job.is_cut, job.meter.keeps_records
         half.records, half.latches = concatenated(job.records), list(self.latches[id(job)])
         half.notes = [*job.notes, *self.all_notes()]
-        half.verdict, half.clock = verdict, self.clocks[id(self._here)].last
+        half.verdict, half.clock = verdict, self.clocks[id(self.here)].last
         late = half.counters.get("late", 0)
         return TrainResult(
             job.program, half.records, half.counters, job.sent, late, verdict.state, float("inf"), False, ()

@@ -4,9 +4,16 @@
 
 import errno
 import json
+import math
 import os
+import re
+import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,13 +21,20 @@ import pytest
 
 from liteprobe.host.agent import Agent, Keys, make_keys
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
+from liteprobe.host.cli.commands.station import keep
+from liteprobe.host.cli.main import make_parser
+from liteprobe.host.cli.stored import Keeper
 from liteprobe.host.fleet import collect, station
 from liteprobe.host.fleet.collect import hand_out
 from liteprobe.host.fleet.experiment import ExperimentResult
+from liteprobe.host.fleet.halves import HalfWay
 from liteprobe.host.fleet.plan import PlannedProbe, read_plan
 from liteprobe.host.fleet.station import Station, check_private, envelope, key_of
 from liteprobe.host.fleet.turns import in_turns
 from liteprobe.host.probe import Probe
+from liteprobe.host.serve.metrics import serve
+from liteprobe.host.serve.station_metrics import StationMetrics
+from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fleet import FleetBench, name_of
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
@@ -69,11 +83,11 @@ class Stations:
 
         def act(one: Station, number: int) -> Callable[[Callable[[float], None]], None]:
             def run(sleep: Callable[[float], None]) -> None:
-                links[number].wait = sleep  # type: ignore[method-assign]
+                vars(links[number])["wait"] = sleep
                 try:
                     one.step()
                 finally:
-                    del links[number].wait  # type: ignore[method-assign]
+                    del vars(links[number])["wait"]
 
             return run
 
@@ -103,10 +117,10 @@ def fleet(tmp_path: Path) -> Iterator[Stations]:
         yield made
 
 
-def check_true(fleet: Stations, result: collect.ExperimentResult, without: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+def check_true(fleet: Stations, result: ExperimentResult, without: Collection[str] = ()) -> None:
     """Hold all figures against what the model did; those of ``without`` have none, and say why."""
     for one in result.pairs:
-        if {one.sender, one.receiver} & without:
+        if {one.sender, one.receiver} & set(without):
             assert one.delays is None and one.why, one
             continue
         true_ns, lost = fleet.bench.truth(int(one.sender[1:]), int(one.receiver[1:]))
@@ -136,8 +150,8 @@ def test_a_plan_is_run_without_a_host_and_its_result_fetched_later(fleet: Statio
         hand_out(plan, text, collect.connector(None))
 
 
-def test_a_station_killed_in_mid_run_has_what_was_done_and_says_what_was_not(fleet: Stations) -> None:
-    text = fleet.text()
+def test_a_station_killed_between_two_starts_goes_on_with_the_second(fleet: Stations) -> None:
+    text = fleet.text(more="round_every: 30s\n")
     plan = read_plan(text)
     hand_out(plan, text, collect.connector(None))
     fleet.pass_until(START_S + 2)  # After the first of two starts.
@@ -146,8 +160,39 @@ def test_a_station_killed_in_mid_run_has_what_was_done_and_says_what_was_not(fle
     check_true(fleet, collect.collect(plan, text, collect.connector(None)))
 
 
+class Killed(BaseException):
+    """Ends a station at once, as kill -9 does."""
+
+
+def test_a_station_killed_in_mid_run_says_so_and_the_others_have_theirs(
+    fleet: Stations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = fleet.text(more="round_every: 30s\n")
+    plan = read_plan(text)
+    hand_out(plan, text, collect.connector(None))
+    settle = HalfWay.settle
+
+    def killed(way: HalfWay, missing: Callable[[], int]) -> None:
+        if way.half.start_ns == START_S * 10**9 and way.here.url == f"sim://{name_of(1)}":
+            raise Killed  # All frames were sent, and none fetched.
+        settle(way, missing)
+
+    monkeypatch.setattr(HalfWay, "settle", killed)
+    with pytest.raises(Killed):
+        fleet.pass_until(START_S + 2)
+    fleet.replace(1)
+    fleet.pass_until(START_S + 60)
+    result = collect.collect(plan, text, collect.connector(None))
+    first = [(one.sender, one.receiver) for one in plan.rounds()[0]]
+    for one in result.pairs:
+        if (one.sender, one.receiver) in first and name_of(1) in (one.sender, one.receiver):
+            assert one.delays is None and "p01: late: the station was not there at the start (killed, or" in one.why
+        else:
+            check_true(fleet, ExperimentResult([one], {}))
+
+
 def test_a_station_that_is_away_at_a_start_says_so_and_the_others_have_theirs(fleet: Stations) -> None:
-    text = fleet.text()
+    text = fleet.text(more="round_every: 30s\n")
     plan = read_plan(text)
     hand_out(plan, text, collect.connector(None))
     fleet.away = {1}
@@ -327,3 +372,88 @@ def test_an_address_that_the_world_can_reach_is_refused(address: str) -> None:
         check_private(good, True)
     with pytest.raises(UsageError, match="both ends need keys"):
         check_private("tcp://10.8.0.2:5582", False)
+
+
+# Beside it ----------------------------------------------------------------------------------------
+
+
+def test_prometheus_and_a_store_have_what_came_to_this_end(fleet: Stations, tmp_path: Path) -> None:
+    metrics = StationMetrics(fleet.stations[1])
+    fleet.stations[1].seen.append(metrics.take)
+    args = Namespace(store=str(tmp_path / "store"), probe="sim://p01", command="station")
+    args.keeper = Keeper(args)
+    fleet.stations[1].seen.append(lambda half: keep(args, half))
+    text = fleet.text()
+    plan = read_plan(text)
+    hand_out(plan, text, collect.connector(None))
+    fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
+    server = serve(metrics, 0)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+    finally:
+        server.shutdown()
+        server.server_close()
+    for other in (0, 2):
+        true_ns = fleet.bench.truth(other, 1)[0]
+        pair = f'pair="p0{other} to p01"'
+        assert f'liteprobe_station_frames_total{{event="received",{pair}}} {len(true_ns):.1f}' in lines
+        assert f'liteprobe_station_measured{{end="hears",{pair}}} 1.0' in lines
+        (line,) = [one for one in lines if one.startswith(f'liteprobe_station_delay_seconds{{{pair},quantile="1"}}')]
+        assert abs(float(line.split()[-1]) - max(true_ns) / 1e9) < 1e-6
+        store = ResultStore(tmp_path / "store")
+        rows = [row for file in store.files("histograms") for row in store.read(file).to_pylist()]
+        own = [row for row in rows if row["part"] == f"p0{other} to p01"]
+        assert sum(row["count"] for row in own) == len(true_ns)
+        assert max(row["high"] for row in own) >= max(true_ns) - 1e3
+    assert 'liteprobe_station_events_total{event="measured"} 4.0' in lines and "liteprobe_station_plans 1.0" in lines
+    assert {one["uncertainty_ns"] for file in store.files("runs") for one in store.read(file).to_pylist()} == {math.inf}
+
+
+def test_the_unit_of_systemd_is_one(tmp_path: Path, run: Run) -> None:
+    code, out, _ = run("station", "--unit")
+    unit = tmp_path / "liteprobe-station.service"
+    unit.write_text(out)
+    (command,) = re.findall(r"ExecStart=/usr/bin/env liteprobe (.*)", out)
+    assert code == 0 and make_parser("station").parse_args(command.split()).folder == Path("/var/lib/liteprobe-station")
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_serves_until_a_signal_and_tells_what_it_kept(tmp_path: Path) -> None:
+    line = [
+        sys.executable,
+        "-m",
+        "liteprobe.host.cli",
+        "station",
+        str(tmp_path / "kept"),
+        "--address",
+        "tcp://127.0.0.1:0",
+    ]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stderr
+        said = process.stdout.readline()
+        address = re.search(r"at (tcp://127\.0\.0\.1:\d+), 0 plans kept", said)
+        assert address, said
+        text = f"probes: {{a: {{url: 'station://{address[1][6:]}'}}, b: {{url: 'station://127.0.0.1:9'}}}}\n"
+        text += f"start_tai: {int(time.time()) + 3600}\ntrain: {{length: 60, count: 2}}\n"
+        plan = read_plan(text)
+        assert list(hand_out(plan, text, collect.connector(None))) == ["b"]
+        process.kill()  # What it took is there again.
+        process.wait()
+    assert len(Station(tmp_path / "kept", lambda: pytest.fail("opened")).plans) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--by-stations", "--collect"], "--by-stations begins and --collect ends"),
+        ([], "has a station: give --by-stations"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, run: Run, more: list[str], said: str) -> None:
+    text = "probes: {a: {url: 'station://127.0.0.1:9'}, b: {url: 'station://127.0.0.1:10'}}\nstart_tai: 9999999999\n"
+    (tmp_path / "plan.yaml").write_text(text.replace("9999999999", "4000000000") + "train: {length: 60, count: 2}\n")
+    code, _, err = run("experiment", str(tmp_path / "plan.yaml"), *more)
+    assert code == 2 and said in err

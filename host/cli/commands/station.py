@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
     agent = agents.Agent(platform.node() or "station", address, own_keys, args.clients)
     station.offer(agent)
     if args.store:
-        station.seen.append(lambda half: _keep(args, half))
+        station.seen.append(lambda half: keep(args, half))
     ended: KeyboardInterrupt | None = None
     with ExitStack() as stack:
         if args.metrics is not None:
@@ -99,7 +99,7 @@ def _serve(args: argparse.Namespace, station: stations.Station, stack: ExitStack
     say(f"metrics: http://{address}:{server.server_port}/metrics", stream=sys.stderr)
 
 
-def _keep(args: argparse.Namespace, half: halves.Half) -> None:
+def keep(args: argparse.Namespace, half: halves.Half) -> None:
     """Keep what came to this end in the store: the other clock isn't known here, so the bound isn't, either."""
     from liteprobe.host.store.tables import StoredRun
 
