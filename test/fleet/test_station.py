@@ -24,85 +24,21 @@ from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.cli.commands.station import keep
 from liteprobe.host.cli.main import make_parser
 from liteprobe.host.cli.stored import Keeper
-from liteprobe.host.fleet import collect, station
+from liteprobe.host.fleet import collect
 from liteprobe.host.fleet.collect import hand_out
 from liteprobe.host.fleet.experiment import ExperimentResult
 from liteprobe.host.fleet.halves import HalfWay
-from liteprobe.host.fleet.plan import PlannedProbe, read_plan
+from liteprobe.host.fleet.plan import read_plan
 from liteprobe.host.fleet.station import Station, check_private, envelope, key_of
-from liteprobe.host.fleet.turns import in_turns
-from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import serve
 from liteprobe.host.serve.station_metrics import StationMetrics
 from liteprobe.host.store.store import ResultStore
-from liteprobe.sim.drivers.system.fleet import FleetBench, name_of
+from liteprobe.sim.drivers.system.fleet import name_of
+from liteprobe.sim.drivers.system.stations import COUNT, START_S, Killed, Stations, hostile
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
-COUNT = 3
-START_S = TAI_NS // 10**9 + 30
-
+FAULTS = 16
 Run = Callable[..., tuple[int, str, str]]
-
-
-class Stations:
-    """Stations of a modelled fleet, each in a folder and at an agent of its own; time is that of the fleet."""
-
-    def __init__(self, folder: Path, seed: int = 5, count: int = COUNT) -> None:
-        self.bench, self.folder = FleetBench(count, seed, folder), folder
-        self.late_ns = dict.fromkeys(range(count), 0)  # Of machines' clocks.
-        self.stations = [self.make(number) for number in range(count)]
-        self.agents: list[Agent] = []
-        self.away: set[int] = set()
-
-    def make(self, number: int) -> Station:
-        """Start a station, as after a power failure."""
-        return Station(self.folder / f"s{number}", lambda: self.opened(number), lambda: self.utc_ns(number))
-
-    def utc_ns(self, number: int) -> int:
-        return round(self.bench.fleet.now_ns) + TAI_NS - station.TAI_UTC_S * 10**9 + self.late_ns[number]
-
-    def opened(self, number: int) -> Probe:
-        return self.bench.open_one(PlannedProbe(name_of(number), str(number)))
-
-    def text(self, start_s: int = START_S, more: str = "") -> str:
-        """Return a plan of a mesh."""
-        probes = "".join(
-            f"  {name_of(n)}: {{url: 'station://{agent.address.removeprefix('tcp://')}', ip: 10.0.0.{n + 1}}}\n"
-            for n, agent in enumerate(self.agents)
-        )
-        return f"probes:\n{probes}start_tai: {start_s}\ntrain: {{length: 60, count: 20, interval: 10us}}\n{more}"
-
-    def pass_until(self, tai_s: float) -> None:
-        """Let all stations do what is due until then, side by side."""
-        while self.bench.fleet.now_ns + TAI_NS < tai_s * 1e9:
-            self.step()
-
-    def step(self) -> None:
-        """Let a second pass, or all of them measure side by side."""
-        fleet, links = self.bench.fleet, self.bench.links
-
-        def act(one: Station, number: int) -> Callable[[Callable[[float], None]], None]:
-            def run(sleep: Callable[[float], None]) -> None:
-                vars(links[number])["wait"] = sleep
-                try:
-                    one.step()
-                finally:
-                    del vars(links[number])["wait"]
-
-            return run
-
-        in_turns(
-            [act(one, n) for n, one in enumerate(self.stations) if n not in self.away],
-            lambda seconds: fleet.advance(seconds * 1e9),
-        )
-        fleet.advance(1e9)
-        for probe in fleet.probes:
-            probe.catch_up()
-
-    def replace(self, number: int) -> None:
-        """Kill a station, which leaves what is on its disk, and start it again."""
-        one = self.make(number)
-        self.stations[number].__dict__ = one.__dict__  # Its agent goes on.
 
 
 @pytest.fixture
@@ -110,10 +46,7 @@ def fleet(tmp_path: Path) -> Iterator[Stations]:
     """Three stations, reached over loopback."""
     made = Stations(tmp_path)
     with ExitStack() as stack:
-        for number in range(COUNT):
-            agent = Agent(name_of(number), "tcp://127.0.0.1:0")
-            made.stations[number].offer(agent)
-            made.agents.append(stack.enter_context(agent))
+        made.serve(stack)
         yield made
 
 
@@ -158,10 +91,6 @@ def test_a_station_killed_between_two_starts_goes_on_with_the_second(fleet: Stat
     fleet.replace(1)  # Killed, and there again at once: it goes on with the second.
     fleet.pass_until(START_S + 2 * plan.round_ns / 1e9)
     check_true(fleet, collect.collect(plan, text, collect.connector(None)))
-
-
-class Killed(BaseException):
-    """Ends a station at once, as kill -9 does."""
 
 
 def test_a_station_killed_in_mid_run_says_so_and_the_others_have_theirs(
@@ -372,6 +301,14 @@ def test_an_address_that_the_world_can_reach_is_refused(address: str) -> None:
         check_private(good, True)
     with pytest.raises(UsageError, match="both ends need keys"):
         check_private("tcp://10.8.0.2:5582", False)
+
+
+def test_faults_of_stations_and_probes_leave_no_wrong_figure_and_are_named(tmp_path: Path) -> None:
+    for seed in range(2000, 2000 + FAULTS):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        one = hostile(seed, folder)
+        assert (seed, one.kind, one.wrong, one.unnamed, one.missing) == (seed, one.kind, [], [], [])
 
 
 # Beside it ----------------------------------------------------------------------------------------
