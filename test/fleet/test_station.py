@@ -180,7 +180,7 @@ def test_plans_that_cant_be_kept_are_refused_each_with_its_reason(
     octets = envelope(other, name_of(0), "0.0.9")
     with connect(read_plan(text).probes[0]) as client, pytest.raises(ProbeError, match=r"LiteProbe .*the host 0\.0\.9"):
         client.set("plan", key_of(other) + bytes(4) + len(octets).to_bytes(4, "little") + octets)
-    for hostile in (
+    for part in (
         b"",
         b"x",
         bytes(16),
@@ -188,7 +188,7 @@ def test_plans_that_cant_be_kept_are_refused_each_with_its_reason(
         b"k" * 8 + bytes(4) + b"\1\0\0\0?",
     ):
         with connect(read_plan(text).probes[0]) as client, pytest.raises(ProbeError):
-            client.set("plan", hostile)
+            client.set("plan", part)
     monkeypatch.setattr(collect, "version", lambda: "0.0.9")
     with pytest.raises(ProbeError, match=r"its station is LiteProbe .*, this host 0\.0\.9: install the same"):
         hand_out(read_plan(other), other, connect)

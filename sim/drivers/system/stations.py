@@ -6,6 +6,7 @@ import errno
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from liteprobe.host.agent import Agent
