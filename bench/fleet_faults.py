@@ -63,7 +63,7 @@ def test_start(is_full: bool) -> Iterator[Figure]:
 
 @row("fleet")
 def test_stations(is_full: bool) -> Iterator[Figure]:
-    """A plan on three stations without a host, a random fault of a station or its probe in each run: no wrong figure, each named."""
+    """A plan on three stations without a host, a random fault in each run: no wrong figure, each named."""
     rng = drawn()
     kinds: Counter[str] = Counter()
     wrong, unnamed, missing, quiet = [], [], [], 0
