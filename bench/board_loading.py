@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures how long it takes from two wheels to a loaded board, at a desk whose JTAG cable is simulated.
 
-The wheels are that of the host, and one of all flagships with bitstreams of the usual length that nothing was built for: what
-is measured does not look into them. Nothing of the gateware, and no tool chain, is installed.
+The wheels are that of the host, and that of the release in build/release (``./run release``). Without one there, it is of all
+flagships with bitstreams of the usual length that nothing was built for. Nothing of the gateware, and no tool chain, is
+installed, and all runs in a folder without the repository.
 """
 
+import json
 import os
 import resource
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -19,8 +22,9 @@ from tempfile import TemporaryDirectory
 import make_release
 from first_install import distribution
 
+from liteprobe.host.device.bitstreams import BIT, INDEX, MODULE, REPORT
 from liteprobe.sim.drivers.tools.fake_loaders import DONE, FOUND_5G_45, FOUND_25, FOUND_45, Machine
-from liteprobe.sim.drivers.tools.figures import Figure, note, row
+from liteprobe.sim.drivers.tools.figures import ROOT, Figure, note, row
 from liteprobe.sim.drivers.tools.releases import leave_build
 from liteprobe.soc.build.flagships import FLAGSHIPS, Flagship
 
@@ -35,7 +39,9 @@ def test_load(is_full: bool) -> Iterator[Figure]:
     """From ``pip install`` of two files to a loaded board, then each flagship; ``--full``: without pip's cache."""
     with TemporaryDirectory(prefix="liteprobe loading ") as place:
         folder = Path(place)
-        wheel = release(folder)
+        released, wheel = release(folder)
+        here = [one for one in FLAGSHIPS if bit_of(released, one).is_file()]
+        note(f"not in the release: {', '.join(str(one) for one in FLAGSHIPS if one not in here) or 'nothing'}")
         yield Figure("wheel_of_bitstreams", wheel.stat().st_size / 1e6, "MB", 20)
         host = distribution()
         machine = Machine(folder)
@@ -58,16 +64,16 @@ def test_load(is_full: bool) -> Iterator[Figure]:
         installed_s = time.monotonic() - started
         yield Figure("cpu_of_install", cpu_s() - cpu_before_s, "s", FROM_PIP_S)
         right, slowest_s = 0, 0.0
-        for number, one in enumerate(FLAGSHIPS):
+        for number, one in enumerate(here):
             began = time.monotonic()
-            right += load(machine, python, one, usual)
+            right += load(machine, python, bit_of(released, one), usual)
             taken_s = time.monotonic() - began
             if number == 0:
                 yield Figure("install_of_two_wheels", installed_s, "s", FROM_PIP_S)
                 yield Figure("load_from_pip_alone", installed_s + taken_s, "s", FROM_PIP_S)
             slowest_s = max(slowest_s, taken_s)
         yield Figure("load_again_slowest", slowest_s, "s", AGAIN_S)
-        yield Figure("flagships_loaded_as_released", right, "bitstreams", len(FLAGSHIPS), is_least=True)
+        yield Figure("flagships_loaded_as_released", right, "bitstreams", len(here), is_least=True)
 
 
 def cpu_s() -> float:
@@ -76,30 +82,53 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def release(folder: Path) -> Path:
-    """Release all flagships, with bitstreams of the usual length that can't be compressed; return the wheel."""
+def release(folder: Path) -> tuple[Path, Path]:
+    """Return the folder of a release and its wheel: that in build/release, else one of stand-ins that can't be compressed."""
+    made = ROOT / "build" / "release"
+    if (made / INDEX).is_file():
+        (wheel,) = (ROOT / "build" / "dist").glob(f"{MODULE}-*.whl")
+        with zipfile.ZipFile(wheel) as packed:
+            assert packed.read(f"{MODULE}/{INDEX}") == (made / INDEX).read_bytes(), (
+                f"{wheel} is not of {made}: make both again"
+            )
+        note(f"bitstreams as they were routed, of {made}")
+        return made, wheel
+    note("bitstreams that nothing was built for: './run release' makes real ones")
     random = Random(SEED)
     for one in FLAGSHIPS:
-        leave_build(folder / "built", str(one), noise=random.randbytes(OCTETS[kind(one)]))
-    assert make_release.main(["--as-built", str(folder / "built"), "--out", str(folder / "dist" / "release")]) == 0
+        leave_build(folder / "built", str(one), noise=random.randbytes(OCTETS[kind(one.board)]))
+    made = folder / "dist" / "release"
+    assert make_release.main(["--as-built", str(folder / "built"), "--out", str(made)]) == 0
     (wheel,) = (folder / "dist").glob("*.whl")
-    return wheel
+    return made, wheel
 
 
-def kind(one: Flagship) -> str:
+def bit_of(released: Path, one: Flagship) -> Path:
+    """Return where the bitstream of a flagship lies in a release."""
+    return released.joinpath(one.board, one.preset, BIT)
+
+
+def kind(board: str) -> str:
     """Return the size of the FPGA of a board."""
-    return "45" if one.board in ("colorlight_i9", "versa_ecp5") else "25"
+    return "45" if board in ("colorlight_i9", "versa_ecp5") else "25"
 
 
-def load(machine: Machine, python: Path, one: Flagship, environment: dict[str, str]) -> bool:
-    """Load a flagship at the desk where its board is; return whether the loader was given the file of this release."""
-    found = {"25": FOUND_25, "45": FOUND_5G_45 if one.board == "versa_ecp5" else FOUND_45}[kind(one)]
-    [package] = python.parent.parent.glob("lib/python3*/site-packages/liteprobe_bitstreams")
-    file = package / one.board / one.preset / "liteprobe.bit"
+def load(machine: Machine, python: Path, bit: Path, environment: dict[str, str]) -> bool:
+    """Load ``BOARD/PRESET/`` at the desk where its board is; return whether the loader was given what was released."""
+    board, preset = bit.parts[-3:-1]
+    found = {"25": FOUND_25, "45": FOUND_5G_45 if board == "versa_ecp5" else FOUND_45}[kind(board)]
+    [package] = python.parent.parent.glob(f"lib/python3*/site-packages/{MODULE}")
+    file = package / board / preset / BIT
+    asked = len(machine.asked)
     machine.has("openFPGALoader", None, detect=found, **{str(file): DONE})
-    command = [str(python.parent / "liteprobe"), "load", one.board, one.preset]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [str(python.parent / "liteprobe"), "load", board, preset]
+    done = subprocess.run(command, cwd=machine.bin, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        note(f"{one}: {done.returncode}, {done.stderr[-400:]!r}")
+        note(f"{board}:{preset}: {done.returncode}, {done.stderr[-400:]!r}")
         return False
-    return machine.asked[-1][-1] == str(file)
+    report = json.loads((bit.parent / REPORT).read_text(encoding="utf-8"))
+    given = [words[-1] for words in machine.asked[asked:]]
+    return (
+        given == ["--detect", str(file)]
+        and make_release.digest(file) == make_release.digest(bit) == report["bitstream_sha256"]
+    )

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what a board does at its RGMII pins, with PHYs as they are at power-up, and what margins its buses have on paper.
 
- A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/pins): the 5A-75B
-as ``train`` (RTL8211F), the i9 as ``tester`` (B50612D). Time before a link is up, and resets of PHYs, are short there. What is
-not simulated: 1000BASE-T itself, the delay of a PHY's line side, any delay of the FPGA but that of received data.
+A board is its own top level, which would be synthesized, in the harness of the simulated probe (sim/pins): the 5A-75B as
+``train`` (RTL8211F), the i9 as ``tester`` and the i9+, an Artix-7, as ``train`` (both B50612D). Time before a link is up, and
+resets of PHYs, are short there. What is not simulated: 1000BASE-T itself, the delay of a PHY's line side, any delay of the
+FPGA but that of received data.
 """
 
 import os
@@ -28,6 +29,7 @@ from liteprobe.sim.pins.build import build_board
 PROBES: dict[str, tuple[str, dict[str, Any]]] = {
     "5a_75b": ("colorlight_5a_75b", {}),
     "i9": ("colorlight_i9", {"preset": "tester", "with_streams": False}),
+    "i9plus": ("colorlight_i9plus", {}),
 }
 CABLE_NS = 1000
 CABLE = f"cable?delay={CABLE_NS}ns"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from liteprobe.boards import BOARDS
+from liteprobe.boards import BOARDS, VERILOG_ONLY
 from liteprobe.cores.formats import MDIO_ADDRESSES
 from liteprobe.sim.pins.netlist import NetlistWriter, top_of
 from liteprobe.sim.pins.packed import Unpacker
@@ -31,7 +30,7 @@ WRITE_TICKS = 3300  # Of a write over MDIO: 64 bits of 400 ns, and a little.
 SETUP_TICKS = 20_000  # Reset, start and negotiation of the PHYs.
 PACKED = "packed.json"
 PACK = ("--pack-only", "--write", PACKED, "-q", "-l", "nextpnr.log")
-CELLS = [HERE / name for name in ("cells.v", "phy.v", "sdram.v")]
+CELLS = [HERE / name for name in ("cells.v", "cells_artix7.v", "phy.v", "sdram.v")]
 
 
 def build_board(name: str, source: str = "rtl", **options: Any) -> Path:
@@ -40,7 +39,8 @@ def build_board(name: str, source: str = "rtl", **options: Any) -> Path:
     Parameters
     ----------
     name : of the board.
-    source : ``rtl``; or what Yosys makes of it (``yosys``), or what nextpnr places of that (``packed``), a minute or more.
+    source : ``rtl``; or, of an ECP5, what Yosys makes of it (``yosys``), or what nextpnr places of that (``packed``), a minute
+        or more.
     options : fields of ProbeConfig.
     """
     files = [path for folder in ("boards", "cores", "soc") for path in (ROOT / folder).rglob("*.py")]
@@ -49,11 +49,11 @@ def build_board(name: str, source: str = "rtl", **options: Any) -> Path:
 
     def make() -> Design:
         from liteprobe.boards import board
-        from liteprobe.boards.ecp5 import Ecp5Board
+        from liteprobe.boards.family import RgmiiBoard
         from liteprobe.soc.config import ProbeConfig
         from liteprobe.soc.probe import ProbeSoC
 
-        Ecp5Board.phy_times = PHY_TIMES
+        RgmiiBoard.phy_times = PHY_TIMES
         config = ProbeConfig(**options)
         soc = ProbeSoC(board(name), config)
         soc.finalize()
@@ -109,22 +109,14 @@ def surroundings(soc: Any, folder: Path, top: Path) -> list[Path]:
     text = top.read_text(encoding="utf-8")
     header = board_header(soc.crg, soc.board.phy_kind.id | 2, soc.probe_config.link == "own")
     (folder / "board.h").write_text(header, encoding="utf-8")
-    (folder / "wrapper.v").write_text(wrapper(text, TOP, parameters_of(text, "EHXPLLL"), soc.crg.pll), encoding="utf-8")
+    (folder / "wrapper.v").write_text(wrapper(text, TOP, soc.crg.pll), encoding="utf-8")
     return [folder / "wrapper.v", top]
-
-
-def parameters_of(verilog: str, cell: str) -> set[str]:
-    """Return the names of the parameters that the instances of a cell are given."""
-    names: set[str] = set()
-    for block in re.findall(rf"^\s*{cell}\s*#\((.*?)\)\s*\w+\s*\(", verilog, re.S | re.M):
-        names |= set(re.findall(r"\.(\w+)\s*\(", block))
-    return names
 
 
 def main() -> int:
     """Build a board and print its folder."""
     parser = argparse.ArgumentParser(prog="python -m liteprobe.sim.pins.build", description=__doc__.splitlines()[0])
-    parser.add_argument("board", choices=list(BOARDS))
+    parser.add_argument("board", choices=[*BOARDS, *VERILOG_ONLY])
     parser.add_argument(
         "--source", choices=list(WRITERS), default="rtl", help="its RTL, or Yosys' or nextpnr's netlist"
     )

@@ -20,3 +20,9 @@ def train_board() -> Path:
 def tester_board() -> Path:
     """The i9 as its tester is built: all parts but many streams, which it has no room for."""
     return build_board("colorlight_i9", preset="tester", with_streams=False)
+
+
+@pytest.fixture(scope="session")
+def artix_board() -> Path:
+    """The i9+ as it comes: as the 5A-75B, with the cells, delays and clocks of an Artix-7."""
+    return build_board("colorlight_i9plus")

@@ -24,7 +24,8 @@ REST_NS = 2  # Of a stamp, which counts whole ticks: those 2 ns.
 DELAY_NS = CABLE_NS - SENT_NS + RECEIVED_NS + REST_NS
 LENGTHS = (60, 64, 512, 1514, 4600, 9000)
 BETWEEN = (64, 512, 4600)  # They wait for --full: shorter and longer ones are in every run.
-BOARDS = ["train_board", pytest.param("tester_board", marks=pytest.mark.full)]
+TRAINS = ["train_board", pytest.param("artix_board", marks=pytest.mark.full)]
+BOARDS = [*TRAINS, pytest.param("tester_board", marks=pytest.mark.full)]
 
 
 @pytest.fixture(params=BOARDS)
@@ -74,8 +75,9 @@ def test_both_ports_send_and_see_at_once(board: Path, tmp_path: Path) -> None:
     assert set((records["rx_stamp"].astype(int) - records["tx_stamp"].astype(int)).tolist()) == {DELAY_NS}
 
 
-def test_the_link_is_what_the_phy_says_in_band(train_board: Path) -> None:
-    with probe_of(train_board) as (harness, probe):
+@pytest.mark.parametrize("board", TRAINS, indirect=True)
+def test_the_link_is_what_the_phy_says_in_band(board: Path) -> None:
+    with probe_of(board) as (harness, probe):
         assert [port.receive.is_link_up for port in probe.ports] == [True, True]
         harness.command("link 1 down")
         harness.run(10_000)
@@ -85,9 +87,10 @@ def test_the_link_is_what_the_phy_says_in_band(train_board: Path) -> None:
         assert [port.receive.is_link_up for port in probe.ports] == [True, True]
 
 
-def test_words_of_the_sdram_are_those_that_were_written(train_board: Path) -> None:
+@pytest.mark.parametrize("board", TRAINS, indirect=True)
+def test_words_of_the_sdram_are_those_that_were_written(board: Path) -> None:
     rng = random.Random(5)
-    with probe_of(train_board) as (harness, probe):
+    with probe_of(board) as (harness, probe):
         harness.run(500_000)  # The chip takes 375 us to start.
         ram = probe.registers.memory("main_ram")
         places = [rng.randrange(ram.words) for _ in range(200)]
@@ -97,12 +100,13 @@ def test_words_of_the_sdram_are_those_that_were_written(train_board: Path) -> No
         assert {place: int(probe.link.read(ram.address + 4 * place)[0]) for place in words} == words
 
 
-def test_edges_of_the_pps_are_stamped_to_two_nanoseconds(train_board: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("board", TRAINS, indirect=True)
+def test_edges_of_the_pps_are_stamped_to_two_nanoseconds(board: Path, tmp_path: Path) -> None:
     path, period_ns = tmp_path / "truth", 100_000
     found = []
     spec = f"period=100us&first=2ms&width=3us&jitter=40ns&ppm=17&seed={(seed := 3)}"
     print("seed", seed)
-    with probe_of(train_board, "--truth", str(path), "--pps", spec) as (harness, probe):
+    with probe_of(board, "--truth", str(path), "--pps", spec) as (harness, probe):
         for name, value in [("period", period_ns), ("min_width", 16), ("window", 0)]:
             probe.registers.write(f"pps_{name}", value)
         probe.registers.write("pps_control", PpsControl.ENABLE)

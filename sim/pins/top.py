@@ -10,21 +10,36 @@ from typing import Any, NamedTuple
 PORTS = 2
 MANAGEMENT_PORT = 2  # Of the harness, where management has a port of its own.
 TICK_NS, HALF_NS = 8, 2  # HALF_NS: least half period of a clock of the harness.
-PLL_KEY = ("CLKFB_DIV", "CLKOP_DIV")  # Two PLLs of a board differ in these parameters.
 OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")  # Of an EHXPLLL, in LiteX's order.
+ARTIX_OUTPUTS = tuple(f"CLKOUT{n}" for n in range(6))  # Of a PLLE2_ADV.
 
-WRAPPER = """\
-// The one that makes ``sys``, or that of a memory with a clock of its own.
+ECP5_PLL = """\
 module EHXPLLL #({parameters}) (
     input CLKI, RST, STDBY, PHASESEL0, PHASESEL1, PHASEDIR, PHASESTEP, PHASELOADREG, PLLWAKESYNC, ENCLKOP, CLKFB,
     input ENCLKOS, ENCLKOS2, ENCLKOS3, output CLKOP, CLKOS, CLKOS2, CLKOS3, LOCK, INTLOCK, REFCLK, CLKINTFB
 );
-    assign {{CLKOS3, CLKOS2, CLKOS, CLKOP}} = {first} ? liteprobe_sim.pll : liteprobe_sim.memory_pll;
+    assign {{CLKOS3, CLKOS2, CLKOS, CLKOP}} = {first} ? liteprobe_sim.pll[3:0] : liteprobe_sim.memory_pll[3:0];
     assign LOCK = ~RST;
 endmodule
-
+"""
+ARTIX_PLL = """\
+module PLLE2_ADV #({parameters}) (
+    input CLKIN1, CLKFBIN, PWRDWN, RST, output CLKFBOUT, CLKOUT0, CLKOUT1, CLKOUT2, CLKOUT3, CLKOUT4, CLKOUT5, LOCKED
+);
+    assign {{CLKOUT5, CLKOUT4, CLKOUT3, CLKOUT2, CLKOUT1, CLKOUT0}} = {first} ? liteprobe_sim.pll : liteprobe_sim.memory_pll;
+    assign LOCKED = ~RST;
+endmodule
+"""
+#: The name of a family's PLL, the parameters that two of a board differ in, its Verilog.
+PLLS = (
+    ("EHXPLLL", ("CLKFB_DIV", "CLKOP_DIV"), ECP5_PLL),
+    ("PLLE2_ADV", ("CLKFBOUT_MULT", "CLKOUT0_DIVIDE"), ARTIX_PLL),
+)
+WRAPPER = """\
+// The one that makes ``sys``, or that of a memory with a clock of its own.
+{pll}
 module liteprobe_sim (
-    input  [3:0] pll, memory_pll,
+    input  [5:0] pll, memory_pll,
     input        half,
     input  [1:0] rx_clk, rx_half, valid, mdio_drive,
     input  [7:0] data0, data1,
@@ -101,11 +116,24 @@ def pps_pin(pins: list[Pin]) -> str:
     return names[0] if names else ""
 
 
-def wrapper(verilog: str, top: str, parameters: set[str], pll: Any) -> str:
-    """Return the Verilog of ``liteprobe_sim``: the module ``top`` and what is at its pins; its EHXPLLL has ``parameters``.
+def pll_of(verilog: str, pll: Any) -> str:
+    """Return the Verilog of the PLL that a board instantiates; ``pll``: LiteX's, finalized, the one that makes ``sys``."""
+    name, key, text = next(one for one in PLLS if re.search(rf"^\s*{one[0]}\b", verilog, re.M))
+    first = " && ".join(f"{parameter} == {pll.params[f'p_{parameter}']}" for parameter in key)
+    parameters = sorted(parameters_of(verilog, name) | set(key))
+    return text.format(parameters=", ".join(f"parameter {parameter} = 0" for parameter in parameters), first=first)
 
-    ``pll``: the finalized `ECP5PLL` that makes ``sys``.
-    """
+
+def parameters_of(verilog: str, cell: str) -> set[str]:
+    """Return the names of the parameters that the instances of a cell are given."""
+    names: set[str] = set()
+    for block in re.findall(rf"^\s*{cell}\s*#\((.*?)\)\s*\w+\s*\(", verilog, re.S | re.M):
+        names |= set(re.findall(r"\.(\w+)\s*\(", block))
+    return names
+
+
+def wrapper(verilog: str, top: str, pll: Any) -> str:
+    """Return the Verilog of ``liteprobe_sim``: the module ``top`` and what is at its pins; ``pll``: as of `pll_of`."""
     pins = pins_of(verilog, top)
     names = {pin.name for pin in pins}
     pps = pps_pin(pins)
@@ -144,10 +172,8 @@ def wrapper(verilog: str, top: str, parameters: set[str], pll: Any) -> str:
     reset = [pin.name for pin in pins if pin.name.endswith("_rst_n") and pin.direction == "output"]
     wires.append(f"    assign phy_reset_n = {' & '.join(reset) or 1};")
     sdram = SDRAM if "sdram_clock" in names else ""
-    first = " && ".join(f"{name} == {pll.params[f'p_{name}']}" for name in PLL_KEY)
     return WRAPPER.format(
-        first=first,
-        parameters=", ".join(f"parameter {name} = 0" for name in sorted(parameters | set(PLL_KEY))),
+        pll=pll_of(verilog, pll),
         wires="\n".join(wires),
         phys="\n".join(phys),
         sdram=sdram,
@@ -185,6 +211,8 @@ def board_header(clocks: Any, phy_id: int, has_own_link: bool = False) -> str:
 def pll_clocks(pll: Any, is_whole: bool = False) -> list[tuple[float, float]]:
     """Return period and delay (ns) of each output of a PLL. ``is_whole``: periods must be whole numbers, else ValueError."""
     of = pll.params
+    if "p_CLKFBOUT_MULT" in of:
+        return artix_clocks(pll)
     feedback = "CLK" + of["p_FEEDBK_PATH"].removeprefix("INT_")
     vco_ghz = pll.clkin_freq / 1e9 / of["p_CLKI_DIV"] * of["p_CLKFB_DIV"] * of[f"p_{feedback}_DIV"]
     clocks = []
@@ -197,4 +225,23 @@ def pll_clocks(pll: Any, is_whole: bool = False) -> list[tuple[float, float]]:
         if is_whole and name != feedback and abs(period_ns - round(period_ns)) > 1e-6:
             raise ValueError(f"{name} has a period of {period_ns} ns: the harness keeps whole nanoseconds")
         clocks.append((period_ns, late_ns))
+    return clocks
+
+
+def artix_clocks(pll: Any) -> list[tuple[float, float]]:
+    """Return period and delay (ns) of each output of a PLL of an Artix-7; ValueError where they aren't whole.
+
+    A period that isn't one of whole steps of the harness, such as the 5 ns that delays of pins are kept by, is 0: it stands still.
+    """
+    of = pll.params
+    vco_ghz = pll.clkin_freq / 1e9 / of["p_DIVCLK_DIVIDE"] * of["p_CLKFBOUT_MULT"]
+    clocks = []
+    for name in ARTIX_OUTPUTS:
+        if f"p_{name}_DIVIDE" not in of:
+            break
+        period_ns = of[f"p_{name}_DIVIDE"] / vco_ghz
+        if abs(period_ns - round(period_ns)) > 1e-6:
+            raise ValueError(f"{name} has a period of {period_ns} ns: the harness keeps whole nanoseconds")
+        is_of_steps = round(period_ns) % (2 * HALF_NS) == 0
+        clocks.append((period_ns if is_of_steps else 0.0, period_ns * of[f"p_{name}_PHASE"] / 360))
     return clocks
