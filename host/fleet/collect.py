@@ -131,24 +131,28 @@ def _each(probes: Sequence[PlannedProbe], act: Callable[[PlannedProbe], str]) ->
 def _pairs(
     plan: ExperimentPlan, halves: Mapping[tuple[str, str, str], Half], faults: dict[str, str]
 ) -> list[PairFigures]:
-    """Return the figures of all pairs; clocks that tell another time than most are added to the faults."""
-    times: dict[str, float] = {}
-    for half in halves.values():
-        if half.system_off_ns is not None:
-            times[half.sender if half.end == SENDS else half.receiver] = float(half.system_off_ns)
-    odd = disagreeing(times, SECOND_NS)
-    found = []
-    for pair in plan.pairs:
-        own = {
-            end: halves[pair.sender, pair.receiver, end]
-            for end in (SENDS, HEARS)
-            if (pair.sender, pair.receiver, end) in halves
-        }
-        one = joined(pair, own, plan)
-        said = [f"{name}: {odd[name]}" for name in (pair.sender, pair.receiver) if name in odd]
-        said += [f"{name}: {faults[name]}" for name in (pair.sender, pair.receiver) if name in faults]
-        if said:
-            one.why = "; ".join(said)
-        found.append(one)
-    faults.update({name: why for name, why in odd.items() if name not in faults})
+    """Return the figures of all pairs; clocks that tell another time than most are added to the faults.
+
+    Of a start by such a clock nothing is known: frames may have passed while the other end didn't listen.
+    """
+    found: dict[tuple[str, str], PairFigures] = {}
+    for start_ns, pairs in plan.starts():
+        odd = _odd([half for half in halves.values() if half.start_ns == start_ns])
+        for pair in pairs:
+            ends = (pair.sender, pair.receiver)
+            own = {end: halves[*ends, end] for end in (SENDS, HEARS) if (*ends, end) in halves}
+            said = [f"{name}: {odd[name]}" for name in ends if name in odd]
+            said += [f"{name}: {faults[name]}" for name in ends if name in faults]
+            found[ends] = PairFigures(*ends, why="; ".join(said)) if said else joined(pair, own, plan)
+        faults.update({name: why for name, why in odd.items() if name not in faults})
+    return [found[pair.sender, pair.receiver] for pair in plan.pairs]
+
+
+def _odd(halves: Sequence[Half]) -> dict[str, str]:
+    """Return which clocks told another time than most, before a start or after its end, and why that is said."""
+    found: dict[str, str] = {}
+    for place in range(2):
+        known = [one for one in halves if one.off_ns]
+        times = {one.sender if one.end == SENDS else one.receiver: float(one.off_ns[place]) for one in known}
+        found |= disagreeing(times, SECOND_NS)
     return found

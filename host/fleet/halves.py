@@ -28,7 +28,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.host.fleet.experiment import PairFigures, PlannedWay, take
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair
 from liteprobe.host.fleet.turns import Sleep
-from liteprobe.host.run.engine import RunDevice
+from liteprobe.host.run.engine import PortEnd, RunDevice
 from liteprobe.host.run.port import ProbePort, TransmitPort
 from liteprobe.host.run.receive import ReceivePort, concatenated
 from liteprobe.host.run.trains import Route, RunningTrain, joined_counters, result_of
@@ -203,7 +203,9 @@ class Half:
     notes: list[str] = field(default_factory=list)
     verdict: ClockVerdict | None = None
     clock: ClockReport | None = None  # At the end.
-    system_off_ns: int | None = None  # The probe's time less this machine's UTC, before the start.
+    off_ns: list[int] = field(
+        default_factory=list
+    )  # The probe's time less this machine's UTC, before the start and after the end.
 
     @property
     def name(self) -> str:
@@ -260,6 +262,14 @@ class HalfWay(PlannedWay):
         """Read the clock of the line, at the end that hears."""
         if self.half.end == HEARS:
             super().seen(job)
+
+    def _lose(self, job: RunningTrain, end: PortEnd) -> None:
+        had = (
+            f"{job.sent} frames had left"
+            if self.half.end == SENDS
+            else f"{job.meter.counters()['frames']} frames had come"
+        )
+        self.lose_link(end.name, had)
 
     def _result(self, job: RunningTrain) -> TrainResult:
         half, verdict = self.half, self.clocks[id(self.here)].end()

@@ -14,6 +14,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
@@ -311,7 +312,9 @@ class Station:
             half.why = f"late: {error}"
         except ProbeError as error:
             half.why = str(error)
-        half.system_off_ns = off_ns
+        half.off_ns = [off_ns, off_ns]
+        with suppress(ProbeError):
+            half.off_ns[1] = probe.timebase.now_ns - self._utc_ns()
         self._keep(kept, half)
 
     def _keep_all(self, kept: KeptPlan, own: tuple[int, list[tuple[PlannedPair, str]]], why: str) -> None:

@@ -145,6 +145,7 @@ def test_a_station_that_is_away_at_a_start_says_so_and_the_others_have_theirs(fl
         ("bound", "p01: not locked well: the error of its clock is 5,000.0 ns"),
         ("busy", "p01: busy: "),
         ("absent", "p01: lost: no answer"),
+        ("no link", "p01: the link of port 0"),
         ("second", "p01: its clock disagrees with the others by +1.000 s"),
     ],
 )
