@@ -79,7 +79,6 @@ setup(
     package_data={
         "": SOURCES,
         "liteprobe.host.report": ["templates/*"],
-        "liteprobe.host.fleet": ["*.service"],
         "liteprobe.host.serve": ["page/*"],
         "liteprobe.firmware": ["**/*"],
     },

@@ -557,4 +557,5 @@ def disagreeing(times: Mapping[str, float], period_ns: int) -> dict[str, str]:
 
 
 def lost(error: ProbeError) -> str:
+    """Return how a probe is called that can't be used for an error: busy, or lost."""
     return f"busy: {error}" if isinstance(error, BusyError | LeaseLostError) else f"lost: {error}"

@@ -84,7 +84,7 @@ class KeptPlan:
         return starts[0][0] - AHEAD_S * SECOND_NS, starts[-1][0] + self.plan.round_ns
 
 
-class Station:
+class ProbeStation:
     """Keeps plans and results in a folder, and runs what is due.
 
     Parameters

@@ -3,6 +3,7 @@
 """Offers what a station has done and measured last to Prometheus; names and units as in metrics.py.
 
 Of a pair it has the end that is here: the sender knows what left, the receiver what came, and neither the other's clock.
+Stands alone: it loads Prometheus' client, which only ``--metrics`` needs.
 """
 
 import threading
@@ -14,7 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from liteprobe.host.fleet.halves import HEARS, Half
-from liteprobe.host.fleet.station import Station
+from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.serve.metrics import PER_SECOND, PREFIX
 
 QUANTILES = (0.0, 0.5, 0.99, 1.0)
@@ -23,7 +24,7 @@ QUANTILES = (0.0, 0.5, 0.99, 1.0)
 class StationMetrics(Collector):
     """Gives what a station has counted, and its last measurement of each pair; `take` is called with each."""
 
-    def __init__(self, station: Station) -> None:
+    def __init__(self, station: ProbeStation) -> None:
         self._station, self._lock = station, threading.Lock()
         self._last: dict[str, Half] = {}  # By pair and end.
         self._frames: dict[tuple[str, str], int] = {}  # By pair and what became of them.

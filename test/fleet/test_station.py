@@ -29,7 +29,7 @@ from liteprobe.host.fleet.collect import hand_out
 from liteprobe.host.fleet.experiment import ExperimentResult
 from liteprobe.host.fleet.halves import HalfWay
 from liteprobe.host.fleet.plan import read_plan
-from liteprobe.host.fleet.station import Station, check_private, envelope, key_of
+from liteprobe.host.fleet.station import ProbeStation, check_private, envelope, key_of
 from liteprobe.host.serve.metrics import serve
 from liteprobe.host.serve.station_metrics import StationMetrics
 from liteprobe.host.store.store import ResultStore
@@ -260,13 +260,13 @@ def test_a_damaged_result_is_refused(fleet: Stations) -> None:
 def test_a_damaged_plan_is_named_at_the_start_of_a_station(tmp_path: Path) -> None:
     (tmp_path / "00.plan").write_bytes(b"nothing")
     with pytest.raises(DataError, match=r"00\.plan is damaged .*: remove it, and hand the plan out again"):
-        Station(tmp_path, lambda: pytest.fail("opened"))
+        ProbeStation(tmp_path, lambda: pytest.fail("opened"))
 
 
 def test_a_key_that_is_not_known_hands_nothing_out(tmp_path: Path) -> None:
     for name in ("station", "lab", "stranger"):
         make_keys(tmp_path / name)
-    one = Station(tmp_path / "kept", lambda: pytest.fail("opened"))
+    one = ProbeStation(tmp_path / "kept", lambda: pytest.fail("opened"))
     agent = Agent("s", "tcp://127.0.0.1:0", Keys.read(tmp_path / "station.key_secret"), [tmp_path / "lab.key"])
     one.offer(agent)
     with agent:
@@ -380,7 +380,7 @@ def test_the_command_serves_until_a_signal_and_tells_what_it_kept(tmp_path: Path
         assert list(hand_out(plan, text, collect.connector(None))) == ["b"]
         process.kill()  # What it took is there again.
         process.wait()
-    assert len(Station(tmp_path / "kept", lambda: pytest.fail("opened")).plans) == 1
+    assert len(ProbeStation(tmp_path / "kept", lambda: pytest.fail("opened")).plans) == 1
 
 
 @pytest.mark.parametrize(

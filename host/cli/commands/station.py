@@ -34,7 +34,29 @@ liteprobe station results --probe 192.168.1.50 --metrics 9101 --store months
 liteprobe station --unit
 """
 ADDRESS = "tcp://127.0.0.1:5582"
-UNIT = Path(__file__).parents[2] / "fleet" / "liteprobe-station.service"
+UNIT = """\
+# A station beside a probe: edit the address of the probe, that of this machine, and the names of the keys; then
+#   cp liteprobe-station.service /etc/systemd/system/ && systemctl enable --now liteprobe-station
+[Unit]
+Description=LiteProbe station: runs experiments at their second
+Wants=network-online.target time-sync.target
+After=network-online.target time-sync.target
+
+[Service]
+ExecStart=/usr/bin/env liteprobe station /var/lib/liteprobe-station --probe 192.168.1.50 --address tcp://127.0.0.1:5582
+Restart=always
+RestartSec=2
+DynamicUser=yes
+StateDirectory=liteprobe-station
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+NoNewPrivileges=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+
+[Install]
+WantedBy=multi-user.target
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,14 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Serve until Ctrl-C, which is the end that is meant."""
     if args.unit:
-        print(UNIT.read_text(encoding="utf-8"), end="")
+        print(UNIT, end="")
         return
     if args.folder is None:
         raise UsageError("give a folder for plans and results: liteprobe station FOLDER --probe URL")
     address = args.address or ADDRESS
     stations.check_private(address, args.keys is not None)
     own_keys = None if args.keys is None else keys.Keys.read(args.keys)
-    station = stations.Station(args.folder, lambda: open_probe(args))
+    station = stations.ProbeStation(args.folder, lambda: open_probe(args))
     agent = agents.Agent(platform.node() or "station", address, own_keys, args.clients)
     station.offer(agent)
     if args.store:
@@ -87,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
         raise ended
 
 
-def _serve(args: argparse.Namespace, station: stations.Station, stack: ExitStack) -> None:
+def _serve(args: argparse.Namespace, station: stations.ProbeStation, stack: ExitStack) -> None:
     from liteprobe.host.serve import metrics, station_metrics  # Need an extra.
 
     address, port = args.metrics

@@ -13,7 +13,7 @@ from liteprobe.host.agent import Agent
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import collect, station
 from liteprobe.host.fleet.plan import PlannedProbe, read_plan
-from liteprobe.host.fleet.station import Station
+from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.fleet.turns import in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fleet import FleetBench, Hostile, judge, name_of
@@ -43,9 +43,9 @@ class Stations:
         self.victim: int | None = None  # Of a fault that kills.
         self.kill_reads = 0  # Of its probe, until it dies.
 
-    def make(self, number: int) -> Station:
+    def make(self, number: int) -> ProbeStation:
         """Start a station, as after a power failure."""
-        return Station(self.folder / f"s{number}", lambda: self.opened(number), lambda: self.utc_ns(number))
+        return ProbeStation(self.folder / f"s{number}", lambda: self.opened(number), lambda: self.utc_ns(number))
 
     def utc_ns(self, number: int) -> int:
         return round(self.bench.fleet.now_ns) + TAI_NS - station.TAI_UTC_S * 10**9 + self.late_ns[number]
@@ -108,7 +108,7 @@ class Stations:
         """Let a second pass, or all of them measure side by side."""
         fleet, links = self.bench.fleet, self.bench.links
 
-        def act(one: Station, number: int) -> Callable[[Callable[[float], None]], None]:
+        def act(one: ProbeStation, number: int) -> Callable[[Callable[[float], None]], None]:
             def run(sleep: Callable[[float], None]) -> None:
                 vars(links[number])["wait"] = sleep
                 try:
