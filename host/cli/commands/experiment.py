@@ -33,9 +33,6 @@ HELP = "measure one-way delay and loss between many probes, all started at one i
 EXAMPLES = """
 liteprobe experiment plan.yaml --check
 liteprobe experiment plan.yaml --json experiment.json --csv experiment.csv --report experiment.html
-liteprobe experiment plan.yaml --store results
-liteprobe experiment plan.yaml --by-stations --keys lab.key_secret
-liteprobe experiment plan.yaml --collect --keys lab.key_secret --json experiment.json
 liteprobe experiment --schema
 """
 MATRIX_MOST = 8  # Probes: more of them don't fit beside each other.

@@ -28,7 +28,6 @@ with lazily():
 
 HELP = "run experiments beside a probe, at their second, while no host is there"
 EXAMPLES = """
-liteprobe station /var/lib/liteprobe --probe 192.168.1.50
 liteprobe station results --probe 192.168.1.50 --address tcp://10.8.0.2:5582 --keys berlin.key_secret --clients lab.key
 liteprobe station results --probe 192.168.1.50 --metrics 9101 --store months
 liteprobe station --unit
