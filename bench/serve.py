@@ -12,6 +12,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,22 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import IMIX
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, until
+from liteprobe.sim.drivers.serve.dashboard import DASHBOARD, QUERIES, answered, prometheus, schema_errors
+from liteprobe.sim.drivers.serve.ways import WAYS, running
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 
 STREAMS = [Stream(f"s{number}", number, IMIX, Interval(share=0.05)) for number in range(1, 15)]
 STREAMS += [Stream(f"t{number}", number, IMIX, Interval(share=0.05), port=1) for number in (1, 2)]
 CLIENTS = 4
+#: How the panels begin that show a kind of run; those without a colon in their title, but for the monitor's, show all kinds.
+PANELS = {
+    "streams": "Streams:", "stamp": "Streams:", "network": "Network:", "replay": "Replay and sets:", "sets": "Replay and sets:",
+    "train": "Trains:", "capture": "Capture: frames in the file", "soak": "Suite:",
+}  # fmt: skip
+EACH = ("What runs", "Probe and links", "Probe, since it was heard of", "Clock state")
+BOUND = "Clock, bound of its error"  # Of the clock that is disciplined, that of the model that sends trains.
+LOST = "Streams: lost frames"  # Of a STAMP session it is known at the end.
+MODELLED = ("Capture: blocks that wait", "Capture: frames dropped")  # Of a ring, which no model of a probe has.
 #: The same probe, streams and looks without a server: what that has in memory (MB).
 BARE = """
 import sys
@@ -151,6 +164,55 @@ def test_hostile(is_full: bool) -> Iterator[Figure]:
         yield Figure(
             "serve_hostile_then_served", int(ask(served.port, "/api/state")[0] == 200), "answers", 1, is_least=True
         )
+
+
+def panels_of(kind: str) -> set[str]:
+    """Return the titles of the panels that must have data while this runs."""
+    titles = {title for title in QUERIES if title in EACH}
+    if kind != "monitor":
+        titles |= {BOUND} if kind == "train" else set()
+        return titles | {title for title in QUERIES if title.startswith(PANELS[kind])} - (
+            {LOST} if kind == "stamp" else set()
+        )
+    return titles | {title for title in QUERIES if not title.startswith(tuple(PANELS.values()))} - {BOUND, *MODELLED}
+
+
+@row("serve", is_long=True)
+def test_grafana(is_full: bool) -> Iterator[Figure]:
+    """Debian's Prometheus scrapes a server for each way of running; each query of each panel of the dashboard is asked of it."""
+    del is_full
+    missing: list[str] = []
+    seen: set[str] = set()
+    asked = 0
+    for kind in WAYS:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            served = stack.enter_context(running(kind, folder))
+            url = stack.enter_context(prometheus(folder, [served.port]))
+            until(partial(answered, url, "liteprobe_running"), 60)
+            for title in sorted(panels_of(kind)):
+                for query in QUERIES[title]:
+                    asked += 1
+                    try:
+                        until(partial(answered, url, query), 15)
+                        seen.add(title)
+                    except TimeoutError:
+                        missing.append(f"{kind}: {title}")
+    note(f"{len(WAYS)} ways of running ({', '.join(WAYS)}), {len(QUERIES)} panels, {asked} queries")
+    note(f"without data: {', '.join(missing) or 'none'}")
+    note(
+        f"not asked here: {len(MODELLED)} panels of the ring of a capture ({', '.join(MODELLED)}): test_dashboard asks them"
+    )
+    yield Figure("serve_grafana_queries_without_data", len(missing), "queries", 0)
+    yield Figure("serve_grafana_panels_without_data", len(set(QUERIES) - seen - set(MODELLED)), "panels", 0)
+    errors = schema_errors(Path("build") / "grafana", DASHBOARD)
+    note(
+        "Grafana's types: npm or a registry is not here"
+        if errors is None
+        else f"Grafana's types: {errors or 'no error'}"
+    )
+    if errors is not None:
+        yield Figure("serve_grafana_type_errors", len(errors), "errors", 0)
 
 
 if __name__ == "__main__":

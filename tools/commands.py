@@ -51,6 +51,7 @@ REASONS = {
     "ecpdap": "a board",
     "make": "another source or compiler than LiteProbe's",
     "build": "what a line before it makes by the network",
+    "dask": "another's program",
     "podman": "a container engine",
     "tshark": "another's program",
     "cd": "the shell's own",

@@ -18,7 +18,7 @@ UV = "uv>=0.13,<0.14"
 
 # Section of the lock file: extras of pyproject.toml; the project's own dependencies come with the first.
 SECTIONS = {
-    "base": ("sim", "parquet", "store", "packed", "clock", "serve", "otg"),
+    "base": ("sim", "parquet", "store", "packed", "clock", "serve", "otg", "sweep"),
     "build": ("build",),
     "docs": ("docs",),
     "test": ("test",),

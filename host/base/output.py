@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted, stop_requests
 from liteprobe.host.base.text import is_ascii
 
@@ -141,6 +141,18 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write a document as JSON, as of ``write_text``."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def hold(file: int, refusal: str) -> None:
+    """Hold an open file until it is closed; raise UsageError with the words of ``refusal`` where another program holds it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows.
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise UsageError(refusal) from None
 
 
 class Lines:

@@ -120,7 +120,9 @@ def _ranges(range_ns: int, unit_ns: int, ends: tuple[int, int], came: ReceivedSt
     Frames that come in order can't have a delay that falls by more than the time from one to the next. If that is less than what a
     fall into the range below takes, no frame is in a lower range than the one before it: so the first and the last one's say all.
     """
-    if not left.is_numbered or left.late_ticks is None or came.reordered or came.duplicated or came.beyond_window:
+    if not left.is_numbered or left.late_ticks is None or came.lost is None:
+        return None
+    if came.reordered or came.duplicated or came.beyond_window:
         return None
     falls_ns = (left.due.gap_most * (came.lost + 1) + left.late_ticks) * left.tick_ns
     if falls_ns + unit_ns >= range_ns - (ends[1] - ends[0]):

@@ -24,12 +24,14 @@ class ReceivedStream:
     first_stamp_ns: int
     last_stamp_ns: int
     #: ``expected``, ``lost``, ``duplicated``, ``reordered``, ``beyond_window``: next sequence number that is expected,
-    #: and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128).
+    #: and what came otherwise, modulo 2^32 (RFC 4737, section 3; window of 128). As a meter has them, they are of a stream
+    #: whose first number is 0: of one that was under way when the meter was cleared, ``lost`` has all numbers before it
+    #: (`liteprobe.host.serve.poll.Poller` counts from its first look on). None: not known.
     expected: int
-    lost: int
-    duplicated: int
-    reordered: int
-    beyond_window: int
+    lost: int | None
+    duplicated: int | None
+    reordered: int | None
+    beyond_window: int | None
     #: ``delay_min_ns``, ``delay_max_ns``, ``delay_sum_ns``, ``delay_square_sum``: RX stamp less TX stamp (ns, ns^2),
     #: exact; 0 without frames.
     delay_min_ns: int
@@ -43,6 +45,11 @@ class ReceivedStream:
     damaged_bit_errors: int | None = None
     #: Delays are known modulo this alone, the range of a short stamp; None: they are known.
     delay_modulo_ns: int | None = None
+    #: ``missing_before``: numbers from 0 on that had not come when the stream was first looked at: sent before its meter was
+    #: cleared, or lost until then; none of them is in ``lost``. ``came_before``: frames that had come until then, but for
+    #: duplicates and those beyond the window.
+    missing_before: int | None = 0
+    came_before: int = 0
 
     @property
     def delay_mean_ns(self) -> float:
@@ -64,9 +71,16 @@ class ReceivedStream:
 
     @property
     def loss_ratio(self) -> float:
-        """Lost over all that were sent, as far as the numbers tell; NaN without frames."""
-        sent = self.lost + self.frames - self.duplicated - self.beyond_window
+        """Lost over all that were sent, as far as the numbers tell; NaN without frames, or where loss isn't known."""
+        if self.lost is None:
+            return float("nan")
+        sent = self.lost + self.came - self.came_before
         return self.lost / sent if sent else float("nan")
+
+    @property
+    def came(self) -> int:
+        """Frames but for duplicates and those beyond the window, which may be copies of some that came."""
+        return self.frames - (self.duplicated or 0) - (self.beyond_window or 0)
 
     @property
     def _delay_total_ns(self) -> int:

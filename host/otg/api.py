@@ -58,12 +58,17 @@ class OtgApi:
 
     def set_control_state(self, state: Message) -> Any:
         """Start or stop something."""
-        return self._warned(lambda probe: self._session.set_state(probe, state))
+        return pb.Warning(
+            warnings=self._until(lambda probe: self._session.set_state(probe, state), "pings do not end: ask again")
+        )
 
     def set_control_action(self, action: Message) -> Any:
-        """Refuse an action: there is none that a probe does."""
-        given = ".".join(one.name for one, _ in action.ListFields() if one.name != "choice") or "choice"
-        raise OtgError([f"{given}: liteprobe does no actions (ping, reboot, those of protocols): leave it out"])
+        """Ping from devices; return what came of each."""
+        pings = self._call(lambda probe: self._session.ping(probe, action))
+        return self._until(
+            lambda probe: self._session.pinged(pings),
+            "no answer comes to pings, and no end: start protocols, and ask again",
+        )
 
     def get_metrics(self, request: Message) -> Any:
         """Return metrics."""
@@ -75,16 +80,9 @@ class OtgApi:
 
     def get_capture(self, request: Message) -> Iterator[bytes]:
         """Return the octets of a capture, when all of its frames are there."""
-        ends_s = time.monotonic() + CALL_S
-        while True:
-            found = self._call(lambda probe: self._session.captured(probe, request))
-            if found is not None:
-                return found
-            if time.monotonic() > ends_s:
-                raise OtgError(
-                    [f"the capture does not end within {CALL_S:g} s: stop it, and ask again"], 500, "internal"
-                )
-            time.sleep(AGAIN_S)
+        return self._until(
+            lambda probe: self._session.captured(probe, request), "the capture does not end: stop it, and ask again"
+        )
 
     def get_version(self) -> Any:
         """Return the versions of models, messages and this server; where time is scaled, the last says so."""
@@ -99,6 +97,15 @@ class OtgApi:
 
     def _warned(self, act: Callable[[Probe], list[str]]) -> Any:
         return pb.Warning(warnings=self._call(act))
+
+    def _until(self, act: Callable[[Probe], T | None], words: str) -> T:
+        """Ask again and again until there is an answer."""
+        ends_s = time.monotonic() + CALL_S
+        while (found := self._call(act)) is None:
+            if time.monotonic() > ends_s:
+                raise OtgError([f"{words} ({CALL_S:g} s have passed)"], 500, "internal")
+            time.sleep(AGAIN_S)
+        return found
 
     def _call(self, act: Callable[[Probe], T]) -> T:
         try:

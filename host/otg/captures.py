@@ -16,7 +16,8 @@ from typing import BinaryIO
 
 from liteprobe.cores.formats import FCS
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.capture.write.pcapng import block, option, section
+from liteprobe.host.capture.write.pcapng import STATISTICS, block, option, section
+from liteprobe.host.capture.write.pcapng import number as count_option
 from liteprobe.host.otg.config import PortCapture
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.filter.expression import Passes, parse
@@ -76,7 +77,8 @@ class PortFile:
         """Yield the octets of a pcap or pcapng: of ``count`` frames from number ``first`` on; None: of all."""
         is_pcap = self.asked.format == "pcap"
         piece = bytearray(PCAP_HEADER if is_pcap else self._start())
-        number, left = 0, self.frames if count is None else count
+        stamp = 0
+        place, left = 0, self.frames if count is None else count
         for path in self._paths:
             if not path.exists():
                 continue
@@ -84,14 +86,16 @@ class PortFile:
                 while left and (head := stream.read(HEAD.size)):
                     stamp, length, kept = HEAD.unpack(head)
                     octets = stream.read(kept)
-                    number += 1
-                    if number <= first:
+                    place += 1
+                    if place <= first:
                         continue
                     left -= 1
                     piece += _pcap(stamp, length, octets) if is_pcap else _pcapng(stamp, length, octets)
                     if len(piece) >= PIECE:
                         yield bytes(piece)
                         piece.clear()
+        if not is_pcap:
+            piece += self._counts_block(stamp)
         yield bytes(piece)
 
     # # #
@@ -124,6 +128,12 @@ class PortFile:
         self.dropped += self._counts[0]
         self._counts, self._size = [self._counts[1], 0], 0
         self._file = self._paths[1].open("wb")
+
+    def _counts_block(self, stamp: int) -> bytes:
+        """Return statistics of the port: frames that came, that found no space, that were kept."""
+        pairs = ((4, self.frames + self.dropped), (7, self.dropped), (8, self.frames))
+        counts = b"".join(count_option(code, count) for code, count in pairs)
+        return block(STATISTICS, struct.pack("<III", 0, stamp >> 32, stamp & 0xFFFFFFFF) + counts + option(0, b""))
 
     def _start(self) -> bytes:
         options = option(NANOSECONDS, bytes([NANOSECONDS])) + option(2, self.asked.port_name.encode())

@@ -15,6 +15,9 @@ from liteprobe.host.base.errors import UsageError
 __all__ = ["Given", "OtgError", "OtgReport", "enum_value", "pb"]
 
 ENUM = FieldDescriptor.TYPE_ENUM
+UNREAD = "liteprobe does not support this field: leave it out (docs/otg.md)"
+TAGS = "a port counts the frames of a flow by the number in their probe header, not by values of fields: give a flow for each value"
+REASONS = {"egress_packet": TAGS, "metric_tags": TAGS}  # By the name of the field.
 ERRORS_MOST = 100  # Of one answer.
 
 
@@ -47,7 +50,7 @@ class OtgReport:
     def check(self) -> None:
         """Raise OtgError where something is wrong, or was read by nobody."""
         unread = [path for one in self.opened for path in one.unread()]
-        self.errors += [f"{path}: liteprobe does not support this field: leave it out (docs/otg.md)" for path in unread]
+        self.errors += [f"{path}: {REASONS.get(path.rpartition('.')[2], UNREAD)}" for path in unread]
         if self.errors:
             raise OtgError(self.errors)
 

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -79,12 +80,12 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
         )
 
     def SetControlAction(self, request: Any, context: Any) -> Any:
-        """Refuse an action."""
-        return _done(context, lambda: self._api.set_control_action(request.control_action))
+        """Ping from devices."""
+        return self._acted(context, lambda: self._api.set_control_action(request.control_action))
 
     def streamSetControlAction(self, requests: Any, context: Any) -> Any:
-        """Refuse an action; the message comes in pieces."""
-        return _done(context, lambda: self._api.set_control_action(_joined(requests, pb.ControlAction())))
+        """Ping from devices; the message comes in pieces."""
+        return self._acted(context, lambda: self._api.set_control_action(_joined(requests, pb.ControlAction())))
 
     def GetMetrics(self, request: Any, context: Any) -> Any:
         """Return metrics."""
@@ -132,6 +133,9 @@ class OtgServicer(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]
             found.append(piece)
         return b"".join(found)
 
+    def _acted(self, context: Any, act: Callable[[], Any]) -> Any:
+        return pb.SetControlActionResponse(control_action_response=_done(context, act))
+
     def _warned(self, context: Any, kind: Callable[..., Any], act: Callable[[], Any]) -> Any:
         return kind(warning=_done(context, act))
 
@@ -149,9 +153,44 @@ def _done(context: Any, act: Callable[[], T]) -> T:
         raise AssertionError("abort raises") from None
 
 
+def _spoilt(error: DecodeError) -> OtgError:
+    return OtgError([f"this is no message of the models: {error}"])
+
+
+class MalformedRequests(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Answers what is no message with an error of the models; gRPC would call it its own fault, and print where it was."""
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        """Return the handler of a call, which is given a DecodeError in the place of a request that can't be read."""
+        handler = continuation(details)
+        if handler is None:
+            return None
+        ends = ("stream" if handler.request_streaming else "unary", "stream" if handler.response_streaming else "unary")
+        act = getattr(handler, "_".join(ends))
+
+        def read(content: bytes) -> Any:
+            try:
+                return handler.request_deserializer(content)
+            except DecodeError as error:
+                return error
+
+        def call(request: Any, context: Any) -> Any:
+            if isinstance(request, DecodeError):
+                return _done(context, partial(_raise, _spoilt(request)))
+            return act(request, context)
+
+        return getattr(grpc, f"{'_'.join(ends)}_rpc_method_handler")(call, read, handler.response_serializer)
+
+
+def _raise(error: OtgError) -> None:
+    raise error
+
+
 def _joined(requests: Any, message: Message) -> Any:
     content = bytearray()
     for piece in requests:
+        if isinstance(piece, DecodeError):
+            raise _spoilt(piece)
         content += piece.datum
         if len(content) > MESSAGE_MOST:
             raise OtgError([f"the message has more than {MESSAGE_MOST:,} octets"])
@@ -180,7 +219,8 @@ class GrpcServer:
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
         ]
-        self._server = grpc.server(ThreadPoolExecutor(THREADS, "grpc"), options=options)
+        threads = ThreadPoolExecutor(THREADS, "grpc")
+        self._server = grpc.server(threads, interceptors=[MalformedRequests()], options=options)
         otg_pb2_grpc.add_OpenapiServicer_to_server(OtgServicer(api), self._server)
         address = f"{f'[{settings.address}]' if ':' in settings.address else settings.address}:{settings.port}"
         try:

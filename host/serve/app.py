@@ -26,7 +26,7 @@ from liteprobe.host.probe import Probe, lacking
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import Emulation
 from liteprobe.host.serve.kinds import KINDS, FieldError, Place, RunKind
-from liteprobe.host.serve.metrics import Metrics
+from liteprobe.host.serve.metrics import ServerMetrics
 from liteprobe.host.serve.store import FILES, Store, dumps
 from liteprobe.host.serve.worker import Line, Owners, ProbeRun, ProbeWorker, busy_or
 
@@ -143,7 +143,7 @@ class App:
         self.url, self.store, self.hub = url, Store(folder), Hub()
         self.worker = ProbeWorker(open_probe, self._tell)
         self.owners = Owners(self._owner_ended)
-        self.metrics = Metrics()
+        self.metrics = ServerMetrics(lambda: self.worker.status(), self._last_run)
         self._registry = CollectorRegistry()
         self._registry.register(self.metrics)
         self._last: Line = {}  # The last look, for who comes later.
@@ -226,6 +226,11 @@ class App:
 
     def _measured(self, look: Any) -> None:
         self.metrics.look = look
+
+    def _last_run(self) -> tuple[str, bool, Line] | None:
+        """Return kind, whether it runs, and the last look of what runs or ran last."""
+        run = self.worker.run
+        return (run.kind, not run.is_over, run.last) if run else None
 
     def _owner_ended(self, name: str) -> None:
         self.worker.stop(f"its owner, {name}, has gone")

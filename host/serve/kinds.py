@@ -345,7 +345,7 @@ def _monitor(text: str, options: Entries, place: Place) -> AskedRun:
     seconds, rates = _seconds(options), options.get("rates")
 
     def act(probe: Probe, show: Show) -> Any:
-        looker = Poller(probe)
+        looker = Poller(probe, from_start=options.get("from_start", False))
         looker.set(options.get("streams"), {}, None if rates is None else round(rates))
         looker.follow(tuple(BinKind))
         began_s = probe.link.now_s()
@@ -596,6 +596,11 @@ KINDS = {
                 {
                     "duration": _DURATION,
                     "streams": Key(Whole(0, 0xFFFF), "Measure the streams from this id on; clears what was measured."),
+                    "from_start": Key(
+                        Flag(),
+                        "Streams begin after this: what is missing from number 0 on is lost.",
+                        "lost counts from the first look at a stream on",
+                    ),
                     "rates": Key(DURATION, "Count rates over this time of the probe, from 1 ms.", "as it is set"),
                 },
             ),

@@ -37,6 +37,7 @@ CHANGES = 12  # Of the bins of a kind at the most, until they are taken for chos
 WRAP = 1 << 32
 WRAPPING = ("expected", "duplicated", "reordered", "beyond_window", "damaged_bit_errors")
 UNSTEADY = ("lost",)  # A frame that comes late takes one away.
+ORDER = ("lost", "duplicated", "reordered", "beyond_window")  # What sequence numbers tell.
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +112,8 @@ class SpanBetweenLooks(Result):
     def value(self, key: str, part: Any) -> Any:
         """Return by how much a count grew."""
         now, then = (Look.COLUMNS[key].value(one.parts[part]) for one in (self.look, self.before))
+        if key == "lost":  # Where it was not known, the stream was first looked at, and loss counts from there.
+            then = sum(stream.lost or 0 for stream in self.before.parts[part][0].streams if stream.slot)
         return now if now is None or then is None or self._is_anew(part) else now - then
 
     @property
@@ -143,10 +146,26 @@ def _counts(found: Histogram) -> NDArray[np.int64]:
     return np.concatenate([[found.below], found.counts, [found.above]]).astype(np.int64)
 
 
-class Totals:
-    """Adds up what wraps, from one look to the next; begins anew where the probe did."""
+@dataclass
+class StreamBegin:
+    """Holds what a stream had when it was first looked at; ``counts``: those of `ORDER`, which go on from there."""
 
-    def __init__(self) -> None:
+    counts: dict[str, int]
+    came: int
+    missing: int | None  # Numbers from 0 on; None: not known.
+
+
+class Totals:
+    """Adds up what wraps, from one look to the next; begins anew where the probe did.
+
+    A meter takes 0 for the first number of a stream. Nothing tells how many numbers were before the first one that it saw, so
+    loss counts from the first look at a stream on; ``from_start``: its first number is known to be 0, and loss counts from it.
+    A number of 2^31 or more is behind 0: until numbers wrap, nothing is known of the order of a stream that came so.
+    """
+
+    def __init__(self, from_start: bool = False) -> None:
+        self._from_start = from_start
+        self._begun: dict[Hashable, StreamBegin | None] = {}  # None: its order is not known.
         self._last: dict[Hashable, int] = {}
         self._total: dict[Hashable, int] = {}
         self._age: dict[Hashable, int] = {}
@@ -175,7 +194,38 @@ class Totals:
             count = getattr(stream, name)
             if count is not None:
                 values[name] = self._add((*key, name), count, is_anew, name in UNSTEADY)
-        return replace(stream, **values)
+        if is_anew:
+            self._begun.pop(key, None)
+        found = replace(stream, **values)
+        return found if self._from_start or not stream.slot else self._since_begin(key, found)
+
+    def _since_begin(self, key: Hashable, stream: ReceivedStream) -> ReceivedStream:
+        """Return a stream whose order and loss count from its first look on."""
+        if not stream.frames:
+            return stream
+        is_first = self._begun.get(key) is None
+        if is_first and not stream.expected:
+            self._begun[key] = None
+            unknown: dict[str, Any] = dict.fromkeys(ORDER)
+            return replace(stream, missing_before=None, **unknown)
+        counts = {name: getattr(stream, name) for name in ORDER}
+        if is_first:
+            was_unknown = key in self._begun
+            zero = counts if was_unknown else dict.fromkeys(ORDER, 0) | {"lost": counts["lost"]}
+            came = stream.came + zero["duplicated"] + zero["beyond_window"]  # As `ReceivedStream.came` will count them.
+            self._begun[key] = StreamBegin(dict(zero), came, None if was_unknown else counts["lost"])
+        begun = self._begun[key]
+        assert begun
+        begun.counts["lost"] = min(begun.counts["lost"], counts["lost"])  # One of before came late.
+        since: dict[str, Any] = {name: count - begun.counts[name] for name, count in counts.items()}
+        if is_first and begun.missing != 0:
+            since["lost"] = None
+        return replace(stream, missing_before=begun.missing, came_before=begun.came, **since)
+
+    def clear_port(self, number: int) -> None:
+        """Begin anew with the streams of a port, whose meter was cleared."""
+        for key in [key for key in self._age if isinstance(key, tuple) and key[0] == number]:
+            self._age[key] = 1 << 64
 
     def _add(self, key: Hashable, count: int, is_anew: bool, is_unsteady: bool = False, age: int | None = None) -> int:
         if age is not None:
@@ -190,16 +240,16 @@ class Totals:
 
 
 class Poller:
-    """Looks at a probe again and again; ``ports`` None: at all.
+    """Looks at a probe again and again; ``ports`` None: at all. ``from_start``: as of `Totals`.
 
     Raises UsageError when the probe has no such port, or no meters.
     """
 
-    def __init__(self, probe: Probe, ports: Sequence[int] | None = None) -> None:
+    def __init__(self, probe: Probe, ports: Sequence[int] | None = None, from_start: bool = False) -> None:
         self._probe = probe
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
-        self._totals = Totals()
+        self._totals = Totals(from_start)
         self._following: dict[tuple[int, BinKind], tuple[int, int]] = {}  # Changes, and fitting looks, that are left.
         self._ring = CaptureRing(probe.registers) if CHANNEL_MEMORY in probe.registers.memory_names else None
 
@@ -218,6 +268,8 @@ class Poller:
                 monitor.watch(stream_base)
             if bins:
                 monitor.set_bins(bins)
+            if bins or stream_base is not None:
+                self._totals.clear_port(monitor.port)
         if rate_interval_ns is not None and self._monitors:
             self._monitors[0].set_rate_interval(rate_interval_ns)
 
@@ -241,6 +293,7 @@ class Poller:
             self._following[monitor.port, kind] = (changes - 1, FITTING) if setting else (changes, looks - 1)
         if changed:
             monitor.set_bins(changed)
+            self._totals.clear_port(monitor.port)
         return goes_on
 
     def look(self) -> Look:
@@ -252,13 +305,14 @@ class Poller:
         events = [monitor.events(is_latched=True) for monitor in self._monitors]
         states = self._ring.states() if self._ring else []
         clock_state, uncertainty_ns = probe.timebase.trust()
+        counted = [self._totals.of_port(port) for port in ports]
         choosing = [self._choose(monitor, seen) for monitor, seen in zip(self._monitors, ports, strict=True)]
         return Look(
             probe.url,
             clock_state,
             uncertainty_ns,
             probe.timebase.now_ns,
-            [self._totals.of_port(port) for port in ports],
+            counted,
             events,
             {
                 number: self._totals.of_channel(number, states[number])
@@ -295,7 +349,12 @@ RECEIVED = Columns(
     Column("octets", metric="bytes", about="Octets of the probe frames of a stream, without FCS"),
     Column(
         "lost", "lost", is_fault=True, of=_of_one("lost"),
-        metric="lost_frames", about="Probe frames of a stream that are missing as of now",
+        metric="lost_frames", about="Probe frames of a stream that are missing as of now, since it was first looked at",
+    ),
+    Column(
+        "missing_before", "before", of=_of_one("missing_before"),
+        metric="missing_before_frames",
+        about="Numbers of a stream that had not come when it was first looked at: sent before its meter was cleared, or lost",
     ),
     Column("loss_ratio", "%", "", 3, of=lambda stream: None if stream.stream_id is None else 100 * stream.loss_ratio),
     Column(

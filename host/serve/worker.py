@@ -376,8 +376,19 @@ def status_of(probe: Probe) -> Line:
         "parts": [str(part.name).lower() for part in probe.parts],
         "lease": probe.lease.holder(),
         "clock": {"state": state, "bound_ns": bound_ns},
-        "ports": [{"port": port.number, "is_up": bool(port.transmit.is_link_up)} for port in probe.ports],
+        "ports": [
+            {"port": port, "is_up": is_up}
+            for port in range(probe.port_count)
+            if (is_up := _link(probe, port)) is not None
+        ],
     }
+
+
+def _link(probe: Probe, port: int) -> bool | None:
+    """Return whether a port has a link, as its transmit path or, where it only receives, its receive path has it; None: neither."""
+    names = [f"port{port}_{way}_link_up" for way in ("tx", "rx")]
+    found = [name for name in names if name in probe.registers.names]
+    return bool(probe.registers.read(found[0])) if found else None
 
 
 def busy_or(error: BaseException) -> int:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from liteprobe.cores.formats import OVERHEAD, STREAM_SLOTS, TICK_NS
 from liteprobe.host.analysis.columns import time_text
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import hold
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Cells
@@ -456,7 +457,10 @@ class Journal:
         if resume and not path.exists():
             raise UsageError(f"there is no {path} to go on from: leave out --resume, or name the file of the suite")
         self._stream = path.open("r+b" if path.exists() else "w+b")
-        _lock(self._stream.fileno(), path)
+        hold(
+            self._stream.fileno(),
+            f"another suite writes to {path}: wait until it has ended, or name another file",
+        )
         head = json.loads(json.dumps({"kind": "head", "format": FORMAT, "version": VERSION, **head}))
         lines = self._whole_lines()
         if not lines:
@@ -538,18 +542,6 @@ class Journal:
                     f"{self.path} was kept with {name} {json.dumps(found.get(name))}, and this is {json.dumps(head.get(name))}: "
                     "go on with the same command, or begin anew with another file"
                 )
-
-
-def _lock(file: int, path: Path) -> None:
-    """Hold a file, so that no second suite writes to it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows.
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise UsageError(f"another suite writes to {path}: wait until it has ended, or name another file") from None
 
 
 # Trials -----------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_words_of_the_sdram_are_those_that_were_written(board: Path) -> None:
 def test_edges_of_the_pps_are_stamped_to_two_nanoseconds(board: Path, tmp_path: Path) -> None:
     path, period_ns = tmp_path / "truth", 100_000
     found = []
-    spec = f"period=100us&first=2ms&width=3us&jitter=40ns&ppm=17&seed={(seed := 3)}"
+    spec = f"period=100us&first=4ms&width=3us&jitter=40ns&ppm=17&seed={(seed := 3)}"
     print("seed", seed)
     with probe_of(board, "--truth", str(path), "--pps", spec) as (harness, probe):
         for name, value in [("period", period_ns), ("min_width", 16), ("window", 0)]:
@@ -112,7 +112,7 @@ def test_edges_of_the_pps_are_stamped_to_two_nanoseconds(board: Path, tmp_path: 
         probe.registers.write("pps_control", PpsControl.ENABLE)
         probe.lease._stop_beats()  # They come by this machine's clock, and take simulated time.
         for n in range(20):
-            harness.run(max(0, 2_050_000 + n * period_ns - harness.run(0)))
+            harness.run(max(0, 4_050_000 + n * period_ns - harness.run(0)))
             probe.registers.write("pps_latch", 1)
             early = probe.registers.read("pps_flags") >> PPS_EARLY_BIT & 3
             found.append(probe.registers.read("pps_now") + 2 * (3 - early))

@@ -6,19 +6,23 @@
 import json
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import requests
 import snappi
-from otg_configs import FIFO, LIFO, REFUSED, config, fixed, flow, pps
+from otg_configs import FIFO, LIFO, REFUSED, config, fixed, flow, packets, pps
 
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
+from liteprobe.host.cli.main import main
 from liteprobe.host.otg.flows import TimeScale
 from liteprobe.host.otg.messages import pb
 from liteprobe.host.otg.rest import json_of
@@ -27,9 +31,13 @@ from liteprobe.host.otg.session import SessionSettings, error_of
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.streams import TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelProbe
 
 Json = dict[str, Any]
 CONTINUOUS = {"choice": "continuous", "continuous": {}}
+needs_openssl = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="no openssl is here to make certificates: apt install openssl"
+)
 WIRE_NS = 8 * 37  # Of the model's cable.
 
 
@@ -214,7 +222,11 @@ def test_names_that_are_of_nothing_are_named(api: Any) -> None:
     assert "bgpv4: liteprobe does not support these metrics" in errors_of(lambda: api.get_metrics(request)).errors[0]
     action = api.control_action()
     action.protocol.ipv4.ping.requests.add(src_name="a", dst_ip="1.1.1.1")
-    assert errors_of(lambda: api.set_control_action(action)).errors[0].startswith("protocol: liteprobe does no actions")
+    action.protocol.ipv4.ping.requests.add(src_name="a", dst_ip="1.1.1.1")
+    assert [line.split(": ")[0] for line in errors_of(lambda: api.set_control_action(action)).errors] == [
+        "protocol.ipv4.ping.requests[0].src_name",
+        "protocol.ipv4.ping.requests[1].src_name",
+    ]
 
 
 def test_parts_that_a_probe_lacks_are_named(api: Any) -> None:
@@ -249,17 +261,87 @@ def test_time_goes_by_the_scale_and_says_so(tmp_path: Path) -> None:
         assert api.get_version().app_version.endswith("+time-scale.500")
 
 
-def test_flows_that_nobody_watches_end(tmp_path: Path) -> None:
-    with served(tmp_path, idle_s=0.3, replaces=True) as server:
+def forget(server: OtgServer) -> None:
+    """Have it be two hours ago that a request came."""
+
+    def earlier(probe: Probe) -> None:
+        server.session._asked_s -= 7200
+
+    server.worker.call(earlier).result(60)
+
+
+@pytest.mark.parametrize("state", ["start", "pause"])
+def test_what_a_client_that_is_gone_left_ends_and_the_probe_is_free(tmp_path: Path, state: str) -> None:
+    """A flow without an end, and one that has an end and is paused: both would keep the probe from others for ever."""
+    duration = CONTINUOUS if state == "start" else packets(1_000_000)
+    with served(tmp_path) as server:
         api = client(server)
-        api.set_config(json.dumps(config(flow(duration=CONTINUOUS))))
+        api.set_config(json.dumps(config(flow(duration=duration))))
         transmit(api, "start")
-        time.sleep(1.2)
-        (found,) = flows(api)
+        until(api, lambda found: found[0].frames_tx > 20)
+        if state == "pause":
+            transmit(api, "pause")
+        assert server.worker.status()["lease"] is not None or server.worker.is_busy
+        del api
+        forget(server)
+        ends_s = time.monotonic() + 60
+        while server.worker.is_busy or server.worker.status()["lease"] is not None:
+            assert time.monotonic() < ends_s
+            time.sleep(0.01)
+        other = client(server)
+        (found,) = flows(other)
         assert found.transmit == "stopped" and found.frames_tx == found.frames_rx > 0
-        assert "no request came for 0.3 s" in " ".join(transmit(api, "start").warnings)
+        said = other.set_config(json.dumps(config(flow()))).warnings
+        assert list(said or []) == []
+        assert "flows were stopped: no request came for 3,600 s" in " ".join(transmit(other, "start").warnings)
+        until(other, stopped)
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+def test_each_part_that_another_preset_lacks_is_named_with_presets_that_have_it(tmp_path: Path, transport: str) -> None:
+    def open_probe() -> Probe:
+        return Probe(FakeLink(ModelProbe(), tmp_path))
+
+    local = http_settings("127.0.0.1", 0, None)
+    interface = {
+        "name": "e",
+        "mac": "02:00:00:00:00:01",
+        "connection": {"choice": "port_name", "port_name": "p1"},
+        "ipv4_addresses": [{"name": "a", "address": "10.0.0.1", "gateway": "10.0.0.2"}],
+    }
+    given = config(
+        flow(),
+        captures=[{"name": "c", "port_names": ["p2"]}],
+        devices=[{"name": "d", "ethernets": [interface]}],
+    )
+    with serving(open_probe, OtgSettings(local, local)) as server:
+        api = client(server, transport)
+        errors = errors_of(lambda: api.set_config(json.dumps(given))).errors
+        assert [error.split(": ")[0] for error in errors] == ["flows", "flows", "captures", "devices"]
+        for error, part, remedy in zip(
+            errors,
+            ("streams", "monitor or measure", "monitor", "hosts"),
+            ("--preset generator", "generator", "--preset monitor", "--hosts"),
+            strict=True,
+        ):
+            assert f"without the part {part}" in error and remedy in error, error
         api.set_config(json.dumps(config()))
-        assert flows(api) == [] or len(flows(api)) == 0
+
+
+@needs_openssl
+def test_a_certificate_that_has_expired_ends_the_start_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request, key, certificate = (tmp_path / name for name in ("request.pem", "key.pem", "certificate.pem"))
+    made = f"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost -keyout {key} -out {request}"
+    signed = f"openssl x509 -req -in {request} -signkey {key} -days -1 -out {certificate}"
+    for command in (made, signed):
+        subprocess.run(command.split(), check=True, capture_output=True)
+    assert main(["otg", "--https-port", "0", "--grpc-port", "0", "--tls", str(certificate), str(key)]) == 2
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    said = capsys.readouterr().err
+    assert f"the certificate {certificate} expired on {yesterday:%Y-%m-%d} " in said.replace("\n", " ")
+    assert "give a new one (--tls CERTIFICATE.pem KEY.pem)" in said.replace("\n", " ")
 
 
 def test_a_lost_probe_is_an_error_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,6 +402,24 @@ def test_requests_that_are_none_are_errors_of_the_models(server: OtgServer) -> N
     )
 
 
+@pytest.mark.parametrize("method", ["SetConfig", "GetMetrics", "streamGetMetrics", "streamSetConfig"])
+def test_octets_that_are_no_message_are_an_error_of_the_models(
+    server: OtgServer, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        ends = ("stream" if method.startswith("streamSet") else "unary", "stream" if "streamGet" in method else "unary")
+        call = getattr(channel, "_".join(ends))(f"/otg.Openapi/{method}")
+        content = b"\xff\xff\xff"
+        with pytest.raises(grpc.RpcError) as raised:
+            found = call(iter([content]) if ends[0] == "stream" else content, timeout=60)
+            list(found)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        error = json.loads(raised.value.details())
+        assert (error["kind"], error["code"]) == ("validation", 3) and "no message of the models" in error["errors"][0]
+    assert caplog.records == []
+    assert client(server, "grpc").get_version().sdk_version
+
+
 def test_messages_come_in_pieces_where_a_client_asks_for_that(server: OtgServer) -> None:
     api = client(server, "grpc")
     api.enable_grpc_streaming = True
@@ -352,9 +452,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.skipif(
-    shutil.which("openssl") is None, reason="no openssl is here to make certificates: apt install openssl"
-)
+@needs_openssl
 def test_a_certificate_is_made_once_and_anew_when_it_is_no_good(tmp_path: Path) -> None:
     certificate, key = own_certificate(tmp_path / "own", "127.0.0.1")
     first = certificate.read_text()

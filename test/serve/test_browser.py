@@ -5,14 +5,10 @@
 Pictures go to build/serve, to be looked at. axe-core, from npm into build/axe, looks for what keeps people from using it.
 """
 
-import json
 import shutil
 import struct
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from fractions import Fraction
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,70 +16,18 @@ import browser
 import pytest
 import yaml
 
-from liteprobe.cores.formats import PRESETS
-from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
 from liteprobe.host.base.errors import NoProbeError
-from liteprobe.host.capture import ring as capture_ring
-from liteprobe.host.capture import run as capture_run
-from liteprobe.host.capture.sources import Batches
-from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.serve import worker as work
-from liteprobe.host.traffic.document import read_sets
-from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
-from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
-from liteprobe.sim.drivers.replay.fake_probe import fake_probe
-from liteprobe.sim.drivers.replay.sets_maker import template_of
-from liteprobe.sim.drivers.serve.client import Serving, ask, until
-from liteprobe.sim.models.probe.emulator import EmulatorProbe
-from liteprobe.sim.models.probe.meters import MonitorProbe
-from liteprobe.sim.models.probe.replay import ReplayModel, SetsModel
-from liteprobe.sim.models.probe.streams import TrafficProbe
-from liteprobe.sim.models.probe.trains import ModelProbe, cable
-from liteprobe.sim.models.receive.meters import MeasuredFrame
+from liteprobe.sim.drivers.serve.client import Serving, until
+from liteprobe.sim.drivers.serve.ways import FRAMES_SEEN, WAYS, running
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES, AXE = ROOT / "build" / "serve", ROOT / "build" / "axe"
 WIDE, PHONE = 1200, 390
-STREAMS = {
-    "streams": [{"name": "voice", "length": 214, "pps": 5000}, {"name": "bulk", "length": "imix", "share": "30%"}]
-}
-SOAK = {"streams": [{"length": 1514, "share": "1%"}]}
-NETWORK = """\
-both: {rate: 10Mbit, delay: 5ms, queue: 100}
-there: {classes: [{name: voice, match: udp port 5060, delay: 1ms}]}
-"""
-
 pytestmark = [
     pytest.mark.full,
     pytest.mark.skipif(browser.PROGRAM is None, reason="no chromium is here: apt install chromium"),
 ]
-
-
-def network() -> ModelProbe:
-    model = EmulatorProbe()
-    model.values["probe_parts"] = PRESETS["emulator"]
-    model.offer(0, 0, 100, 125_000)
-    model.offer(0, UNMATCHED_CLASS, 1000, 125_000, 62_500)
-    model.offer(1, UNMATCHED_CLASS, 60, 12_500)
-    return model
-
-
-class Monitored(MonitorProbe):
-    """Frames of three streams come to port 1 as time passes."""
-
-    came = 0
-
-    def advance(self, ticks: int) -> None:
-        super().advance(ticks)
-        stamp, self.came = 1_800_000_000_000_000_000 + 2000 * self.came, self.came + 1
-        number = self.came % 500
-        self.arrive(1, MeasuredFrame(stamp, 60 + number, 0, True, self.came % 3, self.came // 3, stamp - 500 - number))
-
-
-def monitor() -> ModelProbe:
-    model = Monitored()
-    model.values["probe_parts"] = PRESETS["monitor"]
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -147,94 +91,20 @@ def looked_at(page: browser.Browser, url: str, name: str, axe: str, ready: str) 
         assert page.ask("document.documentElement.scrollWidth") <= width, f"{kind} is wider than its window"
 
 
-RUNS: dict[str, tuple[Callable[[], ModelProbe] | None, str, Any, dict[str, Any], str]] = {
-    "streams": (None, "streams", STREAMS, {}, "document.querySelectorAll('canvas').length === 3"),
-    "network": (network, "network", NETWORK, {}, "document.querySelectorAll('svg rect.fill').length >= 3"),
-    "monitor": (monitor, "monitor", None, {"rates": "1ms"}, "document.querySelectorAll('svg rect.fill').length > 3"),
-    "train": (lambda: ModelProbe(cable(37)), "train", None, {"lengths": [60, 1514], "repeat": 4000, "interval": "1ms"},
-              "/[1-9][0-9,]* of [0-9,]+ frames/.test(document.querySelector('main').innerText)"),
-    "stamp": (lambda: TrafficProbe(lambda frame: [(frame.port, 37, frame)]), "stamp", None,
-              {"address": "198.18.0.2", "count": 100_000}, "document.querySelectorAll('canvas').length === 3"),
-    "soak": (None, "soak", SOAK, {"duration": "1h", "segment": "20ms"}, "document.querySelectorAll('tbody tr').length > 2"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_what_runs_is_seen(name: str, page: browser.Browser, axe: str, tmp_path: Path) -> None:
-    model, kind, document, options, ready = RUNS[name]
-    with Serving(tmp_path, model, rate=1e6, burst=10**6) as served:
-        served.claim(patience_s=3600)
-        served.start(kind, document, **options)
-        looked_at(page, served.server.url, name, axe, ready)
+@pytest.mark.parametrize("kind", WAYS)
+def test_what_runs_is_seen(kind: str, page: browser.Browser, axe: str, tmp_path: Path) -> None:
+    ready = WAYS[kind].ready
+    with running(kind, tmp_path) as served:
+        looked_at(page, served.server.url, kind, axe, ready)
         assert "Ann owns the probe" in page.ask("document.getElementById('owner').innerText")
         assert not page.ask("Boolean(document.getElementById('stop'))")  # A watcher has no such button.
         page.open(served.server.url, WIDE)
-        page.wait(ready)
+        first = page.wait(ready)
+        if ready == FRAMES_SEEN:
+            page.wait(f"{ready} !== '{first}'")  # It goes on.
+            assert ("of 3,000" in first) == (kind != "capture")
         served.call("POST", "/api/runs/current/stop")
         page.wait("(document.getElementById('end')?.innerText ?? '').includes('It has ended')")
-        page.wait("document.querySelectorAll('#end a[href^=\"/r/\"]').length >= 2")
-        page.picture(PICTURES / f"{name}-ended.png", is_whole=True)
-        for view in ("results", "api", "start"):
-            if name == "streams":
-                looked_at(
-                    page, f"{served.server.url}/#{view}", view, axe, "document.querySelectorAll('main .card').length"
-                )
-
-
-SETS = {
-    "stream": {"name": "hosts", "length": 60, "interval": "1s", "probe": False},
-    "fields": ["address"],
-    "sets": [{"address": f"10.0.{number >> 8}.{number & 255}"} for number in range(3000)],
-}
-
-
-class Arriving:
-    """A source of blocks: frames come to port 1 until it is stopped."""
-
-    is_stopped, came, blocks = False, 0, 0
-
-    def batches(self) -> Batches:
-        while not self.is_stopped:
-            time.sleep(0.05)
-            stamps = [1_800_000_000_000_000_000 + 1_000_000 * (self.came + at) for at in range(50)]
-            made = blocks_of([Captured(stamp, bytes(60), 1) for stamp in stamps], first_number=self.blocks)
-            self.came, self.blocks = self.came + 50, self.blocks + len(made)
-            yield made, None
-
-    def stop(self) -> None:
-        self.is_stopped = True
-
-
-@pytest.mark.parametrize("kind", ["replay", "sets", "capture"])
-def test_progress_is_seen_while_it_runs(
-    kind: str, page: browser.Browser, axe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(capture_ring, "CaptureRing", lambda registers: None)
-    ports = [PortInterface("port0"), PortInterface("port1")]
-    monkeypatch.setattr(capture_run, "_live", lambda *_: capture_run.Setup(Arriving(), ports=ports))
-    with ExitStack() as stack:
-        link = None
-        if kind != "capture":
-            made = ReplayModel if kind == "replay" else SetsModel
-            model, link, _ = stack.enter_context(fake_probe(tmp_path, made))
-            if isinstance(model, SetsModel):
-                model.template = template_of(read_sets(json.dumps(SETS)))
-        served = stack.enter_context(Serving(tmp_path, monitor, link, rate=1e6, burst=10**6))
-        served.claim(patience_s=3600)
-        options: dict[str, Any] = {}
-        if kind == "replay":
-            packets = [Packet(Fraction(number), bytes(60), 60) for number in range(3000)]
-            key = {"X-LiteProbe-Key": served.key}
-            said = ask(served.port, "/api/captures", pcap(packets), **key)[2]
-            options = {"file": json.loads(said)["file"], "name": "trace.pcap"}
-        served.start(kind, SETS if kind == "sets" else None, **options)
-        moved = "(/[1-9][0-9,]* (of 3,000 )?frames/.exec(document.querySelector('main').innerText) ?? [''])[0]"
-        looked_at(page, served.server.url, kind, axe, moved)
-        page.open(served.server.url, WIDE)
-        first = page.wait(moved)
-        page.wait(f"{moved} !== '{first}'")  # It goes on.
-        assert ("of 3,000" in first) == (kind != "capture")
-        served.call("POST", "/api/runs/current/stop")
         page.wait("document.querySelectorAll('#end a[href^=\"/r/\"]').length >= 2")
         page.picture(PICTURES / f"{kind}-ended.png", is_whole=True)
         if kind == "capture":  # What can be fetched has what the page has counted, and no less.
@@ -244,6 +114,11 @@ def test_progress_is_seen_while_it_runs(
                 block, length = struct.unpack_from("<II", octets, at)
                 at, seen = at + length, seen + (block == 6)
             assert seen == run.result.to_dict()["frames"] >= int(first.split()[0].replace(",", ""))
+        for view in ("results", "api", "start"):
+            if kind == "streams":
+                looked_at(
+                    page, f"{served.server.url}/#{view}", view, axe, "document.querySelectorAll('main .card').length"
+                )
 
 
 def test_a_form_starts_a_run_and_shows_errors_beside_their_fields(

@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The dashboard and the rules that are shipped: each query names metrics that there are, and a Prometheus answers it."""
 
-import json
+import copy
 import re
 import shutil
-import socket
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +21,16 @@ from liteprobe.cores.formats import BinKind
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
-from liteprobe.host.serve.metrics import Metrics, serve
+from liteprobe.host.serve.metrics import RUN_ROWS, Metrics, serve
 from liteprobe.host.serve.poll import Look, Poller
-from liteprobe.sim.drivers.serve.client import until
+from liteprobe.sim.drivers.serve.client import ask, until
+from liteprobe.sim.drivers.serve.dashboard import DASHBOARD, FOLDER, QUERIES, answered, prometheus, schema_errors
+from liteprobe.sim.drivers.serve.ways import WAYS, running
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "grafana"
-DASHBOARD: dict[str, Any] = json.loads((FOLDER / "liteprobe.json").read_text())
 RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "rules.yml").read_text())["groups"][0]["rules"]
-QUERIES = {panel["title"]: [one["expr"] for one in panel["targets"]] for panel in DASHBOARD["panels"]}
 METRIC = re.compile(r"\b(?:\w+:)?liteprobe_\w+(?::\w+)?")
 
 
@@ -45,7 +41,7 @@ def look_of(folder: Path) -> tuple[MonitorProbe, Poller]:
     monitor = Monitor(probe, 1)
     monitor.watch(stream_base=3)
     monitor.set_bins({BinKind.LENGTH: BinSetting(0, 6), BinKind.DELAY: BinSetting(0, 6)})
-    return model, Poller(probe)
+    return model, Poller(probe, from_start=True)
 
 
 def arrive(model: MonitorProbe, first: int, count: int) -> None:
@@ -62,17 +58,25 @@ def whole(look: Look) -> Look:
     )
 
 
+def names(text: str) -> set[str]:
+    return {sample.name for one in text_string_to_metric_families(text) for sample in one.samples}
+
+
+def of_a_server() -> set[str]:
+    """Return the metrics that a server has beside those of a monitor."""
+    found = {f"liteprobe_{name}" for name in ("probe_here", "probe_age_seconds", "link_up", "running")}
+    for of, (_, figures) in RUN_ROWS.items():
+        found |= {f"liteprobe_run_{of}_{figure.name}{'_total' * figure.is_counter}" for figure in figures}
+    return found
+
+
 def test_each_query_names_metrics_that_there_are(tmp_path: Path) -> None:
     model, poller = look_of(tmp_path)
     arrive(model, 0, 30)
     metrics, registry = Metrics(), CollectorRegistry()
     metrics.look = whole(poller.look())
     registry.register(metrics)
-    there = {
-        sample.name
-        for one in text_string_to_metric_families(generate_latest(registry).decode())
-        for sample in one.samples
-    }
+    there = names(generate_latest(registry).decode()) | of_a_server()
     recorded = {rule["record"]: rule["expr"] for rule in RULES if "record" in rule}
     asked = {name for queries in QUERIES.values() for one in queries for name in METRIC.findall(one)}
     in_rules = {name for rule in RULES for name in METRIC.findall(rule["expr"])}
@@ -118,46 +122,25 @@ def test_promtool_takes_the_rules() -> None:
 
 
 @pytest.fixture
-def prometheus(tmp_path: Path) -> Iterator[tuple[Metrics, str]]:
-    """Debian's Prometheus with the rules, which scrapes metrics four times a second, and its address."""
+def scraped(tmp_path: Path) -> Iterator[tuple[Metrics, str]]:
+    """Metrics that a Prometheus scrapes four times a second, and its address."""
     metrics = Metrics()
     server = serve(metrics, 0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    job = {"job_name": "liteprobe", "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}]}
-    settings = {"global": {"scrape_interval": "250ms", "evaluation_interval": "250ms", "scrape_timeout": "200ms"}}
-    (tmp_path / "p.yml").write_text(
-        json.dumps(settings | {"rule_files": [str(FOLDER / "rules.yml")], "scrape_configs": [job]})
-    )
-    command = ["prometheus", f"--config.file={tmp_path / 'p.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}"]
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=log, stdout=log)
-        yield metrics, f"http://127.0.0.1:{port}"
-        process.terminate()
-        process.wait(20)
+    with prometheus(tmp_path, [server.server_port]) as url:
+        yield metrics, url
     server.shutdown()
     server.server_close()
 
 
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed: apt install prometheus")
-def test_a_prometheus_has_data_for_every_panel(prometheus: tuple[Metrics, str], tmp_path: Path) -> None:
-    metrics, url = prometheus
+def test_a_prometheus_has_data_for_every_panel_of_a_monitor(scraped: tuple[Metrics, str], tmp_path: Path) -> None:
+    metrics, url = scraped
     model, poller = look_of(tmp_path)
     arrive(model, 0, 10)
     metrics.look = whole(poller.look())
 
-    def answered(query: str) -> list[Any]:
-        asked = urllib.parse.urlencode({"query": query.replace("$instance", ".*")})
-        try:
-            found = json.load(urllib.request.urlopen(f"{url}/api/v1/query?{asked}", timeout=5))
-        except OSError:
-            return []
-        assert found["status"] == "success", (query, found)
-        return [one for one in found["data"]["result"] if one["value"][1] != "NaN"]
-
-    until(lambda: answered("liteprobe_build_info"))
+    until(lambda: answered(url, "liteprobe_build_info"))
     for number in range(1, 13):
         arrive(model, 10 * number, 10)
         look = whole(poller.look())
@@ -165,6 +148,52 @@ def test_a_prometheus_has_data_for_every_panel(prometheus: tuple[Metrics, str], 
         time.sleep(0.25)
     for title, queries in QUERIES.items():
         for query in queries:
-            assert until(lambda query=query: answered(query)), (title, query)
-    loss = answered('instance_port_stream:liteprobe_loss:ratio{stream="3"}')
+            if not re.search(r"liteprobe_(run_|running|probe_|link_)", query):  # Those of a server: see the bench.
+                assert until(lambda query=query: answered(url, query)), (title, query)
+    loss = answered(url, 'instance_port_stream:liteprobe_loss:ratio{stream="3"}')
     assert [float(one["value"][1]) for one in loss] == [pytest.approx(12 / 142, abs=0.02)]
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_each_way_of_running_has_its_metrics(kind: str, tmp_path: Path) -> None:
+    rows = {"streams": "stream", "stamp": "stream", "network": "class", "replay": "port", "sets": "port"}
+    with running(kind, tmp_path) as served:
+        run = until(lambda: (one := served.app.worker.run) and one.last and one)
+        text = ask(served.port, "/metrics")[2].decode()
+        found = names(text)
+        assert f'liteprobe_running{{kind="{kind}"}} 1.0' in text and "liteprobe_probe_here 1.0" in text
+        assert (
+            {"liteprobe_link_up", "liteprobe_clock_state", "liteprobe_probe_age_seconds"}
+            <= found
+            <= of_a_server() | {one for one in found if "_run_" not in one}
+        )
+        of = rows.get(kind, "progress")
+        assert {one.split("_")[2] for one in found if "_run_" in one} == ({of} if kind != "monitor" else set())
+        if kind == "streams":
+            sent = next(row["sent"] for row in run.last["streams"] if row["name"] == "voice")
+            text = ask(served.port, "/metrics")[2].decode()
+            line = re.search(r'liteprobe_run_stream_sent_frames_total{port="0",stream="voice"} (\S+)', text)
+            assert line and float(line[1]) >= sent
+            assert 'liteprobe_run_stream_delay_min_seconds{port="0",stream="voice"} 2.96e-07' in text
+
+
+@pytest.mark.full
+def test_grafanas_own_types_take_the_dashboard_and_no_wrong_one() -> None:
+    folder = FOLDER.parents[1] / "build" / "grafana"
+    errors = schema_errors(folder, DASHBOARD)
+    if errors is None:
+        pytest.skip("Grafana's types come by npm: apt install npm, and a network")
+    assert errors == []
+    for panel, path, wrong in (
+        (0, ("gridPos",), {"x": 0}),
+        (8, ("options",), {"yAxis": {"unti": "s"}}),
+        (0, ("fieldConfig", "defaults"), {"unit": 1}),
+        (3, ("targets",), [{"refId": "A", "query": "x"}]),
+    ):
+        made: Any = copy.deepcopy(DASHBOARD)
+        *path_to, last = path
+        place = made["panels"][panel]
+        for key in path_to:
+            place = place[key]
+        place[last] = wrong
+        assert len(schema_errors(folder, made) or []) >= 1, path

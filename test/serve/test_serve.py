@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import socket as sockets
+import struct
 import subprocess
 import sys
 import time
@@ -35,6 +36,7 @@ from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
+from liteprobe.sim.drivers.serve.ways import running
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.probe.streams import TrafficProbe
@@ -374,6 +376,45 @@ def test_a_client_that_vanishes_leaves_no_run_and_no_lease(served: Serving, monk
     run = served.ended()
     assert (run.end, run.result.end, served.app.owners.holder()) == ("its owner, Ann, has gone", "stopped", None)
     until(lambda: served.app.worker.status()["lease"] is None)
+
+
+def test_a_watcher_that_vanishes_is_forgotten_and_the_run_goes_on(served: Serving) -> None:
+    served.claim()
+    watcher = served.lines()
+    line_of(watcher, "state")
+    with served.lines() as other:
+        served.start("streams", ENDLESS)
+        line_of(watcher, "look")
+        assert len(served.app.hub.watchers) == 2
+        linger = struct.pack("ii", 1, 0)  # Its machine lost power: a reset, and no word of a WebSocket.
+        watcher.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
+        watcher.socket.close()
+        until(lambda: len(served.app.hub.watchers) == 1)
+        assert served.app.worker.is_busy
+        first = line_of(other, "look")["elapsed_s"]
+        assert until(lambda: line_of(other, "look")["elapsed_s"] > first)
+        served.call("POST", "/api/runs/current/stop")
+        assert line_of(other, "result")["why"] == "stopped"
+
+
+def test_a_capture_that_the_disk_has_no_space_for_says_so(tmp_path: Path) -> None:
+    with running("capture", tmp_path, has_begun=False) as served:
+        new = served.app.store.new
+
+        def full() -> tuple[str, Path]:
+            number, folder = new()
+            (folder / "capture.pcapng").symlink_to("/dev/full")
+            return number, folder
+
+        served.app.store.new = full  # type: ignore[method-assign]
+        served.start("capture")
+        run = served.ended()
+        assert run.state == "failed" and run.end.startswith("the disk is full: ")
+        assert re.search(r"holds nothing; make room, .* frames are missing in it", run.end)
+        assert served.call("GET", "/api/state")[0] == 200 and served.app.worker.status()["state"] == "here"
+        served.app.store.new = new  # type: ignore[method-assign]
+        served.start("capture")
+        until(lambda: served.app.worker.run.last.get("frames"))  # type: ignore[union-attr]
 
 
 def test_a_probe_that_is_lost_looks_lost_and_others_are_still_served(served: Serving) -> None:

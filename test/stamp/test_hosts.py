@@ -15,7 +15,15 @@ from liteprobe.cores.formats import Part
 from liteprobe.cores.formats.reflect import HEARD_WORD, HostCount, HostEnable, access_words, count_register
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.probe import lacking
-from liteprobe.host.run.hosts import TEND_NS, HostSettings, Neighbours, NetworkHost
+from liteprobe.host.run.hosts import (
+    ECHO6_OCTETS,
+    ECHO_OCTETS,
+    TEND_NS,
+    HostSettings,
+    Neighbours,
+    NetworkHost,
+    echo_answer,
+)
 from liteprobe.host.traffic.document import read_document, write_document
 from liteprobe.sim.models.reflector import Host
 
@@ -130,6 +138,38 @@ def test_questions_that_get_lost_are_asked_again_and_silence_is_named() -> None:
         host.resolve("fd00::1")
     with pytest.raises(UsageError, match="is the address of port 0 itself"):
         host.resolve("10.0.1.2")
+
+
+@pytest.mark.parametrize("vlan", [None, 100])
+@pytest.mark.parametrize(("own", "asked"), [("10.0.1.2", "10.0.1.1"), ("fd00::2", "fd00::ab:cdef")])
+def test_echoes_are_those_of_the_rfcs_as_scapy_reads_and_answers_them(own: str, asked: str, vlan: int | None) -> None:
+    from scapy.layers.inet import ICMP, IP
+    from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
+    from scapy.layers.l2 import Dot1Q, Ether
+
+    is_six, mac = ":" in own, "02:aa:bb:cc:dd:ee"
+    host, port = host_of(Host(()), HostSettings(**{"ipv6" if is_six else "ipv4": own}, vlan=vlan))  # type: ignore[arg-type]
+    host.echo(asked, mac, 0xBEEF, 3)
+    question = port.sent[-1]
+    frame = Ether(question)
+    network, echo = frame[IPv6 if is_six else IP], frame[ICMPv6EchoRequest if is_six else ICMP]
+    assert (frame.dst, frame.src, network.src, network.dst) == (mac, host.mac, own, asked)
+    assert (echo.type, echo.code, echo.id, echo.seq) == (128 if is_six else 8, 0, 0xBEEF, 3)
+    if not is_six:
+        network.delfieldval("chksum")
+    echo.delfieldval("cksum" if is_six else "chksum")
+    assert bytes(frame) == question and (len(question) == 60 or is_six or vlan is not None)
+    head = Ether(src=mac, dst=host.mac) if vlan is None else Ether(src=mac, dst=host.mac) / Dot1Q(vlan=vlan)
+    reply = ICMPv6EchoReply(id=0xBEEF, seq=3, data=b"x") if is_six else ICMP(type=0, id=0xBEEF, seq=3) / b"x"
+    answer = bytes(head / (IPv6 if is_six else IP)(src=asked, dst=own) / reply)
+    assert echo_answer(answer, own, asked) == (0xBEEF, 3)
+    assert echo_answer(question, own, asked) is None and echo_answer(answer, asked, own) is None
+    least = (ECHO6_OCTETS if is_six else ECHO_OCTETS) + 4 * (vlan is not None)
+    assert [echo_answer(answer[:size], own, asked) for size in range(least + 1)] == [None] * least + [(0xBEEF, 3)]
+    rng = random.Random(SEED)
+    for _ in range(300):
+        at = rng.randrange(len(answer))
+        echo_answer(answer[:at] + rng.randbytes(rng.randrange(40)), own, asked)  # Whatever comes, it raises nothing.
 
 
 def test_who_answers_for_another_is_not_taken_for_it() -> None:

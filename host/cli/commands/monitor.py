@@ -78,6 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "--refresh TIME", duration_ns, "between looks (default: 1s)", 1e9, dest="interval")
     add(parser, "--rates TIME", duration_ns, "count rates over this time of the probe, from 1ms")
+    add(
+        parser,
+        "--from-start",
+        bool,
+        "streams begin after the meters were cleared: count what is missing from number 0 on as lost (else: from the "
+        "first look at a stream on)",
+    )
     add(parser, "--once", bool, "look once, and end")
     add_json(parser, "each look, a line a look,", "--json --jsonl FILE")
     add(
@@ -118,7 +125,8 @@ HELP_TEXT = """?  this help, or not     q, Ctrl-C  end     p  next page, where t
 b  choose bins anew: clears streams and histograms     c  clear what was worst
 rate       of the last interval that ended (--rates), with FCS, preamble and gap; bars: the rates before
 counters   of all frames since the probe began; red: frames that were refused, damaged or lost
-streams    probe frames by stream, since the meters were cleared (--streams, --bins, b)
+streams    probe frames by stream, since the meters were cleared (--streams, --bins, b); lost: since the first look
+before     numbers missing at the first look at a stream: sent before the meters were cleared, or lost (--from-start)
 histograms values by bin (--bins); what lies outside of the bins is counted below and above
 worst      of all looks since it was cleared: rate, frames lost in one look, blocks that waited"""
 STORE_S = 60.0  # Of this machine, of which a store keeps what came.
@@ -136,7 +144,7 @@ def run(args: argparse.Namespace) -> None:
     look: poll.Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
-        looker = poll.Poller(probe, args.port)
+        looker = poll.Poller(probe, args.port, args.from_start)
         kinds = {name: kind for kind, name in monitor.NAMES.items()}
         bins = {kinds[kind]: monitor.BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in kinds}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
@@ -435,7 +443,10 @@ def _bar(total: float, completed: float, width: int, style: str) -> rich.console
 def _streams(streams: list[received.ReceivedStream]) -> rich.console.RenderableType:
     name = poll.RECEIVED.of("stream_id")
     with_errors = any(stream.bit_errors is not None for stream in streams)
-    counts = poll.RECEIVED.of(f"{poll.COUNTS} {poll.BIT_ERRORS}" if with_errors else poll.COUNTS)
+    has_before = any(stream.missing_before for stream in streams if stream.slot)
+    counts = poll.RECEIVED.of(
+        poll.COUNTS + " missing_before" * has_before + f" {poll.BIT_ERRORS}" * with_errors,
+    )
     delays = poll.delay_columns(streams)
     return tables.figures([*name, *counts, *delays], streams, text=0)
 
@@ -522,11 +533,12 @@ def _short_port(
     yield rich.text.Text(words or "0 refused, damaged or lost", "red" if lost else "dim")
     yield tables.Either(_worst(port.port, worst), _worst(port.port, worst, "worst "))
     if streams := [stream for stream in port.streams if stream.frames]:
-        missing = sum(stream.lost for stream in streams if stream.stream_id is not None)
+        losses = [stream.lost for stream in streams if stream.stream_id is not None]
+        missing = None if None in losses else sum(count or 0 for count in losses)
         least, most = min(one.delay_min_ns for one in streams), max(one.delay_max_ns for one in streams)
         style = "red" if missing else "dim"
         yield rich.text.Text(
-            f"{len(streams)} streams, {missing:,} lost, delay {columns.shown(least)}..{columns.shown(most)} ns"
+            f"{len(streams)} streams, {columns.shown(missing)} lost, delay {columns.shown(least)}..{columns.shown(most)} ns"
             f"{_modulo(received.modulo_of(streams))}",
             style,
         )

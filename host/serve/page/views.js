@@ -25,6 +25,8 @@ function time(ns) {
   return `${number(value / scale, scale === 1 ? 0 : 3)} ${unit}`;
 }
 
+/** How many digits tell marks of an axis apart that are a step from each other. */
+const digitsOf = (step) => step > 0 ? Math.min(Math.max(Math.ceil(-Math.log10(step) - 1e-9), 0), 9) : 0;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const COLOURS = { light: ["#1f4e8c", "#b4490d", "#1b6e3c", "#8a2f8f", "#946200", "#0b7285", "#b3261e", "#5f5aa2"],
   dark: ["#8db8ef", "#f5a472", "#74d69a", "#d99be0", "#f0c75e", "#6fd0e0", "#ff9a90", "#b3aef5"] };
@@ -80,7 +82,7 @@ class Chart {
       const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui" };
       this.drawn = new uPlot({
         width, height: 200, scales: { x: { time: false } }, cursor: { y: false },
-        axes: [{ ...axis, label: "s", labelSize: 16, labelFont: "12px system-ui", size: 34 }, { ...axis, size: 62 }],
+        axes: [{ ...axis, label: "s", labelSize: 16, labelFont: "12px system-ui", size: 34, values: (_, marks) => marks.map((mark) => number(mark, digitsOf(marks[1] - marks[0]))) }, { ...axis, size: 62 }],
         series: [{ label: "s", value: (_, value) => number(value, 3) }, ...this.series.names.map((name, at) => ({
           label: name, stroke: hues[at % hues.length], width: 1.6, dash: at >= hues.length ? [6, 4] : undefined, spanGaps: true,
           points: { show: false }, value: (_, value) => number(value, this.digits) }))],
@@ -355,6 +357,7 @@ class CountView {
   get charts() { return []; }
 }
 
+const OF_BINS = { length: "frame length without FCS", delay: "one-way delay", arrival: "time from frame to frame" };
 const PLAIN_EVENTS = ["all_frames", "all_octets", "management_frames", "classified", "matched", "passed", "sampled", "kept", "own_frames"];
 
 class MonitorView {
@@ -365,10 +368,12 @@ class MonitorView {
       { head: "Port", of: (row) => row.port }, { head: "Stream", of: (row) => row.stream_id ?? "others", text: true },
       { head: "Frames", of: (row) => number(row.frames) }, { head: "Lost", of: (row) => row.stream_id === null ? DASH : number(row.lost), bad: (row) => row.stream_id !== null && row.lost > 0 },
       { head: "Doubled", of: (row) => number(row.duplicated) }, { head: "Reordered", of: (row) => number(row.reordered) },
-      { head: "Delay least", of: (row) => time(row.delay_min_ns) }, { head: "mean", of: (row) => time(row.delay_mean_ns) }, { head: "most", of: (row) => time(row.delay_max_ns) }]);
+      { head: "Delay least", of: (row) => time(row.delay_min_ns) }, { head: "mean", of: (row) => time(row.delay_mean_ns) }, { head: "most", of: (row) => time(row.delay_max_ns) },
+      { head: "Missing before", of: (row) => row.stream_id === null ? DASH : number(row.missing_before) }]);
     this.bins = make("div", { class: "cards" });
     this.element = make("div", {}, this.ports, make("div", { class: "cards" }, this.rate.element),
-      make("section", { class: "card" }, make("h2", {}, "Streams that came"), this.table.element),
+      make("section", { class: "card" }, make("h2", {}, "Streams that came"), this.table.element,
+        make("p", { class: "soft" }, "Lost: since the first look at the stream. Missing before: numbers that had not come by then, sent before this monitor began, or lost.")),
       make("section", { class: "card" }, make("h2", {}, "Histograms"), this.bins));
     this.cards = new Map();
     this.due = 0;
@@ -376,7 +381,8 @@ class MonitorView {
 
   take(look) {
     const rates = (look.ports ?? []).map((port) => [`port ${port.port}`, port.rate?.line_bits_per_s == null ? null : port.rate.line_bits_per_s / 1e6]);
-    this.rate.series.push(look.clock.now_ns / 1e9, Object.fromEntries(rates));
+    this.first ??= look.clock.now_ns; // The probe counts from 1970.
+    this.rate.series.push((look.clock.now_ns - this.first) / 1e9, Object.fromEntries(rates));
   }
 
   draw(look) {
@@ -389,8 +395,8 @@ class MonitorView {
         this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element)));
       }
       const { head, kinds, causes } = this.cards.get(port.port), counters = port.counters;
-      head.textContent = `${port.rate?.line_bits_per_s == null ? "no rate yet" : `${mega(port.rate.line_bits_per_s)} Mb/s, ${number(port.rate.frames_per_s)} frames/s`}; ${number(counters.frames)} frames, ${number(counters.octets)} octets`;
-      const words = (name) => name.replaceAll("_", " ");
+      head.textContent = `${port.rate?.line_bits_per_s == null ? "no rate yet" : `${mega(port.rate.line_bits_per_s)} Mb/s, ${number(port.rate.frames_per_s)} frames/s`}; ${number(port.events.all_frames ?? counters.frames)} frames, ${number(port.events.all_octets ?? counters.octets)} octets`;
+      const words = (name) => name.replaceAll("_", " ").replace("fcs", "FCS");
       kinds.show(Object.entries(port.events).filter(([name]) => PLAIN_EVENTS.includes(name) && name !== "all_octets").map(([name, count]) =>
         [words(name), count, port.events.all_frames ? number(100 * count / port.events.all_frames, 1) : DASH]));
       causes.show(Object.entries(port.events).filter(([name]) => !PLAIN_EVENTS.includes(name)).map(([name, count]) => [words(name), count]));
@@ -400,7 +406,7 @@ class MonitorView {
     if (performance.now() < this.due) return;
     this.due = performance.now() + 500;
     this.bins.replaceChildren(...(look.ports ?? []).flatMap((port) => Object.entries(port.histograms[0] ?? {}).map(([name, found]) =>
-      histogram(`Port ${port.port}, ${name}`, found.counts.map((count, at) =>
+      histogram(`Port ${port.port}, ${OF_BINS[name]}`, found.counts.map((count, at) =>
         [found.origin + at * found.width, found.origin + (at + 1) * found.width - 1, count]), found.unit))));
   }
 

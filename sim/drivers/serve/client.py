@@ -30,7 +30,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 def ask(port: int, path: str = "/", body: Any = None, method: str = "", **headers: str) -> Answer:
     """Return status, headers and body of the answer to a request with these headers alone."""
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         link.request(method or ("GET" if body is None else "POST"), path, body, given)

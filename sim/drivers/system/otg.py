@@ -13,7 +13,7 @@ import requests
 
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
-from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, serving
+from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, own_certificate, serving
 from liteprobe.host.otg.session import SessionSettings
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.frames import truth
@@ -29,17 +29,21 @@ LIMIT_S = 300.0
 
 
 class OtgDesk:
-    """Asks a served probe by HTTP, and reads its pins.
+    """Asks a served probe by HTTP or HTTPS, and reads its pins.
 
     Parameters
     ----------
     files : Path
         Where the simulation writes what is on the pins.
+    certificate : Path or None
+        That the server must have; None: it serves HTTP.
     """
 
-    def __init__(self, server: OtgServer, files: Path) -> None:
+    def __init__(self, server: OtgServer, files: Path, certificate: Path | None = None) -> None:
         self.server, self.files = server, files
         self._session = requests.Session()
+        if certificate:
+            self._session.trust_env, self._session.verify = False, str(certificate)  # Before what the environment says.
 
     def post(self, path: str, body: Json, method: str = "POST") -> requests.Response:
         """Send a request."""
@@ -134,9 +138,12 @@ def wrong_run(config: Json, found: list[Json], sent: Frames, came: Frames, scale
 
 
 @contextmanager
-def served(build: Path, files: Path, link: str = "own", wire: str = CABLE, **settings: Any) -> Iterator[OtgDesk]:
+def served(
+    build: Path, files: Path, link: str = "own", wire: str = CABLE, has_tls: bool = False, **settings: Any
+) -> Iterator[OtgDesk]:
     """Serve a simulated tester, built in ``build``, whose two ports are joined by a wire."""
     url = sim_url(wire, build=build, link=link, pcap=files / "pins", preset="tester")
-    local = http_settings("127.0.0.1", 0, None)
+    pair = own_certificate(files / "certificate", "127.0.0.1") if has_tls else None
+    local = http_settings("127.0.0.1", 0, pair)
     with serving(lambda: Probe(url), OtgSettings(local, local, SessionSettings(**settings))) as found:
-        yield OtgDesk(found, files)
+        yield OtgDesk(found, files, pair[0] if pair else None)

@@ -4,12 +4,19 @@
 """A simulated tester served as an Open Traffic Generator: frames, captures and devices against the pins."""
 
 import io
+import json
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import otg_configs as configs
 import pytest
+import snappi
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import Ether
 from scapy.utils import PcapNgReader, PcapReader, rdpcap
 
 from liteprobe.host.base import interrupt
@@ -17,6 +24,8 @@ from liteprobe.sim.drivers.system.otg import OtgDesk, served, wrong_run
 from liteprobe.sim.models.traffic import otg as model
 
 Json = dict[str, Any]
+OPENSSL = shutil.which("openssl")
+CAPTURE_MOST = 16 << 10
 OUT, IN = 1, 0  # Management is in band on port 0.
 PORTS = [{"name": "p1", "location": "1"}, {"name": "p2", "location": "0"}]
 
@@ -34,7 +43,9 @@ LAYERS = (
 @pytest.fixture(scope="module")
 def desk(tester: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgDesk]:
     interrupt.install()
-    with served(tester, tmp_path_factory.mktemp("otg"), "shared") as found:
+    with served(
+        tester, tmp_path_factory.mktemp("otg"), "shared", has_tls=bool(OPENSSL), capture_most=CAPTURE_MOST
+    ) as found:
         yield found
 
 
@@ -113,6 +124,48 @@ def test_a_capture_is_cut_and_written_as_it_is_asked_for(desk: OtgDesk) -> None:
     assert all(one[36:38] == b"\x17\x70" for one in found)
 
 
+def test_a_capture_beyond_its_limit_has_the_newest_frames_and_says_how_many_are_missing(desk: OtgDesk) -> None:
+    capture = {"name": "c", "port_names": ["p2"], "format": "pcapng"}
+    capture["filters"] = [{"choice": "custom", "custom": {"offset": 36 * 8, "bit_length": 16, "value": "1770"}}]
+    desk.good("/config", turned(configs.config(configs.flow(duration=configs.packets(300))), captures=[capture]))
+    desk.capture("start")
+    before = len(desk.pins(IN, "in"))
+    desk.transmit("start")
+    desk.finished()
+    content = desk.captured("p2")
+    came = [octets for _, octets in desk.pins(IN, "in")[before:] if octets[36:38] == b"\x17\x70"]
+    kept = [bytes(one)[:-4] for one in PcapNgReader(io.BytesIO(content))]
+    assert len(came) == 300 and 0 < len(kept) < 300 and kept == came[-len(kept) :]
+    warnings = " ".join(desk.transmit("start")["warnings"])
+    assert f"left out {300 - len(kept)} frames: it may have {CAPTURE_MOST:,} octets (--capture-limit)" in warnings
+    desk.finished()
+    counts = content[content.rindex(b"\5\0\0\0") :]  # The last block: statistics of the interface.
+    for code, count in ((4, 300), (7, 300 - len(kept)), (8, len(kept))):
+        assert bytes([code, 0, 8, 0]) + count.to_bytes(8, "little") in counts
+
+
+@pytest.mark.skipif(OPENSSL is None, reason="no openssl is here to make certificates: apt install openssl")
+@pytest.mark.parametrize("name", ["vxlan, inner addresses that count", "gre of ethernet"])
+def test_snappi_sends_layers_over_https(desk: OtgDesk, name: str) -> None:
+    """The client of OTG's authors as it is, from the set of the configuration to the metrics."""
+    config = turned(configs.RUNS[name])
+    assert desk.server.url.startswith("https://")
+    api = snappi.api(desk.server.url, verify=False)
+    api.set_config(json.dumps(config))
+    before = len(desk.pins(OUT)), len(desk.pins(IN, "in"))
+    control = api.control_state()
+    control.traffic.flow_transmit.state = "start"
+    api.set_control_state(control)
+    desk.finished()
+    request = api.metrics_request()
+    request.flow.flow_names = [config["flows"][0]["name"]]
+    (metric,) = api.get_metrics(request).flow_metrics
+    sent, came = desk.pins(OUT)[before[0] :], desk.pins(IN, "in")[before[1] :]
+    assert model.wrong_frames(config["flows"][0], sent) == []
+    assert [octets for _, octets in came] == [octets for _, octets in sent]
+    assert (metric.transmit, metric.frames_tx) == ("stopped", len(sent))
+
+
 def fcs(frame: bytes) -> bytes:
     """Return the FCS of a frame, bit by bit.
 
@@ -188,3 +241,75 @@ def test_a_gateway_that_does_not_answer_is_named(desk: OtgDesk) -> None:
     assert answer.json()["errors"] == [
         "flows[0].tx_rx.device: gateway 10.0.0.99 of 'a.4' did not answer: see to the other end"
     ]
+
+
+def ping(desk: OtgDesk, version: int, *pairs: tuple[str, str]) -> list[str]:
+    """Ask for pings; return the results."""
+    body = {"requests": [{"src_name": name, "dst_ip": address} for name, address in pairs]}
+    kind = f"ipv{version}"
+    action = {"choice": "protocol", "protocol": {"choice": kind, kind: {"choice": "ping", "ping": body}}}
+    found = desk.good("/control/action", action)["response"]["protocol"][kind]["ping"]["responses"]
+    assert [(one["src_name"], one["dst_ip"]) for one in found] == list(pairs)
+    return [one["result"] for one in found]
+
+
+def test_pings_are_answered_by_who_is_there_alone(desk: OtgDesk) -> None:
+    """Beside a capture and without: on the pins are the questions and answers, with right checksums."""
+    other = device("b", "p2", 18, 17)
+    for kind in ("ipv4_addresses", "ipv6_addresses"):  # In band no answer is heard on port 0.
+        other["ethernets"][0][kind][0]["gateway_mac"] = {"choice": "value", "value": "02:00:00:00:00:11"}
+    own = device("a", "p1", 17, 18)
+    capture = {"name": "c", "port_names": ["p2"], "packet_size": 70}
+    desk.good("/config", turned(configs.config(), devices=[own, other], captures=[capture]))
+    before = [len(desk.pins(OUT, end)) for end in ("out", "in")]
+    assert ping(desk, 4, ("a.4", "10.0.0.18"), ("a.4", "10.0.0.99"), ("a.4", "192.0.2.1")) == [
+        "succeeded",
+        "failed",
+        "failed",
+    ]
+    desk.capture("start")
+    assert ping(desk, 6, ("a.6", "2001:db8::12")) == ["succeeded"]
+    captured = [bytes(one)[:-4] for one in rdpcap(io.BytesIO(desk.captured("p2")))]
+    asked, answered = (
+        [Ether(octets) for _, octets in desk.pins(OUT, end)[count:]]
+        for end, count in zip(("out", "in"), before, strict=True)
+    )
+    four, six = [one for one in asked if ICMP in one], [one for one in asked if ICMPv6EchoRequest in one]
+    near, far = ([one for one in four if one[IP].dst == address] for address in ("10.0.0.18", "192.0.2.1"))
+    assert len(near) + len(far) == len(four) and [one[ICMP].seq for one in far] == [1, 2, 3]
+    assert {(one.dst, one[IP].src, one[ICMP].type) for one in four} == {("02:00:00:00:00:12", "10.0.0.17", 8)}
+    for ours, kind in ((near, ICMP), (six, ICMPv6EchoRequest)):  # Again where the answer was not here in time.
+        assert [one[kind].seq for one in ours] == list(range(1, len(ours) + 1)) and 1 <= len(ours) <= 3
+    assert [(one[ICMP].type, one[ICMP].id, one[ICMP].seq) for one in answered if ICMP in one] == [
+        (0, one[ICMP].id, one[ICMP].seq) for one in near
+    ]
+    assert [(one[IPv6].src, one[ICMPv6EchoReply].seq) for one in answered if ICMPv6EchoReply in one] == [
+        ("2001:db8::12", one[ICMPv6EchoRequest].seq) for one in six
+    ]
+    assert [one for one in captured if one[12:14] == b"\x86\xdd" and one[54] == 128] == [bytes(one)[:66] for one in six]
+    for frame in asked + answered:
+        octets = bytes(frame)
+        for layer in (IP, ICMP, ICMPv6EchoRequest, ICMPv6EchoReply):
+            if layer in frame:
+                frame[layer].delfieldval("cksum" if layer.__name__.startswith("ICMPv6") else "chksum")
+        assert bytes(frame) == octets
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "path"),
+    [
+        ("c.4", "10.0.0.18", "src_name"),
+        ("a.6", "10.0.0.18", "src_name"),
+        ("a.4", "2001:db8::12", "dst_ip"),
+        ("a.4", "10.0.0.17", "dst_ip"),
+        ("a.4", "224.0.0.1", "dst_ip"),
+        ("a.4", "x" * 500, "dst_ip"),
+    ],
+)
+def test_pings_that_can_not_be_are_refused_by_their_path(desk: OtgDesk, name: str, address: str, path: str) -> None:
+    desk.good("/config", turned(configs.config(), devices=[device("a", "p1", 17, 18)]))
+    requests = [{"src_name": "a.4", "dst_ip": "10.0.0.18"}, {"src_name": name, "dst_ip": address}]
+    part = {"choice": "ping", "ping": {"requests": requests}}
+    answer = desk.post("/control/action", {"choice": "protocol", "protocol": {"choice": "ipv4", "ipv4": part}})
+    assert (answer.status_code, len(answer.json()["errors"])) == (400, 1)
+    assert re.match(rf"protocol\.ipv4\.ping\.requests\[1\]\.{path}: ", answer.json()["errors"][0])
