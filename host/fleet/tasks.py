@@ -420,6 +420,8 @@ def _run_wanted(
     asked: _Asked, store: TaskStore, pool: Pool, outcome: TasksOutcome, show: Callable[[TasksOutcome], None]
 ) -> None:
     out = 0
+    outcome.refused |= pool.refused
+    show(outcome)
     try:
         while asked.wanted or asked.alone or out:
             while asked.wanted and out < pool.size:

@@ -81,21 +81,25 @@ def test_a_killed_worker_loses_nothing_and_all_is_as_on_one_machine(tmp_path: Pa
 def test_workers_of_another_version_or_without_liteprobe_are_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from distributed import Client
+
     (tmp_path / "other.py").write_text(OTHER)
     (tmp_path / "without.py").write_text(WITHOUT)
     asked, log = queues(tmp_path / "log", 8), tmp_path / "log"
     with Cluster(tmp_path / "cluster") as cluster:
         cluster.add("other", "--preload", str(tmp_path / "other.py"))
         cluster.add("without", "--preload", str(tmp_path / "without.py"))
+        with Client(cluster.address, timeout=300, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=300)
         pids = {cluster.workers[name].pid for name in ("other", "without")}
         refused: dict[str, str] = {}
 
         def keep(outcome: TasksOutcome) -> None:
             refused.update(outcome.refused)
 
-        monkeypatch.setattr(tasks, "PATIENCE_S", 20)
+        monkeypatch.setattr(tasks, "PATIENCE_S", 1)
         with pytest.raises(
-            ProbeError, match="no worker of this LiteProbe has been at the scheduler for 20 s: start some"
+            ProbeError, match="no worker of this LiteProbe has been at the scheduler for 1 s: start some"
         ):
             run(asked, TaskStore(tmp_path / "store"), lambda: ClusterPool(cluster.address), keep)
         monkeypatch.setattr(tasks, "PATIENCE_S", 600)
