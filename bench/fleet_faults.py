@@ -9,7 +9,7 @@ from pathlib import Path
 
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, hostile
-from liteprobe.sim.drivers.system.stations import hostile as hostile_stations
+from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS
 

@@ -209,7 +209,7 @@ class Half:
 
     @property
     def name(self) -> str:
-        """What it is a half of, and which."""
+        """Name of the pair, and which end of it this is."""
         return f"{self.sender} to {self.receiver}, {self.end}"
 
     @property

@@ -34,7 +34,7 @@ from liteprobe.host.serve.metrics import serve
 from liteprobe.host.serve.station_metrics import StationMetrics
 from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fleet import name_of
-from liteprobe.sim.drivers.system.stations import COUNT, START_S, Killed, Stations, hostile
+from liteprobe.sim.drivers.system.fleet_stations import COUNT, START_S, Killed, Stations, hostile
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
 FAULTS = 16

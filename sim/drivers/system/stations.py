@@ -1,178 +1,149 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Puts a station beside each probe of a modelled fleet, has faults befall them, and holds what is collected against the truth."""
+"""CERN's experiment, shortened, through the whole simulated probe: stations at its pins, each frame against the reference.
 
-import errno
-import random
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+Held twice. What left each port, against the reference given the frames that stood on the pins of the other one. And the whole
+run, against the same stations on the reference alone, which is given nothing of the probe's: each frame of both stations at its
+tick, each frame that reached them, and the tick at which the client had all files.
+"""
 
-from liteprobe.host.agent import Agent
-from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.fleet import collect, station
-from liteprobe.host.fleet.plan import PlannedProbe, read_plan
-from liteprobe.host.fleet.station import ProbeStation
-from liteprobe.host.fleet.turns import in_turns
-from liteprobe.host.probe import Probe
-from liteprobe.sim.drivers.system.fleet import FleetBench, Hostile, judge, name_of
-from liteprobe.sim.models.probe.fleet import TAI_NS
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-COUNT = 3
-START_S = TAI_NS // 10**9 + 30
-EVERY_S = 30 # From one start to the next, of `hostile`.
-OF_PROBES = ("absent", "busy", "preset", "no link", "cut", "flap", "unlocked", "bound", "second", "step", "slow")
-OF_STATIONS = ("killed", "away", "full disk", "not handed out", "unreachable")
+from liteprobe.cores.formats import TICK_NS
+from liteprobe.cores.formats.emulate import FINE_BITS, ClassCounter
+from liteprobe.host.device.link.sim_stations import CLIENT, SERVER, Station
+from liteprobe.sim.drivers.emulator.cern import Kind, Line, fields
+from liteprobe.sim.drivers.emulator.stations import build
+from liteprobe.sim.drivers.emulator.stations.network import CLASS, Simulation
+from liteprobe.sim.drivers.system.emulator import Emulated, bank, rings
+from liteprobe.sim.models.emulator.settings import Settings
+
+AHEAD_TICKS = 20_000  # From the start of the network to that of the stations.
+STEP_S = 1e-3
 
 
-class Killed(BaseException):
-    """Ends a station at once, as kill -9 does."""
+@dataclass(frozen=True)
+class Fetch:
+    """A site, and the network through which it is fetched.
+
+    Attributes
+    ----------
+    kind, load : Kind, float; of the background, both ways.
+    lengths : of the files (octets).
+    is_kept : one connection for all.
+    """
+
+    line: Line
+    kind: Kind
+    load: float
+    lengths: Sequence[int]
+    is_kept: bool
+    seed: int = 0
+
+    def settings(self, number: int, words: int) -> Settings:
+        """Return those of a direction whose store has so many words."""
+        own = fields(self.kind, self.load, 2 * self.seed + number, self.line)
+        lanes = rings({CLASS: (words - 1).bit_length() - 1}, words)
+        return Settings(bank({CLASS: own}, {"octet": self.line.octet << FINE_BITS}, lanes, self.line.delay))
+
+    @property
+    def way_ticks(self) -> int:
+        """The longest way of a frame: behind a full queue."""
+        return self.line.delay + (self.line.queue + 2) * 1538 * self.line.octet
 
 
-class Stations:
-    """Stations of a modelled fleet, each in a folder and at an agent of its own; time is that of the fleet."""
+@dataclass(frozen=True)
+class Fetched:
+    """Holds the result.
 
-    def __init__(self, folder: Path, seed: int = 5, count: int = COUNT) -> None:
-        self.bench, self.folder = FleetBench(count, seed, folder), folder
-        self.late_ns = dict.fromkeys(range(count), 0)  # Of machines' clocks.
-        self.stations = [self.make(number) for number in range(count)]
-        self.agents: list[Agent] = []
-        self.away: set[int] = set()
-        self.faults: list[tuple[float, str, int]] = []  # When (TAI, s), what, of whom.
-        self.victim: int | None = None  # Of a fault that kills.
-        self.kill_reads = 0  # Of its probe, until it dies.
+    Attributes
+    ----------
+    differences : from the reference.
+    seconds : until the client had all files.
+    frames, lost, resent, wrong : int
+        Of the stations, both ways; that found the queue full; segments sent again; octets of content that aren't the site's.
+    late : frames that left after their tick for the probe's sake.
+    """
 
-    def make(self, number: int) -> ProbeStation:
-        """Start a station, as after a power failure."""
-        return ProbeStation(self.folder / f"s{number}", lambda: self.opened(number), lambda: self.utc_ns(number))
-
-    def utc_ns(self, number: int) -> int:
-        return round(self.bench.fleet.now_ns) + TAI_NS - station.TAI_UTC_S * 10**9 + self.late_ns[number]
-
-    def opened(self, number: int) -> Probe:
-        return self.bench.open_one(PlannedProbe(name_of(number), str(number)))
-
-    def text(self, start_s: int = START_S, more: str = "") -> str:
-        """Return a plan of a mesh."""
-        probes = "".join(
-            f"  {name_of(n)}: {{url: 'station://{agent.address.removeprefix('tcp://')}', ip: 10.0.0.{n + 1}}}\n"
-            for n, agent in enumerate(self.agents)
-        )
-        return f"probes:\n{probes}start_tai: {start_s}\ntrain: {{length: 60, count: 20, interval: 10us}}\n{more}"
-
-    def pass_until(self, tai_s: float) -> None:
-        """Let all stations do what is due until then, side by side."""
-        while self.bench.fleet.now_ns + TAI_NS < tai_s * 1e9:
-            self.step()
-
-    def serve(self, stack: ExitStack) -> None:
-        """Have each station listen, at a port of its own."""
-        for number, one in enumerate(self.stations):
-            agent = Agent(name_of(number), "tcp://127.0.0.1:0")
-            one.offer(agent)
-            self.agents.append(stack.enter_context(agent))
-
-    def _befall(self) -> None:
-        for one in [one for one in self.faults if one[0]*1e9 <= self.bench.fleet.now_ns + TAI_NS]:
-            self.faults.remove(one)
-            at_s, kind, victim = one
-            if kind == "killed":
-                self._kill(victim)
-            elif kind == "away":
-                self.away.add(victim)
-                self.faults.append((at_s + 20, "back", victim))
-            elif kind == "back":
-                self.away.discard(victim)
-                self.replace(victim)
-            elif kind == "full disk":
-                vars(self.stations[victim])["_write"] = _full
-                self.faults.append((at_s + 20, "space", victim))
-            elif kind == "space":
-                vars(self.stations[victim]).pop("_write", None)
-
-    def _kill(self, victim: int) -> None:
-        """Have a station die at one of the next times that it reads its probe."""
-        link, left = self.bench.links[victim], [self.kill_reads]
-
-        def read(addresses: Sequence[int]) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                del vars(link)["read_scattered"]
-                raise Killed
-            return type(link).read_scattered(link, addresses)
-
-        vars(link)["read_scattered"] = read
-
-    def step(self) -> None:
-        """Let a second pass, or all of them measure side by side."""
-        fleet, links = self.bench.fleet, self.bench.links
-
-        def act(one: ProbeStation, number: int) -> Callable[[Callable[[float], None]], None]:
-            def run(sleep: Callable[[float], None]) -> None:
-                vars(links[number])["wait"] = sleep
-                try:
-                    one.step()
-                finally:
-                    del vars(links[number])["wait"]
-
-            return run
-
-        self._befall()
-        acts = [act(one, n) for n, one in enumerate(self.stations) if n not in self.away]
-        try:
-            in_turns(acts, lambda seconds: fleet.advance(seconds * 1e9))
-        except Killed:
-            if self.victim is None:
-                raise
-            self.replace(self.victim)
-        fleet.advance(1e9)
-        for probe in fleet.probes:
-            probe.catch_up()
-
-    def replace(self, number: int) -> None:
-        """Kill a station, which leaves what is on its disk, and start it again."""
-        one = self.make(number)
-        self.stations[number].__dict__ = one.__dict__  # Its agent goes on.
+    differences: list[str]
+    seconds: float
+    frames: int
+    lost: int
+    resent: int
+    wrong: int
+    late: int
 
 
-def _full(name: str, octets: bytes) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
+def fetch(emulated: Emulated, asked: Fetch, limit_s: float) -> Fetched:
+    """Fetch the site through a probe that was just started, and hold all of it against the reference.
+
+    Raises RuntimeError when it isn't fetched in ``limit_s`` of the simulated time.
+    """
+    ways = [asked.settings(number, emulated.read(number, "store_words")) for number in range(2)]
+    emulated.start(dict(enumerate(ways)))
+    origins = [emulated.read(number, "origin") - 1 for number in range(2)]
+    start = emulated.link.now_ns() // TICK_NS + AHEAD_TICKS
+    for port, number in enumerate((CLIENT, SERVER)):
+        seed = 2 * (asked.seed + 1) + number
+        station = Station(build.library(), number, tuple(asked.lengths), asked.is_kept, seed)
+        emulated.link.put_station(port, station, start * TICK_NS)
+    while not emulated.link.seen(0).done_ticks:
+        if emulated.link.now_ns() > limit_s * 1e9:
+            raise RuntimeError(f"the site isn't fetched after {limit_s:g} s: {emulated.link.seen(0)}")
+        emulated.probe.wait(STEP_S)
+    while under_way(emulated):  # A connection closes, after the last file.
+        emulated.probe.wait(STEP_S)
+    seen = [emulated.link.seen(port) for port in range(2)]
+    now = emulated.link.now_ns() // TICK_NS - origins[0]
+    differences = [f"directions start at ticks {origins}"] if len(set(origins)) > 1 else []
+    for number, settings in enumerate(ways):
+        found = emulated.compare(number, settings, drained=asked.way_ticks)
+        differences += [f"direction {number}: {text}" for text in found]
+    alone = Simulation(ways[0], ways[1], list(asked.lengths), asked.is_kept, asked.seed + 1, start - origins[0])
+    if not alone.run(round(limit_s * 1e9) // TICK_NS):
+        differences.append("on the reference alone the site isn't fetched")
+    ended = alone.tick - alone.start
+    if ended != seen[0].done_ticks:
+        differences.append(f"the client had all files after {seen[0].done_ticks} ticks, not {ended}")
+    alone.go_on(now)
+    differences += beside(emulated, alone, origins[0])
+    return Fetched(
+        differences,
+        seen[0].done_ticks * TICK_NS * 1e-9,
+        sum(one.sent for one in seen),
+        lost(emulated),
+        sum(one.resent for one in seen),
+        seen[0].misread,
+        sum(emulated.total(number, ClassCounter.LATE) for number in range(2)),
+    )
 
 
-# A fault ------------------------------------------------------------------------------------------
+def lost(emulated: Emulated) -> int:
+    """Return how many frames found a queue full, both ways."""
+    return sum(emulated.total(number, ClassCounter.FULL) for number in range(2))
 
 
-def hostile(seed: int, folder: Path) -> Hostile:
-    """Run a plan on three stations, of which a random fault befalls one or its probe, and hold the result against the truth."""
-    draw = random.Random(seed)
-    kind, victim = draw.choice(OF_PROBES + OF_STATIONS), draw.randrange(COUNT)
-    at_s = START_S - 12 + draw.uniform(0, 2*EVERY_S)
-    found = Hostile(kind, [], [], [], True, False)
-    made = Stations(folder, seed)
-    with ExitStack() as stack:
-        made.serve(stack)
-        text = made.text(more=f"round_every: {EVERY_S}s\n")
-        plan, connect = read_plan(text), collect.connector(None)
+def under_way(emulated: Emulated) -> int:
+    """Return how many of the stations' frames haven't arrived, and aren't lost."""
+    seen = [emulated.link.seen(port) for port in range(2)]
+    return sum(one.sent - one.frames for one in seen) - lost(emulated)
 
-        def reach(planned: PlannedProbe) -> Any:
-            if kind == "unreachable" and planned.name == name_of(victim):
-                raise ProbeError("nothing listens there")
-            return connect(planned)
 
-        def give(planned: PlannedProbe) -> Any:
-            if kind == "not handed out" and planned.name == name_of(victim):
-                raise ProbeError("nothing listens there")
-            return connect(planned)
-
-        collect.hand_out(plan, text, give)
-        if kind in OF_PROBES:
-            made.bench.fault(kind, victim, at_s*1e9 - TAI_NS)
-        made.victim, made.kill_reads = victim, draw.randrange(1, 400)
-        made.faults.append((at_s, kind, victim))
-        made.pass_until(START_S + 2*EVERY_S + 15)
-        result = collect.collect(plan, text, reach)
-    for one in result.pairs:
-        judge(made.bench, one, found, name_of(victim))
-    found.is_noticed = not result.is_complete or any(one.note for one in result.pairs)
-    return found
+def beside(emulated: Emulated, alone: Simulation, origin: int) -> list[str]:
+    """Hold the pins against the run on the reference alone: every frame of both stations, as it was sent and as it came."""
+    differences = []
+    for port, number in enumerate((CLIENT, SERVER)):
+        path = alone.paths[number]
+        sent = [(path.direction.frames[n].time, octets) for n, octets in enumerate(path.octets)]
+        came = [(tick, path.octets[index]) for tick, index in path.direction.departures]
+        for way, at, wanted in (("in", port, sent), ("out", 1 - port, came)):
+            found = [(seen.tick - origin, seen.octets) for seen in emulated.pins(at, way)]
+            if len(found) != len(wanted):
+                differences.append(f"port {at} {way}: {len(found)} frames, not {len(wanted)}")
+            for index, (one, other) in enumerate(zip(found, wanted, strict=False)):
+                if one != other:
+                    what = "other octets" if one[0] == other[0] else f"tick {one[0]}, not {other[0]}"
+                    differences.append(f"port {at} {way}: frame {index} has {what}")
+                    break
+    return differences
