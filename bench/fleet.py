@@ -137,7 +137,7 @@ def _octets(store: ResultStore, table: str) -> int:
     return sum(one.size for one in store.files(table))
 
 
-def _faults(place: Path, said: list[str]) -> tuple[int, int, int]:
+def faults(place: Path | str, said: list[str]) -> tuple[int, int, int]:
     """Return damaged files, runs that were said to be there and aren't, and runs whose figures or histograms are missing."""
     store = ResultStore(place)
     damaged, there = 0, {name: set[str]() for name in (RUNS, FIGURES, HISTOGRAMS)}
@@ -163,11 +163,11 @@ def test_store_writers(size: Size, tmp_path: Path) -> Iterator[Figure]:
     turns = size.of(3, 100)
     for turn in range(turns):
         both = [writer(tmp_path, f"one {turn}"), writer(tmp_path, f"two {turn}", 10)]
-        said += _killed(both[0], chance) + _all_of(both[1])
+        said += killed(both[0], chance) + all_of(both[1])
         if turn % 5 == 4 or turn == turns - 1:
             if turn % 10 == 9:
                 ResultStore(tmp_path).compact()
-            found = _faults(tmp_path, said)
+            found = faults(tmp_path, said)
             damaged, lost, torn = damaged + found[0], lost + found[1], torn + found[2]
     kept = StoreQuery(ResultStore(tmp_path)).sql("SELECT count(*) AS n FROM runs").rows[0]["n"]
     note(f"# {turns} writers killed, {turns} beside them not; {len(said):,} runs said to be there, {kept:,} there")
@@ -178,7 +178,7 @@ def test_store_writers(size: Size, tmp_path: Path) -> Iterator[Figure]:
     yield Figure("runs there, beyond one a killed writer", max(kept - len(said) - turns, 0), "", 0)
 
 
-def _killed(one: "subprocess.Popen[str]", chance: random.Random) -> list[str]:
+def killed(one: "subprocess.Popen[str]", chance: random.Random) -> list[str]:
     """Kill a writer at a moment of chance after its first run, and return what it had said."""
     assert one.stdout
     said = [one.stdout.readline().strip()]
@@ -189,7 +189,8 @@ def _killed(one: "subprocess.Popen[str]", chance: random.Random) -> list[str]:
     return [name for name in said if len(name) == 32]
 
 
-def _all_of(one: "subprocess.Popen[str]") -> list[str]:
+def all_of(one: "subprocess.Popen[str]") -> list[str]:
+    """Return what a writer says until it ends by itself."""
     assert one.stdout
     said = one.stdout.read().split()
     assert one.wait() == 0

@@ -158,12 +158,10 @@ def test_litex_clients(is_full: bool) -> Iterator[Figure]:
 
 
 @contextmanager
-def free_running(*options: str) -> Iterator[tuple[SimProcess, list[str]]]:
+def free_running(*options: str, wire: str = "loopback?delay=40ns") -> Iterator[tuple[SimProcess, list[str]]]:
     """Run a probe whose time flows by itself; gives its process and the options of a command that uses it."""
     folder = sim.build(sim.SimOptions())
-    process = SimProcess(
-        [str(folder / sim.EXECUTABLE), "--port", "0", "--wire", "loopback?delay=40ns", "--free-run", *options]
-    )
+    process = SimProcess([str(folder / sim.EXECUTABLE), "--port", "0", "--wire", wire, "--free-run", *options])
     try:
         yield process, ["--probe", f"etherbone://127.0.0.1:{process.udp_ports[0]}", "--map", str(folder / sim.MAP)]
     finally:

@@ -107,6 +107,11 @@ class Result(ABC):
         return {}
 
     @property
+    def records_by_part(self) -> Mapping[str, NDArray[np.int64]]:
+        """Delays that are known one by one, by part (ns), in the order in which the frames came."""
+        return self.delays_by_part
+
+    @property
     def cells_by_part(self) -> Mapping[str, Cells]:
         """Delays by part, each in a bin (ns): what histograms are made of, as far as delays are known and not modulo alone."""
         return {name: Cells.of_values(delays) for name, delays in self.delays_by_part.items()}

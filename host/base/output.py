@@ -17,6 +17,7 @@ from liteprobe.host.base.text import is_ascii
 
 STDOUT = Path("-")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+AWAY = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ETIMEDOUT)
 
 
 class OutputError(ProbeError):
@@ -38,6 +39,8 @@ def words_of(error: OSError) -> str:
         return f"cannot write {where} ({what}): free space on the disk, or name another file, and run again"
     if error.errno == errno.EBADF and where == "stdout":
         return "cannot write to stdout, which is closed: send it to a file, or to /dev/null"
+    if error.errno in AWAY:
+        return f"cannot reach {where} ({what}): check its address, and that the server there runs"
     if where != "stdout":
         return f"cannot use {where} ({what}): check its name and its permissions"
     return f"{what}: check the files and devices that the command names"

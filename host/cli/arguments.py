@@ -276,18 +276,25 @@ def add_data(group: "argparse._ActionsContainer", what: str, part: str) -> None:
     add(group, "--every TIME", duration_ns, text)
 
 
-def add_results(parser: argparse.ArgumentParser, report: str, part: str = "port") -> "argparse._ActionsContainer":
-    """Add where the results of a run go, and return the group; ``report``: the help of ``--report``."""
+def add_results(
+    parser: argparse.ArgumentParser, report: str, part: str = "port", has_records: bool = False
+) -> "argparse._ActionsContainer":
+    """Add where the results of a run go, and return the group; ``report``: the help of ``--report``.
+
+    ``has_records``: whether it knows delays one by one.
+    """
     group = parser.add_argument_group("results")
     add_data(group, "all figures", part)
-    add_store(group)
+    add_store(group, has_records)
     add(group, "--report FILE.html", output, report)
     return group
 
 
-def add_store(group: "argparse._ActionsContainer") -> None:
-    """Add where results of months are kept."""
+def add_store(group: "argparse._ActionsContainer", has_records: bool = False) -> None:
+    """Add where results of months are kept; ``has_records``: whether delays are known one by one."""
     add(group, "--store DIR|URL", str, "keep figures and histograms beside those of other runs, for liteprobe query")
+    if has_records:
+        add(group, "--store-records", bool, "with --store: keep the delay of each frame, too, 10 octets or less each")
 
 
 def every_s(args: argparse.Namespace) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 from liteprobe.host.analysis.result import Result
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.output import Outputs
+from liteprobe.host.base.text import say
 from liteprobe.host.cli.verdicts import IDLE
 from liteprobe.host.store.store import ResultStore, new_name
 from liteprobe.host.store.tables import StoredRun
@@ -26,6 +27,7 @@ class Keeper:
         self.store = ResultStore(args.store)
         self._command = args.command
         self.url: str = getattr(args, "probe", "")  # By which the store knows what was measured.
+        self._has_records = bool(getattr(args, "store_records", False))
         self._began_ns = self._segment_ns = time.time_ns()
         self._name: str | None = None  # Of what its segments are within.
         self._segments = Outputs()
@@ -38,8 +40,12 @@ class Keeper:
         ``content``: its document; ``cause``: what ended it too soon; ``more``: fields of `StoredRun` that are other ones.
         """
         ended = "" if cause is None else str(cause) or type(cause).__name__
-        own = {"url": self.url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
-        run = StoredRun.of(result, self._command, **{**own, "document": content, "began_ns": self._began_ns, **more})
+        own: dict[str, Any] = {"url": self.url, "line": shlex.join(["liteprobe", *sys.argv[1:]]), "ended": ended}
+        records = result.records_by_part if self._has_records else {}
+        if self._has_records and not any(map(len, records.values())):
+            say("no delay is known one by one here: the store has histograms alone", stream=sys.stderr)
+        own |= {"document": content, "began_ns": self._began_ns, "records": records}
+        run = StoredRun.of(result, self._command, **{**own, **more})
         out.take(self._segments)
         out.write(self.store.place, lambda: self.store.keep(run, name=self._name))
 

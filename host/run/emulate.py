@@ -288,6 +288,11 @@ class EmulationResult(Result):
         return {name: of_cells(cells) for name, cells in self.cells_by_part.items()}
 
     @property
+    def records_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Nothing: the meter has bins."""
+        return {}
+
+    @property
     def cells_by_part(self) -> dict[str, Cells]:
         """Histograms of the classes."""
         return {name: one.delays.cells for name, one in self.parts.items()}

@@ -193,6 +193,11 @@ class TrafficResult(Result):
         return {row.name: of_cells(row.latency.cells) for row in self.rows if row.latency}
 
     @property
+    def records_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Nothing: the meter has bins."""
+        return {}
+
+    @property
     def cells_by_part(self) -> dict[str, Cells]:
         """Histograms of the streams, but for those whose delays are known modulo the range of a stamp alone."""
         return {row.name: row.latency.cells for row in self.rows if row.latency and row.latency.modulo_ns is None}

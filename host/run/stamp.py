@@ -470,8 +470,12 @@ class StampResult(Result):
     @property
     def delays_by_part(self) -> dict[str, Integers]:
         """Delays of each way in the order in which the answers came, or by the bins of the meter (ns)."""
-        known = {one.name: one.delays_ns for one in self.ways if one.delays_ns is not None}
-        return known | {one.name: of_cells(one.latency.cells) for one in self.ways if one.latency}
+        return self.records_by_part | {one.name: of_cells(one.latency.cells) for one in self.ways if one.latency}
+
+    @property
+    def records_by_part(self) -> dict[str, Integers]:
+        """Delays of each way in the order in which the answers came, but for those that the meter knows (ns)."""
+        return {one.name: one.delays_ns for one in self.ways if one.delays_ns is not None}
 
     @property
     def cells_by_part(self) -> dict[str, Cells]:

@@ -144,6 +144,22 @@ class StoreQuery:
             ("figures", RUNS), answer, ("part", "name", "unit", "first", "second", "difference", "differs")
         )
 
+    def delays_of(self, run: str) -> dict[str, Cells]:
+        """Return the histogram of delays of each part of one run; ``run``: its name, or how it begins.
+
+        Raises UsageError where there is no such run, or several.
+        """
+
+        def answer(base: "duckdb.DuckDBPyConnection") -> list[dict[str, Any]]:
+            text = "SELECT part, low, high, count FROM histograms WHERE run = $1 AND name = $2 ORDER BY part, low"
+            found = base.execute(text, [_run_of(base, run), DELAY]).fetchall()
+            by_part: dict[str, list[tuple[int, int, int]]] = {}
+            for part, *cell in found:
+                by_part.setdefault(part, []).append(tuple(cell))
+            return [{"part": part, "cells": Cells.of(cells)} for part, cells in by_part.items()]
+
+        return {row["part"]: row["cells"] for row in self._asked((HISTOGRAMS, RUNS), answer, ("part", "cells")).rows}
+
     def days(self, conditions: Sequence[str] = ()) -> Answer:
         """Return counts and delays by day, probe and part, and whether conditions like ``p99 < 10ms`` held on each day.
 

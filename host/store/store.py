@@ -35,6 +35,16 @@ ROWS_LEAST = 100_000  # Of a file that compaction leaves alone.
 ROWS_MOST = 2_000_000  # From where on it begins another one.
 LEFT_S = 86_400.0  # After which what a killed writer left is removed.
 NAME_MOST = 120  # Characters of a probe's name.
+#: What Arrow says of a server of S3: an error of the system, and plainer words.
+SAID_BY_S3 = (
+    ("NETWORK_CONNECTION|REQUEST_TIMEOUT", errno.ECONNREFUSED, "its server doesn't answer"),
+    ("NO_SUCH_BUCKET|InvalidBucketName", errno.ENOENT, "there is no such bucket, and none is made"),
+    (
+        "SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY_ID|ACCESS_DENIED|HTTP status 403|UserNotFound",
+        errno.EACCES,
+        "its server refuses the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what they may do there",
+    ),
+)
 _FILE = re.compile(
     r"schema=(?P<schema>\d+)/table=(?P<table>\w+)/date=(?P<date>\d{4}-\d\d-\d\d)/probe=(?P<probe>[^/]+)/"
     r"(?P<name>[0-9a-f]{32})(?P<merged>-merged)?\.parquet"
@@ -122,7 +132,7 @@ class ResultStore:
     def _put(self, path: str, content: pa.Buffer) -> None:
         if not isinstance(self.system, fs.LocalFileSystem):
             with self.system.open_output_stream(path) as stream:
-                stream.write(content)  # One PUT, or parts that are joined when all are there.
+                stream.write(content)  # One PUT, or, of more than 10 MB, parts that are joined when all are there.
             return
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +297,7 @@ class ResultStore:
         return sorted(found, key=lambda one: (one.date, one.name))
 
     def _check(self) -> None:
-        """Raise UsageError where a newer version has written."""
+        """Raise UsageError where a newer version has written, OSError where there is no bucket: listing it says nothing."""
         folders = self.system.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
         numbers = [int(match[1]) for one in folders if (match := re.fullmatch(r"schema=(\d{1,9})", one.base_name))]
         if newer := max([number for number in numbers if number > SCHEMA], default=None):
@@ -295,6 +305,9 @@ class ResultStore:
                 f"{self.place} is of schema {newer}, and this LiteProbe knows {SCHEMA}: install the version that wrote it, "
                 "or name another place"
             )
+        is_bucket = not isinstance(self.system, fs.LocalFileSystem)
+        if is_bucket and self.system.get_file_info(self.root.partition("/")[0]).type == fs.FileType.NotFound:
+            raise OSError(errno.EIO, "NO_SUCH_BUCKET")
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -302,9 +315,12 @@ class ResultStore:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            number = getattr(error, "errno", None)
+            number = getattr(error, "errno", None) or errno.EIO
             what = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            raise OSError(number or errno.EIO, what, self.place) from None
+            if number == errno.EIO:
+                found = ((one, words) for pattern, one, words in SAID_BY_S3 if re.search(pattern, what))
+                number, what = next(found, (number, what))
+            raise OSError(number, what, self.place) from None
 
 
 @dataclass
@@ -357,13 +373,15 @@ def _opened(place: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a place, and the path there."""
     if "://" not in place:
         return fs.LocalFileSystem(), str(Path(place).absolute())
+    is_s3 = place.startswith("s3://")
     with suppress(ValueError):
         if "@" in urlsplit(place).netloc or "secret" in urlsplit(place).query:
             raise UsageError(
                 "a key in a URL is seen by others: give it in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and leave it out here"
             )
+    whole = "allow_delayed_open=true"  # A PUT a file: of parts a writer that is killed would leave some in the bucket for ever.
     try:
-        system, path = fs.FileSystem.from_uri(place)
+        system, path = fs.FileSystem.from_uri(f"{place}{'&' if '?' in place else '?'}{whole}" if is_s3 else place)
     except (pa.ArrowException, OSError, ValueError) as error:
         said = visible(str(error).splitlines()[0])
         raise UsageError(

@@ -91,13 +91,9 @@ class StoredRun:
     def tables(self, run: str, at_ns: int) -> dict[str, pa.Table]:
         """Return its rows by table; ``run``: its name, ``at_ns``: since 1970, UTC."""
         found = {FIGURES: list(self._figures()), HISTOGRAMS: list(self._cells()), RUNS: [self._run()]}
-        found[RECORDS] = [
-            {"part": part, "number": number, "delay_ns": delay}
-            for part, delays in self.records.items()
-            for number, delay in enumerate(delays.tolist())
-        ]
         own = {"run": run, "time": at_ns // 1000}
         made = {name: pa.Table.from_pylist([own | row for row in rows], TABLES[name]) for name, rows in found.items()}
+        made[RECORDS] = pa.concat_tables([TABLES[RECORDS].empty_table(), *self._records(own)])
         return {name: table for name, table in made.items() if len(table)}
 
     # # #
@@ -115,6 +111,14 @@ class StoredRun:
             parts = (each.tolist() for each in (cells.lows, cells.highs, cells.counts))
             for low, high, count in zip(*parts, strict=True):
                 yield {"part": part, "name": DELAY, "unit": "ns", "low": low, "high": high, "count": count}
+
+    def _records(self, own: Mapping[str, Any]) -> Iterator[pa.Table]:
+        for part, delays in self.records.items():
+            same = {
+                name: pa.repeat(pa.scalar(value, _PART[name]), len(delays))
+                for name, value in {**own, "part": part}.items()
+            }
+            yield pa.table({**same, "number": np.arange(len(delays)), "delay_ns": delays}, TABLES[RECORDS])
 
     def _run(self) -> dict[str, Any]:
         from importlib import metadata

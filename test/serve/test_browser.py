@@ -106,7 +106,20 @@ def test_what_runs_is_seen(kind: str, page: browser.Browser, axe: str, tmp_path:
         served.call("POST", "/api/runs/current/stop")
         page.wait("(document.getElementById('end')?.innerText ?? '').includes('It has ended')")
         page.wait("document.querySelectorAll('#end a[href^=\"/r/\"]').length >= 2")
+        page.ask(
+            "dispatchEvent(new Event('resize')); new Promise((done) => setTimeout(done, 300))"
+        )  # It is drawn anew.
         page.picture(PICTURES / f"{kind}-ended.png", is_whole=True)
+        if kind == "streams":  # The table and the histograms have the figures of the result, not of the last look.
+            result = served.ended().result
+            for stream in result.to_dict()["streams"]:
+                shown = page.ask(
+                    f"[...document.querySelectorAll('tbody tr')].find((one) => one.cells[0].textContent === '{stream['name']}')"
+                    ".cells[5].textContent"
+                )
+                assert shown == f"{stream['received']:,}"
+                drawn = f"all 296 ns: {stream['received']:,}"
+                assert drawn in page.ask("document.querySelector('main').innerText")
         if kind == "capture":  # What can be fetched has what the page has counted, and no less.
             run = served.ended()
             octets, at, seen = (served.app.store.folder / run.number / "capture.pcapng").read_bytes(), 0, 0

@@ -4,6 +4,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -283,6 +284,34 @@ def test_a_store_of_schema_1_stays_readable() -> None:
     assert query.days(["loss < 1%"]).plain() == said["days"]
     assert query.sql("SELECT count(*) AS runs, sum(uncertainty_ns) AS sum FROM runs").plain() == said["runs"]
     assert {one.table for one in store.files()} == {"runs", "figures", "histograms", "days", "records"}
+
+
+def test_a_report_draws_what_the_store_has(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Find a mark of each day in each line, counts and verdicts in the table; names of others stay text."""
+    store = ResultStore(tmp_path / "store")
+    names = []
+    for day in range(9):
+        cells = Cells.of_values(range(1000 * (day + 1), 1000 * (day + 1) + 50))
+        figures = {"a <b> $x$": {"sent": 50 + day, "received": 50, "lost": day}}
+        kept = StoredRun("send", figures, {"a <b> $x$": cells}, url="sim://switch", uncertainty_ns=8.0)
+        names.append(store.keep(kept, BEGIN_NS + day * DAY_NS))
+    damaged = store.files("histograms")[4].path
+    Path(damaged).write_bytes(b"x" * 999)
+    path = tmp_path / "page.html"
+    given = ("--percentiles", "50,99", "--sla", "lost < 4", "--compare", names[0], names[8])
+    code, _, errors = run("report", "--from", str(tmp_path / "store"), "--output", str(path), *given)
+    assert (code, errors) == (0, f"left out, because it is damaged: {damaged}\nreport: {path}\n")
+    text = path.read_text()
+    assert text.count('xlink:href="') == 0 and "<b> $x$" not in text and "a &lt;b&gt; $x$" in text
+    lines = re.findall(r'<g id="percentiles-line2d_\d+">\s*<path d="([^"]*)" clip-path', text)
+    points = [len(re.findall("[ML]", one)) for one in lines]
+    assert points.count(8) == 2  # A line a percentile; the damaged day has no point.
+    assert text.count(">held<") == 4 and text.count(">NOT HELD<") == 5
+    assert "left out, because it is damaged" in text and "8,000 ns" not in text
+    rows = re.findall(r"<td>lost</td><td></td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", text)
+    assert rows == [("0", "8", "8", "yes")]
+    code, _, errors = run("report", "--from", str(tmp_path / "none"), "--output", str(path))
+    assert code == 2 and "has no runs of then" in errors
 
 
 def test_files_by_line_for_polars_and_pandas(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import words_of
 from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
+from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore, name_of_probe
 from liteprobe.host.store.tables import StoredRun
 from liteprobe.sim.drivers.desk.desk import BUILDING
@@ -140,6 +144,61 @@ def test_no_place_for_a_store(place: str) -> None:
         ResultStore(place)
 
 
+class S3(BaseHTTPRequestHandler):
+    """Stands in for a server of S3 that knows one bucket, ``months``, which is empty, and one key, ``tester``."""
+
+    def do_GET(self) -> None:
+        """List a bucket, or refuse."""
+        bucket, key = self.path[1:].partition("?")[0].strip("/"), self.headers.get("Authorization", "")
+        code, fault = 200, ""
+        if "tester/" not in key:
+            code, fault = 403, "InvalidAccessKeyId"
+        elif bucket != "months":
+            code, fault = 404, "NoSuchBucket"
+        said = f"<Error><Code>{fault}</Code><Message>x</Message></Error>" if fault else "<ListBucketResult/>"
+        self.send_response(code)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(said.encode())
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    "bucket, key, said",
+    [
+        ("weeks", "tester", "there is no such bucket, and none is made): check its name"),
+        (
+            "months",
+            "nobody",
+            "refuses the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or what they may do there)",
+        ),
+    ],
+)
+def test_a_bucket_that_can_not_be_used_is_refused_before_anything_is_measured(
+    bucket: str, key: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a server says it, over HTTP; bench/store_s3.py has a real one. A bucket that can be used is empty."""
+    for name, value in (("ACCESS_KEY_ID", "tester"), ("SECRET_ACCESS_KEY", "x"), ("EC2_METADATA_DISABLED", "true")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), S3) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            end = f"/x?endpoint_override=127.0.0.1:{server.server_address[1]}&scheme=http"
+            assert ResultStore(f"s3://months{end}").files() == []
+            monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+            with pytest.raises(OSError) as found:
+                ResultStore(f"s3://{bucket}{end}")
+        finally:
+            server.shutdown()
+    assert said in words_of(found.value)
+
+
 def test_two_writers_at_once_and_one_is_killed(tmp_path: Path) -> None:
     """All that a writer has said to be stored is there, of both, and no file is torn, whenever one is killed."""
     both = [writer(tmp_path, "one"), writer(tmp_path, "two", 40)]
@@ -203,6 +262,24 @@ def test_a_command_keeps_what_it_prints(run: Callable[..., tuple[int, str, str]]
     assert (figures["sent"]["value"], figures["received"]["value"], figures["lost"]["value"]) == (300, 300, 0)
     assert figures["most"]["value"] == stream["latency_ns"]["most"] and figures["most"]["unit"] == "ns"
     assert sum(int(str(row["count"])) for row in rows(ResultStore(place), "histograms")) == 300
+
+
+def test_records_are_kept_if_asked(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    """Each frame has its delay, by DuckDB: what they come to is what the command prints of them."""
+    place, whole = str(tmp_path / "store"), tmp_path / "run.json"
+    given = ("train", "--length", "60,700", "--count", "40", "--repeat", "3", "--store", place, "--json", str(whole))
+    assert run(*given)[0] == 0 and not ResultStore(place).files("records")
+    assert run(*given, "--store-records")[0] == 0
+    text = "SELECT part, count(*) AS n, min(delay_ns) AS low, max(delay_ns) AS high, avg(delay_ns) AS mean, "
+    text += "count(DISTINCT number) AS numbers, max(number) AS last FROM records JOIN runs USING (run) GROUP BY part ORDER BY n"
+    found = {row["part"]: row for row in StoreQuery(ResultStore(place)).sql(text).rows}
+    assert sorted(found) == ["60", "700"]
+    for row in json.loads(whole.read_text())["rows"]:
+        one, owd = found[str(row["length"])], row["owd_ns"]
+        assert (one["n"], one["numbers"], one["last"]) == (120, 120, 119) == (row["received"], 120, 119)
+        assert (one["low"], one["high"], one["mean"]) == (owd["min"], owd["max"], pytest.approx(owd["mean"], 1e-12))
+    code, _, errors = run("train", "--store-records")
+    assert code == 2 and "--store-records says what --store keeps: give that, too" in errors
 
 
 @pytest.mark.parametrize("more", [["--check"], ["--detach"], ["--schema"]])

@@ -38,16 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
     add(parser, "place DIR|URL", str, "the store: what --store was given; without a question its runs are listed")
     group = parser.add_argument_group("question (one of these)")
-    add(group, "--percentiles P[,P...]", _percents, "of the delays of all runs together, like 50,99,99.9")
+    add(group, "--percentiles P[,P...]", percents, "of the delays of all runs together, like 50,99,99.9")
     add(group, "--compare RUN", str, "the figures of two runs, by their names or how they begin", nargs=2)
     add(group, "--days", bool, "counts and delays of each day")
     add(group, "--sql SQL", str, "a question of your own, about runs, figures, histograms, delays and records")
     add(group, "--compact", bool, "make few large files of many small ones; runs may be kept meanwhile")
     group = parser.add_argument_group("of which runs")
-    add(group, "--since TIME", _time, "that ended then or later, like 2026-11-01 or 2026-11-01T12:00 (UTC)")
-    add(group, "--until TIME", _time, "that ended before")
-    add(group, "--of NAME", str, "of this probe alone (default: of all)")
-    add(group, "--part NAME", str, "of this stream, port, class or program alone (default: of all)")
+    add_runs(group)
     add(group, "--by-date", bool, "with --percentiles: a row for each day")
     add(group, "--sla CONDITION", str, "with --days: whether 'p99 < 10ms' or 'loss < 0.1%%' held", action="append")
     group = parser.add_argument_group("results")
@@ -56,7 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--csv FILE", output_or_stdout, text, nargs="?", const=STDOUT)
 
 
-def _percents(text: str) -> list[float]:
+def add_runs(group: argparse._ActionsContainer) -> None:
+    """Add which runs of a store are meant."""
+    add(group, "--since TIME", _time, "that ended then or later, like 2026-11-01 or 2026-11-01T12:00 (UTC)")
+    add(group, "--until TIME", _time, "that ended before")
+    add(group, "--of NAME", str, "of this probe alone (default: of all)")
+    add(group, "--part NAME", str, "of this stream, port, class or program alone (default: of all)")
+
+
+def percents(text: str) -> list[float]:
+    """Return percentiles, in the order in which they were given."""
     try:
         return [float(one) for one in text.split(",")]
     except ValueError:

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(group, "--loop N", whole, "send all N times; 0: until Ctrl-C (default: 1)", 1)
     add(group, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
     add(group, "--check", bool, "do all but send: say what the files come to, and what is wrong with them")
-    add_results(parser, "write a report")
+    add_results(parser, "write a report", has_records=True)
     add_expect(parser, FIGURES_OF_PORTS)
 
 

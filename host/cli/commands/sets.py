@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(run, "--check", bool, "only check them, and show what their stream takes")
     add(run, "--schema", bool, "print the JSON schema of such a file, and end")
     add(run, "--capture FILE.pcapng", output, "write what all ports see meanwhile")
-    add_results(parser, "write a report")
+    add_results(parser, "write a report", has_records=True)
     add_expect(parser, FIGURES_OF_PORTS)
 
 

@@ -91,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(group, f"{option} X", kind, f"{what} (default: {preset})", preset, dest=name)
     add(group, "--vlan ID[:PRIORITY]", vlan_tags, "VLAN tag, up to four times, outer first, like 7,100:5", [])
     add(group, "--transmit PORT", whole, "port of the probe (default: 0)", 0)
-    add_results(parser, "write a report with plots", "way")
+    add_results(parser, "write a report with plots", "way", has_records=True)
     add_expect(parser, defaults.FIGURES_OF_SESSIONS)
 
 

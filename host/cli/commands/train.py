@@ -107,7 +107,7 @@ def headers_of(args: argparse.Namespace) -> headers.Headers:
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add where results go."""
-    group = add_results(parser, "write a report with plots", "program")
+    group = add_results(parser, "write a report with plots", "program", has_records=True)
     add_waiting_time(group)
     add(group, "--calibration FILE", Path, "take this set-up's own delay out (see calibrate)")
     add_expect(parser, defaults.FIGURES_OF_TRAINS)

@@ -108,7 +108,9 @@ function draw() {
   isDrawn = false;
   setTimeout(() => requestAnimationFrame(() => {
     isDrawn = true;
-    if (page.look && page.view?.element.isConnected) page.view.draw(page.look);
+    if (!page.look || !page.view?.element.isConnected) return;
+    page.view.draw(page.look);
+    if (page.result?.state === "ended") page.view.end?.(page.result); // What the last look had is less.
   }), DRAW_MS);
 }
 document.addEventListener("visibilitychange", draw);

@@ -196,13 +196,19 @@ class StreamsView {
       histogram(row.name, row.latency_ns.histogram, "ns")));
   }
 
-  end(result) { this.draw(result); } // The last figures are those of the result.
+  end(result) { // The last figures are those of the result.
+    this.due = 0;
+    this.draw(result);
+  }
+
   get charts() { return [this.rate, this.delay, this.loss]; }
 }
 
 /** A session to a reflector: its packets as a stream, then what came of each way. */
 class StampView extends StreamsView {
   end(result) {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
     const ways = new Table("Ways", [
       { head: "Way", of: (way) => way.name, text: true }, { head: "Sent", of: (way) => number(middle(way.sent)) }, { head: "Received", of: (way) => number(middle(way.received)) },
       { head: "Lost", of: (way) => number(middle(way.lost)), bad: (way) => middle(way.lost) > 0 }, { head: "Delay least", of: (way) => time(way.delay_ns?.least) },
@@ -229,7 +235,7 @@ class TrainView {
 
   take() {}
   draw(look) {
-    this.words.textContent = `${number(look.sent)} of ${number(look.asked)} frames`;
+    this.words.textContent = `${number(look.sent)} of ${number(look.asked)} frames${look.programs.length ? "" : "; no program has ended yet"}`;
     this.bar.max = look.asked;
     this.bar.value = look.sent;
     this.table.show(look.programs);
@@ -427,7 +433,7 @@ class SuiteView {
 
   take() {}
   draw(look) {
-    this.words.textContent = `trial ${look.trials + 1} of up to ${look.most}: ${look.doing}, ${time(look.elapsed_s * 1e9)}`;
+    this.words.textContent = `trial ${number(look.trials + 1)} of up to ${number(look.most)}: ${look.doing}, ${time(look.elapsed_s * 1e9)}`;
     this.bar.max = Math.max(look.most, look.trials + 1);
     this.bar.value = look.trials;
     this.table.show(look.ended ?? []);

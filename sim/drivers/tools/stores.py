@@ -41,7 +41,9 @@ while number < {most}:
 """
 
 
-def writer(place: Path, part: str, most: int = 10**9) -> "subprocess.Popen[str]":
-    """Start a process that keeps runs, and prints the name of each once it is there."""
+def writer(place: Path | str, part: str, most: int = 10**9, is_loud: bool = False) -> "subprocess.Popen[str]":
+    """Start a process that keeps runs, and prints the name of each once it is there; ``is_loud``: and its errors."""
     code = WRITER.format(place=str(place), part=part, most=most)
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT if is_loud else None, text=True
+    )
