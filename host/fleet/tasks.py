@@ -329,22 +329,28 @@ class ClusterPool:
 
     def close(self) -> None:
         """Take back what is out, and leave the scheduler as it was."""
-        if self._client.status == "running":
-            self._client.cancel(list(self._out))
-        self._client.close(timeout=LOOK_S)
+        with suppress(OSError):  # It is gone.
+            if self._client.status == "running":
+                self._client.cancel(list(self._out))
+            self._client.close(timeout=LOOK_S)
 
     # # #
 
     def _taken(self, future: Any) -> TaskAnswer | None:
         from distributed import KilledWorker
 
-        error = future.exception()
+        try:
+            error = future.exception()
+            answer: TaskAnswer | None = None if error else future.result()
+        except (
+            OSError
+        ):  # The connection was cut while it was fetched: by its worker, or the scheduler, as the next look shows.
+            return None
         if isinstance(error, KilledWorker):  # After as many deaths as the scheduler allows.
             return None
         if error is not None:
             return TaskAnswer("", error=f"{type(error).__name__}: {error}")
-        answer: TaskAnswer = future.result()
-        if answer.other:
+        if answer and answer.other:
             self._asked[answer.worker] = answer.other
         return answer
 

@@ -108,7 +108,7 @@ def test_seeds_of_place_and_route_share_a_netlist_and_a_missed_one_is_a_row(
     tools.mkdir()
     toolchain.install(tools)
     (tools / "nextpnr-ecp5").write_text(f"""#!/bin/sh
-touch nextpnr.log
+case "$*" in *--version*) ;; *) touch nextpnr.log ;; esac
 {sys.executable} -c 'import sys; sys.argv[0] = "nextpnr-ecp5"; from {toolchain.__name__} import main; main()' "$@" || exit
 case "$*" in *"--seed 2"*) sed -i 's/"achieved": [0-9.]*/"achieved": 40.5/g' nextpnr.json; exit 1;; esac
 """)
