@@ -9,6 +9,7 @@ from pathlib import Path
 
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, hostile
+from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
@@ -58,6 +59,29 @@ def test_start(is_full: bool) -> Iterator[Figure]:
     # Bounds are of 95 %, and the models' errors are normal: 0.6 % of pairs are further apart than the sum of both.
     yield Figure("starts_inside", 100 * starts_in / starts, "%", 99.0, is_least=True)
     yield Figure("starts_worst", worst, "of the sum of both bounds", 2.0)
+
+
+@row("fleet")
+def test_stations(is_full: bool) -> Iterator[Figure]:
+    """A plan on three stations without a host, a random fault in each run: no wrong figure, each named."""
+    rng = drawn()
+    kinds: Counter[str] = Counter()
+    wrong, unnamed, missing, quiet = [], [], [], 0
+    count = FULL_FAULTS if is_full else FAULTS
+    for _ in range(count):
+        seed = rng.randrange(2**32)
+        with tempfile.TemporaryDirectory() as folder:
+            found = hostile_stations(seed, Path(folder))
+        kinds[found.kind] += 1
+        wrong += [f"{seed} {found.kind} {one}" for one in found.wrong]
+        unnamed += [f"{seed} {found.kind} {one}" for one in found.unnamed]
+        missing += [f"{seed} {found.kind} {one}" for one in found.missing]
+        quiet += not found.is_noticed
+    note(f"# faults {dict(kinds)}; {quiet} of {count} left all true", *wrong, *unnamed, *missing)
+    yield Figure("faults", count, "runs", count, is_least=True)
+    yield Figure("wrong_figures", len(wrong), "pairs", 0)
+    yield Figure("unnamed", len(unnamed), "pairs", 0)
+    yield Figure("others_incomplete", len(missing), "pairs", 0)
 
 
 @row("fleet")

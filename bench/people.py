@@ -21,6 +21,7 @@ REASONS = {
     r"192\.168\.1\.|/dev/": "a board",
     "^liteprobe build": "place and route",
     "^liteprobe agent": "it serves until Ctrl-C",
+    "^liteprobe station": "it serves until Ctrl-C",
     "^liteprobe demo": "minutes: the bench first-hour runs one",
     "^liteprobe discover": "the network of this machine",
 }

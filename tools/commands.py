@@ -332,7 +332,11 @@ def need_of(command: Command, arguments: list[str]) -> str:
         return "Zephyr's sources"
     if not command.block:
         return "prose: how a command is called"
-    return "goes on until it is stopped" if arguments[0] in ("monitor", "agent") else "files of the reader's own"
+    return (
+        "goes on until it is stopped"
+        if arguments[0] in ("monitor", "agent", "station")
+        else "files of the reader's own"
+    )
 
 
 @cache

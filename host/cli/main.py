@@ -19,9 +19,9 @@ from liteprobe.host.cli.streams import let_go
 
 #: Each command is a module of its name, with HELP, EXAMPLES, ``add_arguments(parser)`` and ``run(args)``, in the order of --help.
 COMMANDS = (
-    "train", "send", "replay", "sets", "emulate", "owd", "experiment", "sweep", "stamp", "rfc2544", "y1564", "bert", "soak",
-    "query", "report", "capture", "extcap", "monitor", "serve", "otg", "calibrate", "stop", "clock", "info", "phy", "bring-up",
-    "regs", "agent", "load", "build", "firmware", "demo", "doctor", "discover", "completion",
+    "train", "send", "replay", "sets", "emulate", "owd", "experiment", "station", "sweep", "stamp", "rfc2544", "y1564", "bert",
+    "soak", "query", "report", "capture", "extcap", "monitor", "serve", "otg", "calibrate", "stop", "clock", "info", "phy",
+    "bring-up", "regs", "agent", "load", "build", "firmware", "demo", "doctor", "discover", "completion",
 )  # fmt: skip
 OF_ALL = ("completion",)  # Commands that ask about all the others.
 EPILOG = """exit codes: 0 done, 1 failed, 2 usage, 3 no probe, 4 a condition of --expect does not hold, 5 one is unknown,

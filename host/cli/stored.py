@@ -24,7 +24,7 @@ class Keeper:
     def __init__(self, args: argparse.Namespace) -> None:
         if idle := next((name for name in IDLE if getattr(args, name, False)), ""):
             raise UsageError(f"--{idle} measures nothing that --store could keep: leave one of them out")
-        self._store = ResultStore(args.store)
+        self.store = ResultStore(args.store)
         self._command = args.command
         self.url: str = getattr(args, "probe", "")  # By which the store knows what was measured.
         self._has_records = bool(getattr(args, "store_records", False))
@@ -47,7 +47,7 @@ class Keeper:
         own |= {"document": content, "began_ns": self._began_ns, "records": records}
         run = StoredRun.of(result, self._command, **{**own, **more})
         out.take(self._segments)
-        out.write(self._store.place, lambda: self._store.keep(run, name=self._name))
+        out.write(self.store.place, lambda: self.store.keep(run, name=self._name))
 
     def keep_segment(self, result: Result) -> None:
         """Keep what came of a while of a run, as it ends; `keep` says where it could not be."""
@@ -55,5 +55,5 @@ class Keeper:
         self._name = self._name or new_name(self._began_ns)
         own = {"url": self.url, "within": self._name, "began_ns": self._segment_ns}
         run = StoredRun.of(result, f"{self._command} segment", **own)
-        self._segments.write(self._store.place, lambda: self._store.keep(run, at_ns))
+        self._segments.write(self.store.place, lambda: self.store.keep(run, at_ns))
         self._segment_ns = at_ns

@@ -295,7 +295,7 @@ class Experiment:
             try:
                 probe = later[one.name].result() if one.name in later else self._open_one(one)
             except ProbeError as error:
-                self._leave_out(one.name, _lost(error))
+                self._leave_out(one.name, lost(error))
             except BaseException as error:  # What is open is known first, so that it is closed.
                 errors.append(error)
             else:
@@ -322,40 +322,19 @@ class Experiment:
             try:
                 self._check_one(name, probe)
             except ProbeError as error:
-                self._leave_out(name, _lost(error))
+                self._leave_out(name, lost(error))
         self._compare_clocks()
         found = {name: why for name, why in self.faults.items() if name not in before}
         self._void(found)
         return found
 
     def _check_one(self, name: str, probe: Probe) -> None:
-        planned, plan = self.plan.by_name[name], self.plan
-        preset = preset_of(probe.parts)
-        if plan.preset and preset != plan.preset:
-            self._leave_out(name, f"of another preset: it is a {preset}, the plan says {plan.preset}")
+        if why := unfit(self.plan, self.plan.by_name[name], probe):
+            self._leave_out(name, why)
             return
-        if not probe.ports:
-            self._leave_out(name, f"of another preset: a {preset} sends no trains")
-            return
-        if planned.port >= len(probe.ports):
-            self._leave_out(name, f"it has no port {planned.port}: give 0 to {len(probe.ports) - 1}")
-            return
-        probe.registers.own()
-        status = probe.timebase.clock.status()
-        bound_ns = status.uncertainty_ns
-        if status.state not in TRUSTED:
-            why = "; ".join(status.faults) or "wait until it is locked"
-            self._leave_out(name, f"not locked: its clock is {status.name}: {why}")
-        elif bound_ns is None or bound_ns > plan.clock_bound_ns:
-            known = "not known" if bound_ns is None else f"{bound_ns:,.1f} ns"
-            self._leave_out(
-                name,
-                f"not locked well: the error of its clock is {known}, the plan allows {float(plan.clock_bound_ns):,.1f} ns",
-            )
-        else:
-            self._period_ns = status.period_ns or SECOND_NS
-            before_ns = probe.timebase.now_ns
-            self._reading_ns[name] = probe.timebase.now_ns - before_ns
+        self._period_ns = probe.timebase.clock.status().period_ns or SECOND_NS
+        before_ns = probe.timebase.now_ns
+        self._reading_ns[name] = probe.timebase.now_ns - before_ns
 
     def _compare_clocks(self) -> None:
         """Leave out those whose clocks tell another time than most.
@@ -372,26 +351,12 @@ class Experiment:
                 now = self.probes[name].timebase.now_ns
                 between = (before + time.monotonic_ns()) // 2 if is_real else 0
             except ProbeError as error:
-                self._leave_out(name, _lost(error))
+                self._leave_out(name, lost(error))
                 continue
             readings[name].append(now - between)
         times = {name: sum(both) / len(both) for name, both in readings.items() if name in self.probes}
-        near = {
-            name: sum(abs(other - mine) <= self._period_ns / 2 for other in times.values())
-            for name, mine in times.items()
-        }
-        most = max(near, key=lambda name: near[name], default=None)
-        for name, mine in times.items():
-            assert most is not None
-            if 2 * near[most] <= len(times):
-                self._leave_out(
-                    name, "the clocks disagree, and no time is that of most: set them, or give each receiver a fix"
-                )
-            elif (off_ns := mine - times[most]) and abs(off_ns) > self._period_ns / 2:
-                self._leave_out(
-                    name,
-                    f"its clock disagrees with the others by {off_ns / SECOND_NS:+.3f} s: set it, or give its receiver a fix",
-                )
+        for name, why in disagreeing(times, self._period_ns).items():
+            self._leave_out(name, why)
 
     def _leave_out(self, name: str, why: str) -> None:
         self.probes.pop(name, None)
@@ -512,7 +477,7 @@ class Experiment:
             found.start_time_ns = start_ns
         for one in measured:
             found.owd_ns = one.owd_ns if arrivals.has_all_records(one.train) else None
-            self._take(found, row(one, self._waiting_ns))
+            take(found, row(one, self._waiting_ns), self.plan)
         if is_again and found.row is not None and not found.note:
             found.note = "late: it was not loaded in time for the start of the others, and started after them"
 
@@ -524,24 +489,6 @@ class Experiment:
     def _is_lost(self, probe: RunDevice) -> bool:
         return all(one is not probe for one in self.probes.values())
 
-    def _take(self, found: PairFigures, figures: Row) -> None:
-        """Keep the figures of a pair, and say why its delays are not known, where they aren't."""
-        found.row = figures
-        bound_ns, state = figures["uncertainty_ns"], figures["clock_state"]
-        if bound_ns is None or state not in TRUSTED_NAMES:
-            notes = [note for note in figures["notes"] if "clock" in note]
-            found.why = "; ".join([f"the delay is not known: a clock was {state}, or stepped", *notes])
-        elif bound_ns > 2 * self.plan.clock_bound_ns + TICK_NS:
-            found.why = f"the delay is not known: the clocks' error grew to {bound_ns:,.1f} ns"
-        elif not figures["received"]:
-            found.why = found.why or "no frame came: see to the path, and to `port` and addresses in the plan"
-        elif found.why:
-            found.note, found.why = found.why, ""
-        elif late := [
-            note for note in figures["notes"] if "after its start time" in note or "after their tick" in note
-        ]:
-            found.note = f"late: {'; '.join(late)}"
-
     def _fail(self, pair: PlannedPair, found: PairFigures, error: ProbeError) -> None:
         """Say what ended a pair, and which of its probes is lost."""
         for name in (pair.sender, pair.receiver):
@@ -549,11 +496,66 @@ class Experiment:
                 try:
                     self.probes[name].registers.own()
                     self.probes[name].timebase.moment()
-                except ProbeError as lost:
-                    self._leave_out(name, _lost(lost))
+                except ProbeError as fault:
+                    self._leave_out(name, lost(fault))
         gone = [f"{name}: {self.faults[name]}" for name in (pair.sender, pair.receiver) if name in self.faults]
         found.why = "; ".join(gone) or str(error)
 
 
-def _lost(error: ProbeError) -> str:
+def take(found: PairFigures, figures: Row, plan: ExperimentPlan) -> None:
+    """Keep the figures of a pair, and say why its delays are not known, where they aren't."""
+    found.row = figures
+    bound_ns, state = figures["uncertainty_ns"], figures["clock_state"]
+    if bound_ns is None or state not in TRUSTED_NAMES:
+        notes = [note for note in figures["notes"] if "clock" in note]
+        found.why = "; ".join([f"the delay is not known: a clock was {state}, or stepped", *notes])
+    elif bound_ns > 2 * plan.clock_bound_ns + TICK_NS:
+        found.why = f"the delay is not known: the clocks' error grew to {bound_ns:,.1f} ns"
+    elif not figures["received"]:
+        found.why = found.why or "no frame came: see to the path, and to `port` and addresses in the plan"
+    elif found.why:
+        found.note, found.why = found.why, ""
+    elif late := [note for note in figures["notes"] if "after its start time" in note or "after their tick" in note]:
+        found.note = f"late: {'; '.join(late)}"
+
+
+def unfit(plan: ExperimentPlan, planned: PlannedProbe, probe: Probe) -> str:
+    """Return why a probe can't take part in a plan as it is now; empty: it can. Raises ProbeError where nobody answers."""
+    preset = preset_of(probe.parts)
+    if plan.preset and preset != plan.preset:
+        return f"of another preset: it is a {preset}, the plan says {plan.preset}"
+    if not probe.ports:
+        return f"of another preset: a {preset} sends no trains"
+    if planned.port >= len(probe.ports):
+        return f"it has no port {planned.port}: give 0 to {len(probe.ports) - 1}"
+    probe.registers.own()
+    status = probe.timebase.clock.status()
+    bound_ns = status.uncertainty_ns
+    if status.state not in TRUSTED:
+        why = "; ".join(status.faults) or "wait until it is locked"
+        return f"not locked: its clock is {status.name}: {why}"
+    if bound_ns is None or bound_ns > plan.clock_bound_ns:
+        known = "not known" if bound_ns is None else f"{bound_ns:,.1f} ns"
+        allowed = f"the plan allows {float(plan.clock_bound_ns):,.1f} ns"
+        return f"not locked well: the error of its clock is {known}, {allowed}"
+    return ""
+
+
+def disagreeing(times: Mapping[str, float], period_ns: int) -> dict[str, str]:
+    """Return which clocks tell another time than most, by half a period of the PPS or more, and why that is said.
+
+    ``times``: what each read at one instant (ns).
+    """
+    near = {name: sum(abs(other - mine) <= period_ns / 2 for other in times.values()) for name, mine in times.items()}
+    most = max(near, key=lambda name: near[name], default="")
+    if most and 2 * near[most] <= len(times):
+        why = "the clocks disagree, and no time is that of most: set them, or give each receiver a fix"
+        return dict.fromkeys(times, why)
+    off_ns = {name: mine - times[most] for name, mine in times.items() if abs(mine - times[most]) > period_ns / 2}
+    said = "its clock disagrees with the others by {:+.3f} s: set it, or give its receiver a fix"
+    return {name: said.format(off / SECOND_NS) for name, off in off_ns.items()}
+
+
+def lost(error: ProbeError) -> str:
+    """Return how a probe is called that can't be used for an error: busy, or lost."""
     return f"busy: {error}" if isinstance(error, BusyError | LeaseLostError) else f"lost: {error}"

@@ -39,6 +39,9 @@ PAIRS_MAX = 65_535
 LABELS_MAX = 16
 SECOND_NS = 10**9
 TAI_MAX_S = 2**33
+LINE_NS_MOST = 80_000.0  # Of the longest frame, back to back.
+FETCH_NS = 500_000.0  # For the record of a frame.
+ROUND_NS = 10 * SECOND_NS  # To open a probe, to load it, and to let go of it.
 NAME = Text("letters, digits, and _ . -, 32 at most", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 URL = Text("an address like 192.168.1.50, or a URL", r"\S+", convert=full_url)
 MAC = Text("a MAC address like 02:4c:50:00:00:01", r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
@@ -72,6 +75,14 @@ class PlannedProbe:
     mac: str | None = key("mac", MAC, "MAC address of its port.", None, "locally administered")
     router_mac: str | None = key(
         "router_mac", MAC, "MAC address that its frames are sent to: of its router.", None, "that of the other probe"
+    )
+
+    station_key: str | None = key(
+        "station_key",
+        Text("the path of a file", r".+"),
+        "Public key of its station (NAME.key).",
+        None,
+        "none: loopback",
     )
 
     def __post_init__(self) -> None:
@@ -135,6 +146,13 @@ class ExperimentPlan:
         None,
         "2ms simulated, 1s else",
     )
+    round_every_ns: Fraction | None = key(
+        "round_every",
+        _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS),
+        "From one start to the next, in whole seconds, where stations run it.",
+        None,
+        "as long as the longest train takes, and some",
+    )
     by_name: Mapping[str, PlannedProbe] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -156,6 +174,23 @@ class ExperimentPlan:
                 raise UsageError(f"'{pair.sender}' sends to itself: give two probes")
         if len({(one.sender, one.receiver) for one in self.pairs}) < len(self.pairs):
             raise UsageError("a pair is given twice: leave out one")
+
+    @property
+    def round_ns(self) -> int:
+        """Time from one start to the next where stations run the plan (ns), whole seconds."""
+        if self.round_every_ns is not None:
+            return -(-int(self.round_every_ns) // SECOND_NS) * SECOND_NS
+        trains = [(one.program.interval_ns or LINE_NS_MOST, one.program.count) for one in self.pairs]
+        longest_ns = max(count * (interval_ns + FETCH_NS) for interval_ns, count in trains)
+        waiting_ns = SECOND_NS if self.waiting_time_ns is None else int(self.waiting_time_ns)
+        return -(-int(longest_ns + waiting_ns + ROUND_NS) // SECOND_NS) * SECOND_NS
+
+    def starts(self) -> list[tuple[int, list[PlannedPair]]]:
+        """Return each start (TAI, ns) and its pairs, of a plan that stations run; raises UsageError where it doesn't say when."""
+        if self.start_tai_s is None:
+            raise UsageError("stations need 'start_tai': give a TAI second, as of: echo $(($(date +%s) + 37 + 60))")
+        first_ns = self.start_tai_s * SECOND_NS
+        return [(first_ns + number * self.round_ns, pairs) for number, pairs in enumerate(self.rounds())]
 
     def rounds(self) -> list[list[PlannedPair]]:
         """Return the pairs in as many starts as are needed: a port sends one train at a time, and measures one.

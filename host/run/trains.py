@@ -329,27 +329,10 @@ class TrainRun(PortRun):
         return [self._result(job) for job in self.jobs]
 
     def _result(self, job: RunningTrain) -> TrainResult:
-        # Where both ends have a counter of one name, the sender's is ``transmit_<name>``.
-        received, sent = job.meter.counters(), job.transmit.counters()
-        counters = {
-            ("transmit_" + name if name in received else name): value for name, value in sent.items()
-        } | received
+        counters = joined_counters(job.transmit.counters(), job.meter.counters())
         self._check_arrival(job, counters)
-        records = concatenated(job.records)
-        is_whole = job.sent == job.program.total and not job.is_cut
         clock = self.clock_of(job, counters)
-        notes = (*job.notes, *self.all_notes(), *job.schedule.notes, *clock.notes)
-        return TrainResult(
-            program=job.program,
-            records=records,
-            counters=counters,
-            sent=job.sent,
-            late=counters["late"],
-            clock_state=clock.state,
-            uncertainty_ns=float("inf") if clock.bound_ns is None else clock.bound_ns,
-            complete=is_whole and job.with_records and counters["records_lost"] == 0,
-            notes=(*notes, *_start_notes(job.program, records), *_notes(job, counters)),
-        )
+        return result_of(job, counters, clock, self.all_notes())
 
     def _check_arrival(self, job: RunningTrain, counters: dict[str, int]) -> None:
         for end in (job.sender, job.receiver):
@@ -364,6 +347,29 @@ class TrainRun(PortRun):
                 "of other streams): check the cable and what is on the way, name the port it leads to (--receive), or "
                 "wait longer (--waiting-time)"
             )
+
+
+def joined_counters(sent: dict[str, int], received: dict[str, int]) -> dict[str, int]:
+    """Return the counters of both ends; where both have one of a name, the sender's is ``transmit_<name>``."""
+    return {("transmit_" + name if name in received else name): value for name, value in sent.items()} | received
+
+
+def result_of(job: RunningTrain, counters: dict[str, int], clock: ClockVerdict, notes: Sequence[str]) -> TrainResult:
+    """Return the result of a train that is over, by the counters of both of its ends."""
+    records = concatenated(job.records)
+    is_whole = job.sent == job.program.total and not job.is_cut
+    said = (*job.notes, *notes, *job.schedule.notes, *clock.notes)
+    return TrainResult(
+        program=job.program,
+        records=records,
+        counters=counters,
+        sent=job.sent,
+        late=counters["late"],
+        clock_state=clock.state,
+        uncertainty_ns=float("inf") if clock.bound_ns is None else clock.bound_ns,
+        complete=is_whole and job.with_records and counters["records_lost"] == 0,
+        notes=(*said, *_start_notes(job.program, records), *_notes(job, counters)),
+    )
 
 
 def _start_notes(program: TrainProgram, records: NDArray[np.void]) -> list[str]:

@@ -75,7 +75,7 @@ def _clock(state: str, bound_ns: float | None) -> Iterator[Metric]:
         yield _gauge("clock_uncertainty_seconds", about, "state", state, bound_ns / PER_SECOND)
 
 
-def serve(metrics: Metrics, port: int, address: str = "127.0.0.1") -> WSGIServer:
+def serve(metrics: Collector, port: int, address: str = "127.0.0.1") -> WSGIServer:
     """Answer Prometheus on a TCP port; 0: a free one. Call ``shutdown`` of what is returned in the end.
 
     Raises ProbeError when the port is taken.

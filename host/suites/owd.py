@@ -114,7 +114,7 @@ class OneWay(TrainRun):
         if waiting_time_ns:
             self.patience_s = waiting_time_ns / 1e9
         self._random = random.Random(1)
-        self._latches: dict[int, list[tuple[int, int]]] = {id(job): [] for job in self.jobs}
+        self.latches: dict[int, list[tuple[int, int]]] = {id(job): [] for job in self.jobs}
         self._clocks: dict[int, _EndClocks] = {}
         self._start_time_ns = 0
         self._mean_ns: float | None = None  # From look to look.
@@ -178,7 +178,7 @@ class OneWay(TrainRun):
 
     def seen(self, job: RunningTrain) -> None:
         """Read the clock of the line that the receiver gets, where the gateware has such a latch."""
-        self._latches[id(job)] += [job.meter.latch_line() for _ in range(LATCHES_EACH)]
+        self.latches[id(job)] += [job.meter.latch_line() for _ in range(LATCHES_EACH)]
 
     # Afterwards -------------------------------------------------------------------------------
 
@@ -186,25 +186,39 @@ class OneWay(TrainRun):
         """Return what is to be said of both clocks; the bound is that of both and of the tick of the receive stamp (ns)."""
         del counters
         ends = [self.clocks[id(probe)].end() for probe in (job.route.sender, job.route.receiver)]
-        line = _line_of(self._latches[id(job)])
+        line = line_of(self.latches[id(job)])
         sender, receiver = (self.clocks[id(probe)].last for probe in (job.route.sender, job.route.receiver))
         assert sender and receiver  # Both have such a clock, or nothing would have begun.
         self._clocks[id(job)] = _EndClocks(sender, receiver, line)
-        names = [NAMES[state] for state in BEST_LAST]
-        return ClockVerdict(
-            state=min((end.state for end in ends), key=names.index),
-            bound_ns=_uncertainty_ns(ends, line),
-            is_whole=all(end.is_whole for end in ends),
-            notes=tuple(note for end in ends for note in end.notes),
-        )
+        return verdict_of(ends, line)
 
     def _one_way(self, job: RunningTrain, train: TrainResult) -> OneWayResult:
         clocks = self._clocks[id(job)]
-        line = clocks.line
-        arrived = arrivals.packets(train, self._asked_ns)
-        late_ns = np.full(len(arrived.rx_stamp), TICK_NS / 2) if line is None else line.correction(arrived.rx_stamp)
-        owd_ns = arrived.owd_ns + late_ns
-        return OneWayResult(train, arrived, owd_ns, line, self._start_time_ns, clocks.sender, clocks.receiver)
+        return one_way(train, (clocks.sender, clocks.receiver), clocks.line, self._asked_ns, self._start_time_ns)
+
+
+def verdict_of(ends: Sequence[ClockVerdict], line: LineClock | None) -> ClockVerdict:
+    """Return what is to be said of the clocks of both ends; the bound is that of a delay (ns)."""
+    names = [NAMES[state] for state in BEST_LAST]
+    return ClockVerdict(
+        state=min((end.state for end in ends), key=names.index),
+        bound_ns=_uncertainty_ns(ends, line),
+        is_whole=all(end.is_whole for end in ends),
+        notes=tuple(note for end in ends for note in end.notes),
+    )
+
+
+def one_way(
+    train: TrainResult,
+    clocks: tuple[ClockReport, ClockReport],
+    line: LineClock | None,
+    waiting_ns: int | None,
+    start_ns: int,
+) -> OneWayResult:
+    """Return the result of a direction, by a train from a probe to another; ``clocks``: of its sender and receiver, at the end."""
+    arrived = arrivals.packets(train, waiting_ns)
+    late_ns = np.full(len(arrived.rx_stamp), TICK_NS / 2) if line is None else line.correction(arrived.rx_stamp)
+    return OneWayResult(train, arrived, arrived.owd_ns + late_ns, line, start_ns, *clocks)
 
 
 def _trusted(probe: RunDevice, any_clock: bool) -> ClockReport:
@@ -231,7 +245,8 @@ def _uncertainty_ns(ends: Sequence[ClockVerdict], line: LineClock | None) -> flo
     return capture_ns + (math.hypot(*known) if is_random else sum(known))
 
 
-def _line_of(latches: Sequence[tuple[int, int]]) -> LineClock | None:
+def line_of(latches: Sequence[tuple[int, int]]) -> LineClock | None:
+    """Return the clock of a line by latches of its count and the time (ns); None: there is no such latch."""
     counts, now = np.array(latches, dtype=np.int64).reshape(-1, 2).T
     try:
         return line_clock.fit(counts, now)

@@ -200,6 +200,7 @@ READ = (
     "extcap",
     "firmware build",
     "agent",
+    "station",
     "demo",
     "query",
     "doctor",

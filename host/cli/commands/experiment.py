@@ -21,8 +21,10 @@ with lazily():
     import rich.console
     import rich.text
 
+    from liteprobe.host.agent import keys
     from liteprobe.host.analysis import columns
     from liteprobe.host.cli import results, tables
+    from liteprobe.host.fleet import collect
     from liteprobe.host.fleet import experiment as experiments
     from liteprobe.host.fleet import plan as plans
     from liteprobe.host.report import files
@@ -31,7 +33,6 @@ HELP = "measure one-way delay and loss between many probes, all started at one i
 EXAMPLES = """
 liteprobe experiment plan.yaml --check
 liteprobe experiment plan.yaml --json experiment.json --csv experiment.csv --report experiment.html
-liteprobe experiment plan.yaml --store results
 liteprobe experiment --schema
 """
 MATRIX_MOST = 8  # Probes: more of them don't fit beside each other.
@@ -44,6 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_steal(group)
     owd.add_discipline(group)
     add(group, "--check", bool, "only check the plan, and show who sends to whom in which start")
+    stations = parser.add_argument_group("stations")
+    add(stations, "--by-stations", bool, "hand the plan out to the stations of its probes, which run it alone, and end")
+    add(
+        stations,
+        "--collect",
+        bool,
+        "gather what stations have measured of the plan; they keep it until nobody is missing",
+    )
+    add(stations, "--keys FILE", Path, "this host's own keys (NAME.key_secret), where stations are not on this machine")
     add(group, "--schema", bool, "print the JSON schema of such a file, and end")
     add_results(parser, "write one HTML page with the delays of all pairs, the clocks and who was left out", "pair")
     add_expect(parser, FIGURES_OF_EXPERIMENTS)
@@ -62,6 +72,11 @@ def run(args: argparse.Namespace) -> None:
     if args.check:
         tables.console().print(planned(plan))
         return
+    if args.by_stations or args.collect:
+        _by_stations(args, plan)
+        return
+    if of_station := next((one for one in plan.probes if one.url.startswith(collect.SCHEME)), None):
+        raise UsageError(f"'{of_station.name}' has a station: give --by-stations, and --collect when it is over")
     with experiments.Experiment(plan, steal=args.steal) as experiment:
         experiment.tend = owd.disciplined(args, *experiment.probes.values())
         said: set[str] = set()
@@ -86,6 +101,31 @@ def run(args: argparse.Namespace) -> None:
                 raise
         name_faults()
     _publish(args, found)
+
+
+def _by_stations(args: argparse.Namespace, plan: plans.ExperimentPlan) -> None:
+    """Hand a plan out, or collect what came of it; stations let go of that when it is written, and nobody is missing."""
+    if args.by_stations and args.collect:
+        raise UsageError("--by-stations begins and --collect ends: give one of them")
+    text = read_text(args.plan, "a plan")
+    connect = collect.connector(None if args.keys is None else keys.Keys.read(args.keys))
+    if args.by_stations:
+        faults = collect.hand_out(plan, text, connect)
+        for name, why in faults.items():
+            say(f"{name} is left out: {why}", stream=sys.stderr)
+        first, last = plan.starts()[0][0], plan.starts()[-1][0] + plan.round_ns
+        say(
+            f"{len(plan.probes) - len(faults)} of {len(plan.probes)} stations have the plan: first start TAI {first // 10**9}, "
+            f"over at {last // 10**9}; then give --collect in the place of --by-stations"
+        )
+        return
+    found = collect.collect(plan, text, connect)
+    for name, why in found.faults.items():
+        say(f"{name}: {why}" if "disagree" in why else f"{name} is missing: {why}", stream=sys.stderr)
+    _publish(args, found)
+    if all("disagree" in why for why in found.faults.values()):  # All have answered.
+        for name, why in collect.forget(plan, text, connect).items():
+            say(f"{name} keeps its result: {why}", stream=sys.stderr)
 
 
 def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, cause: BaseException | None = None) -> None:

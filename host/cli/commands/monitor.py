@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         parser,
         "--metrics [ADDRESS:]PORT",
-        _address,
+        metrics_place,
         "serve the same numbers to Prometheus (address: 127.0.0.1; 0.0.0.0: to everybody)",
     )
     add_store(parser)
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_expect(parser, FIGURES_OF_LOOKS)
 
 
-def _address(text: str) -> tuple[str, int]:
+def metrics_place(text: str) -> tuple[str, int]:
     """Return the address and the TCP port that metrics are served on."""
     address, _, port = text.rpartition(":")
     return address or LOCAL, whole(port)

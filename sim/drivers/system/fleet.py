@@ -181,14 +181,14 @@ def hostile(seed: int, folder: Path) -> Hostile:
         (result,) = stop.results
     found = Hostile(kind, [], [], [], True, not result.is_complete)
     for one in result.pairs:
-        _judge(bench, one, found, name_of(victim))
+        judge(bench, one, found, name_of(victim))
     found.is_noticed |= any(one.note for one in result.pairs)
     reached = [probe for probe, link in zip(bench.fleet.probes, bench.links, strict=True) if not link.is_cut]
     found.is_stopped = all(probe.values["port0_tx_state"] == TransmitState.IDLE for probe in reached)
     return found
 
 
-def _judge(bench: FleetBench, one: PairFigures, found: Hostile, victim: str) -> None:
+def judge(bench: FleetBench, one: PairFigures, found: Hostile, victim: str) -> None:
     """Hold a pair's figures against the truth."""
     true_ns, lost = bench.truth(int(one.sender[1:]), int(one.receiver[1:]))
     is_concerned = victim in (one.sender, one.receiver) or found.kind == "interrupt"
