@@ -323,7 +323,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MonitorProbe:
 
 
 def test_monitor_prints_what_was_measured(run: Run, model: MonitorProbe) -> None:
-    code, out, err = run("monitor", "--once")
+    code, out, err = run("monitor", "--once", "--from-start")
     assert (code, err) == (0, "")
     row = next(line.split() for line in out.splitlines() if " 300 " in line and "0.990" in line)
     assert row[1:8] == ["3", "300", "3", "0.990", "0", "0", "0"] and row[8:11] == ["500", "649.5", "799"]
@@ -332,9 +332,12 @@ def test_monitor_prints_what_was_measured(run: Run, model: MonitorProbe) -> None
 
 
 def test_monitor_prints_json(run: Run, model: MonitorProbe) -> None:
-    code, out, _ = run("monitor", "--once", "--json", "--port", "1")
+    code, out, _ = run("monitor", "--once", "--from-start", "--json", "--port", "1")
     (port,) = json.loads(out)["ports"]
     assert code == 0 and (port["port"], port["counters"]["frames"], port["streams"][1]["lost"]) == (1, 300, 3)
+    code, out, _ = run("monitor", "--once", "--json", "--port", "1")  # It may have begun in mid-stream.
+    (later,) = json.loads(out)["ports"]
+    assert code == 0 and (later["streams"][1]["lost"], later["streams"][1]["missing_before"]) == (None, 3)
     histogram = port["histograms"][0]["length"]
     assert (histogram["origin"], histogram["width"], histogram["unit"]) == (0, 64, "octets")
     assert histogram["counts"][:4] == [100, 100, 100, 0]

@@ -208,6 +208,8 @@ READ = (
     "clock plot",
     "serve",
     "otg",
+    "sweep",
+    "report",
 )
 
 

@@ -22,6 +22,7 @@ with lazily():
 HELP = "draw a store of results: percentiles over months, days, two runs"
 EXAMPLES = """
 liteprobe report --from results --since 2026-10-01 --sla 'p99 < 10ms' --output october.html
+liteprobe report --from s3://lab/results --percentiles 50,99,99.99 --output tails.html
 liteprobe report --from results --compare 18ec27e012bc 18ec28aba03a --output both.html
 """
 FORMAT = "liteprobe-store"
