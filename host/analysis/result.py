@@ -187,7 +187,7 @@ class Result(ABC):
         rows = self.figures
         made: dict[str, Any] = {"name": list(rows)}
         for key in self.COLUMNS:
-            if any(key not in row for row in rows.values()):  # Words, which are no figure.
+            if any(key not in row for row in rows.values()):  # Words, not numbers.
                 continue
             values = [row[key] for row in rows.values()]
             made[key] = [

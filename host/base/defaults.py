@@ -7,6 +7,8 @@ PAPER_COUNTS = (100, 1000)
 PAPER_REPEATS = 10
 DEMO_REPEATS = 2  # Where nothing scatters, two trains of a kind say what ten do.
 
+TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
+
 FILLS = {"zero": 0, "counting": 1, "prbs": 2}
 
 # Locally administered MACs (02 "LPT", other than those of simulated management stations), and the network of benchmarks

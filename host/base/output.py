@@ -141,6 +141,29 @@ def write_text(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
 
 
+def write_synced(path: Path, octets: Any) -> None:
+    """Write a file that a loss of power doesn't take away: whole, or not at all; it and its name are on the disk afterwards.
+
+    Raises OSError.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("xb") as stream:
+            stream.write(octets)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.rename(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def write_json(path: Path, content: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write a document as JSON, as of ``write_text``."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")

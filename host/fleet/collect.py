@@ -93,11 +93,12 @@ def collect(plan: ExperimentPlan, text: str, connect: Connect) -> ExperimentResu
     faults = {name: why for name, why in _each(plan.probes, fetch).items() if why}
     if len(faults) == len(plan.probes):
         raise ProbeError(f"no station has a result: {'; '.join(f'{name}: {why}' for name, why in faults.items())}")
-    return ExperimentResult(_pairs(plan, halves, faults), faults)
+    missing = frozenset(faults)
+    return ExperimentResult(_pairs(plan, halves, faults), faults, missing=missing)
 
 
 def forget(plan: ExperimentPlan, text: str, connect: Connect) -> dict[str, str]:
-    """Have stations let go of a plan and its result; return who could not be told, and why."""
+    """Have all stations delete a plan and its result; return which of them could not be told, and why."""
 
     def tell(planned: PlannedProbe) -> str:
         with connect(planned) as client:
@@ -149,7 +150,7 @@ def _pairs(
 
 
 def _odd(halves: Sequence[Half]) -> dict[str, str]:
-    """Return which clocks told another time than most, before a start or after its end, and why that is said."""
+    """Return whose clock told another time than most, before a start or after its end, and by how much, in words."""
     found: dict[str, str] = {}
     for place in range(2):
         known = [one for one in halves if one.off_ns]

@@ -99,6 +99,7 @@ class ExperimentResult(Result):
     pairs: Sequence[PairFigures]
     faults: Mapping[str, str]  # Why a probe was left out, by its name.
     notes: Sequence[str] = ()
+    missing: frozenset[str] = frozenset()  # Of these probes, which are among the faults, the station has given nothing.
 
     COLUMNS: ClassVar[Columns] = Columns(
         Column("name", "pair", "Pair"),

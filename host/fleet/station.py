@@ -9,7 +9,6 @@ a file is written under another name, and renamed when it is whole.
 import hashlib
 import ipaddress
 import json
-import os
 import threading
 import time
 import zlib
@@ -23,7 +22,9 @@ from pathlib import Path
 from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.keys import check_address
 from liteprobe.host.agent.message import OCTETS_MOST
+from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
+from liteprobe.host.base.output import write_synced
 from liteprobe.host.fleet.experiment import lost, unfit
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, HalfWay
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, read_plan
@@ -32,7 +33,6 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.suites.owd import LateError
 
 SECOND_NS = 10**9
-TAI_UTC_S = 37  # Since 2017; only for when to open the probe: its start is by its own clock.
 AHEAD_S = 10  # The probe is opened so long before a start.
 STEP_S = 0.5  # From one look at what is due to the next.
 KEY_OCTETS = 8  # Of the name of an experiment.
@@ -160,7 +160,9 @@ class ProbeStation:
         try:
             kept = self._kept(key, octets)
         except (ValueError, KeyError, zlib.error):
-            raise UsageError("what was handed out is no plan: install the same version at both ends") from None
+            raise UsageError(
+                "what was handed out can't be read as a plan: install the same version at both ends"
+            ) from None
         if key in self.plans:
             return
         if (self.folder / f"{key}{FETCHED}").exists():
@@ -357,18 +359,10 @@ class ProbeStation:
 
     def _write(self, name: str, octets: bytes) -> None:
         """Write a file, whole or not at all; raises OSError."""
-        part = self.folder / f".{name}.part"
-        try:
-            with part.open("wb") as stream:
-                stream.write(octets)
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.rename(self.folder / name)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        write_synced(self.folder / name, octets)
 
     def _tai_ns(self) -> int:
+        """Return the time by this machine: good enough for when to open the probe, whose own clock starts it."""
         return self._utc_ns() + TAI_UTC_S * SECOND_NS
 
 
@@ -402,6 +396,6 @@ def _numbered(kept: KeptPlan) -> list[tuple[int, tuple[PlannedPair, str]]]:
 
 def _part(octets: bytes) -> tuple[bytes, int, int, bytes]:
     if len(octets) <= PART_HEAD:
-        raise UsageError("this is no part of a plan: install the same version at both ends")
+        raise UsageError("this can't be read as a part of a plan: install the same version at both ends")
     begin, total = (int.from_bytes(octets[at : at + 4], "little") for at in (KEY_OCTETS, KEY_OCTETS + 4))
     return octets[:KEY_OCTETS], begin, total, octets[PART_HEAD:]

@@ -126,7 +126,7 @@ class Pings:
         self._waiting.clear()
 
     def fail(self) -> None:
-        """Give up all that have no answer: the hosts that asked are no more."""
+        """Give up all that wait for an answer: the hosts that asked are gone."""
         for one in self._waiting:
             one.has_answer = bool(one.has_answer)
         self.clear()

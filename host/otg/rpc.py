@@ -154,11 +154,11 @@ def _done(context: Any, act: Callable[[], T]) -> T:
 
 
 def _spoilt(error: DecodeError) -> OtgError:
-    return OtgError([f"this is no message of the models: {error}"])
+    return OtgError([f"this can't be read as a message of the models: {error}"])
 
 
 class MalformedRequests(grpc.ServerInterceptor):  # type: ignore[misc]
-    """Answers what is no message with an error of the models; gRPC would call it its own fault, and print where it was."""
+    """Answers a request that can't be read with an error of the models; gRPC would call it a fault of the server."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
         """Return the handler of a call, which is given a DecodeError in the place of a request that can't be read."""

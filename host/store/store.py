@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from liteprobe.host.base import extras
+from liteprobe.host.base import extras, output
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.text import visible
 from liteprobe.host.store.tables import DAYS, HISTOGRAMS, RUNS, SCHEMA, TABLES, StoredRun
@@ -136,17 +136,7 @@ class ResultStore:
             return
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}.part")
-        try:
-            with part.open("xb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.rename(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        _sync(target.parent)
+        output.write_synced(target, content)
 
     def compact(self, least: int = ROWS_LEAST) -> "Compacted":
         """Make one file of those of a day and a probe that have less than ``least`` rows, and remove what no longer counts.
@@ -397,14 +387,3 @@ def _octets(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder written to the disk."""
-    if os.name != "posix":
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -415,7 +415,10 @@ def test_octets_that_are_no_message_are_an_error_of_the_models(
             list(found)
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         error = json.loads(raised.value.details())
-        assert (error["kind"], error["code"]) == ("validation", 3) and "no message of the models" in error["errors"][0]
+        assert (error["kind"], error["code"]) == (
+            "validation",
+            3,
+        ) and "can't be read as a message of the models" in error["errors"][0]
     assert caplog.records == []
     assert client(server, "grpc").get_version().sdk_version
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.base import extras
-from liteprobe.host.base.defaults import FIGURES_OF_CLOCKS
+from liteprobe.host.base.defaults import FIGURES_OF_CLOCKS, TAI_UTC_S
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
 from liteprobe.host.base.output import STDOUT, Lines, Outputs, named
@@ -75,7 +75,6 @@ liteprobe clock discipline --probe 'sim://loopback?pps=1ms&cpu=0' --period 1ms -
 }
 MODES = ("discipline", "leave-alone", "reacquire")
 OLD = {"--for": "--duration", "--watch": "--duration"}
-TAI_UTC_S = 37  # Since 2017-01-01 (IERS Bulletin C 52).
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -121,9 +121,9 @@ def _by_stations(args: argparse.Namespace, plan: plans.ExperimentPlan) -> None:
         return
     found = collect.collect(plan, text, connect)
     for name, why in found.faults.items():
-        say(f"{name}: {why}" if "disagree" in why else f"{name} is missing: {why}", stream=sys.stderr)
+        say(f"{name} is missing: {why}" if name in found.missing else f"{name}: {why}", stream=sys.stderr)
     _publish(args, found)
-    if all("disagree" in why for why in found.faults.values()):  # All have answered.
+    if not found.missing:
         for name, why in collect.forget(plan, text, connect).items():
             say(f"{name} keeps its result: {why}", stream=sys.stderr)
 

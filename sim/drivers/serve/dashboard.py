@@ -71,7 +71,7 @@ def typed(dashboard: dict[str, Any]) -> str:
     plain = {name: value for name, value in dashboard.items() if name not in ("panels", "templating")}
     kinds = sorted({panel["type"] for panel in dashboard["panels"]})
     if unknown := [kind for kind in kinds if not re.fullmatch("[a-z]+", kind)]:
-        raise ValueError(f"{unknown[0]} is no kind of panel")
+        raise ValueError(f"{unknown[0]} is not a kind of panel that is checked here")
     lines = [
         f"import type {{ Options as O{kind}, FieldConfig as F{kind} }} from '{TYPES}/{kind}/panelcfg/x/types.gen';"
         for kind in kinds

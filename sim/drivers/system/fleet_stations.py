@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from liteprobe.host.agent import Agent
+from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.fleet import collect, station
+from liteprobe.host.fleet import collect
 from liteprobe.host.fleet.plan import PlannedProbe, read_plan
 from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.fleet.turns import in_turns
@@ -48,7 +49,7 @@ class Stations:
         return ProbeStation(self.folder / f"s{number}", lambda: self.opened(number), lambda: self.utc_ns(number))
 
     def utc_ns(self, number: int) -> int:
-        return round(self.bench.fleet.now_ns) + TAI_NS - station.TAI_UTC_S * 10**9 + self.late_ns[number]
+        return round(self.bench.fleet.now_ns) + TAI_NS - TAI_UTC_S * 10**9 + self.late_ns[number]
 
     def opened(self, number: int) -> Probe:
         return self.bench.open_one(PlannedProbe(name_of(number), str(number)))
