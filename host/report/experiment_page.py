@@ -44,7 +44,10 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
     missing = [one for one in result.pairs if one.why or one.note]
     parts = [
         *said_of(
-            [f"{len(result.pairs)} pairs of {len(_names(result))} probes, in {starts} starts at one instant each."]
+            [
+                f"{len(result.pairs)} pairs of {len(_names(result))} probes, in {starts} "
+                f"{'starts, each' if starts != 1 else 'start,'} at one instant."
+            ]
         ),
         *said_of([f"{name} was left out: {why}" for name, why in result.faults.items()], "note"),
         *said_of(result.notes, "note"),

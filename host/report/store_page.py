@@ -106,7 +106,7 @@ def _tiles(runs: Answer, days: Answer, lines: Answer, conditions: Sequence[str])
     sums = {name: [row[name] for row in days.rows if row[name] is not None] for name in ("sent", "lost")}
     found = [
         (f"{len(runs.rows):,}", "runs"),
-        (f"{len({row['date'] for row in days.rows}):,}", "days"),
+        (f"{len({row['date'] for row in days.rows}):,}", "days with results"),
         (f"{sum(row['samples'] for row in lines.rows):,}", "delays, in histograms"),
         *((f"{sum(values):,}" if values else "–", f"{name}, where it is known") for name, values in sums.items()),
     ]
@@ -162,7 +162,8 @@ def _over_time(lines: Answer, percents: Sequence[float]) -> Drawings:
                 axes.plot(at, [float(one) / scale for one in values], "o-", ms=3, lw=1, color=colour, label=label)
             axes.set_title(f"{probe}, {part}", loc="left")
             axes.set_ylabel(f"delay ({unit.replace('u', 'µ')})")
-            axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+            bottom, top = min(0, axes.get_ylim()[0]), axes.get_ylim()[1]
+            axes.set_ylim(bottom, top + 0.05 * (top - bottom))  # Marks of one day are whole, too.
             _dates(axes, days)
         figure.legend(loc="outside lower center", ncols=len(percents))
         drawn = svg(figure, "percentiles")
@@ -217,7 +218,16 @@ def _conditions(days: Answer, conditions: Sequence[str]) -> Drawings:
 
 def _days(days: Answer, conditions: Sequence[str]) -> list[Block]:
     rows = [[_cell(row[name]) for name in ("date", "probe", "part", *OF_DAYS, *conditions)] for row in days.rows]
-    heads = ["Day", "Probe", "Part", "Sent", "Received", "Lost", "Loss ratio", *(f"{one}, ns" for one in OF_DAYS[4:])]
+    heads = [
+        "Day",
+        "Probe",
+        "Part",
+        "Sent",
+        "Received",
+        "Lost",
+        "Loss ratio",
+        *(f"{one.replace('_', '.')}, ns" for one in OF_DAYS[4:]),
+    ]
     more = [f"The last {ROWS_MOST} of {len(rows):,} rows; liteprobe query has them all."] * (len(rows) > ROWS_MOST)
     return [heading("Days"), *said_of(more), table([*heads, *conditions], rows[-ROWS_MOST:])]
 
