@@ -21,7 +21,7 @@ from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.boards import BOARDS as LINES
 from liteprobe.sim.drivers.tools.formal import NATIVE_YOSYS
-from liteprobe.sim.drivers.tools.processes import run_group
+from liteprobe.sim.drivers.tools.processes import is_running, run_group
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import record
 from liteprobe.soc.build.arguments import config_of, left_out, parse
@@ -382,13 +382,6 @@ def test_a_report_without_a_record_is_a_usage_error(tmp_path, recorded, capsys):
     assert record.main([str(recorded("one")), str(tmp_path / "old.json")]) == 2
     assert "old.json has no record of its build: build it again" in capsys.readouterr().err
     assert record.main([str(tmp_path / "none.json"), str(tmp_path / "old.json")]) == 2
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_build_that_is_terminated_ends_its_tools(tmp_path):

@@ -17,6 +17,7 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import tasks
 from liteprobe.host.fleet.tasks import ClusterPool, LocalPool, Task, TasksOutcome, TaskStore, run
 from liteprobe.sim.drivers.tools.cluster import Cluster, queue_delays
+from liteprobe.sim.drivers.tools.processes import is_running
 
 QUEUE = "liteprobe.sim.drivers.tools.cluster:queue_delays"
 OTHER = """
@@ -160,6 +161,6 @@ run(tasks, TaskStore(Path({str(tmp_path / "store")!r})), lambda: LocalPool(2))
         time.sleep(0.1)
     program.kill()
     program.wait()
-    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+    while any(is_running(pid) for pid in pids):
         assert time.monotonic() < ends_s, "workers went on after the program was killed"
         time.sleep(0.1)

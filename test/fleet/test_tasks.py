@@ -13,6 +13,7 @@ import pytest
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.fleet import tasks
 from liteprobe.host.fleet.tasks import LocalPool, Task, TasksOutcome, TaskStore, run
+from liteprobe.sim.drivers.tools.processes import is_running
 
 WORK = "liteprobe.sim.drivers.tools.cluster"
 
@@ -72,7 +73,7 @@ def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:
         ):  # By what is done, not by time: a task is met once, whatever the machine does.
             return
         due[0] = len(outcome.results) + generator.randint(8, 20)
-        if workers := {int(path.name) for path in log.iterdir() if Path(f"/proc/{path.name}").exists()}:
+        if workers := {int(path.name) for path in log.iterdir() if is_running(int(path.name))}:
             os.kill(generator.choice(sorted(workers)), signal.SIGKILL)
             killed[0] += 1
 

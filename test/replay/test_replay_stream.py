@@ -40,6 +40,7 @@ from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
 from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
 from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
+from liteprobe.sim.drivers.tools.processes import is_running
 
 SESSION, LEASE = 0x1234, 0x0567
 
@@ -310,14 +311,7 @@ if __name__ == "__main__":
             wait_for(lambda: ring.accepted > 10_000)
             host.kill()
         assert len(pids) == 2
-        wait_for(lambda: not any(is_alive(pid) for pid in pids))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        wait_for(lambda: not any(is_running(pid) for pid in pids))
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,14 @@ def run_group(
     finally:
         end_group(process)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process is there that hasn't ended.
+
+    One that has ended stays in /proc until its parent takes note of it, which the first process of a container may never do.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

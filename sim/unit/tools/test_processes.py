@@ -7,11 +7,10 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from liteprobe.sim.drivers.tools.processes import run_group
+from liteprobe.sim.drivers.tools.processes import is_running, run_group
 
 PARENT = """
 import pathlib, subprocess
@@ -23,13 +22,6 @@ child.wait()
 
 class CutShort(BaseException):
     """As the time-out of a test: comes in the middle of a wait."""
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_what_a_program_started_ends_when_the_wait_for_it_is_cut_short(tmp_path):
