@@ -9,16 +9,17 @@ kept in FOLDER. With ``--tools`` in its place it prints the versions of the tool
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from liteprobe.host.base.output import in_turn
 from liteprobe.boards import board
 from liteprobe.soc.build.arguments import check_together, config_of, parse
 from liteprobe.soc.build.bitstream import Design, NotMetError, area_of, clocks_of, elaborate, place_and_route, synthesize
@@ -62,13 +63,24 @@ def route(kept: Path, words: list[str]) -> dict[str, Any]:
 def netlist_of(design: Design, versions: dict[str, str], kept: Path) -> Path:
     """Return the netlist of a design, as the first process made it that needed it; others wait for it meanwhile."""
     name = f"{design.digest(versions['yosys'])[:16]}.json"
-    with in_turn(kept / "lock"):
+    with held(kept / "lock"):
         if not (kept / name).exists():
             made, _ = synthesize(design, versions)
             part = kept / f"{name}.part"
             shutil.copy(made, part)
             part.replace(kept / name)
     return kept / name
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Have one process at a time run the body."""
+    with path.open("w") as lock:
+        with contextlib.suppress(ImportError): # Windows.
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def main(arguments: list[str]) -> int:
