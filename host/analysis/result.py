@@ -199,11 +199,13 @@ class Result(ABC):
 
     def to_pandas(self) -> "PandasFrame":
         """Return `table` as a data frame of pandas; ProbeError where it isn't installed."""
-        return _optional("pandas").DataFrame(self.table())
+        made: PandasFrame = _optional("pandas").DataFrame(self.table())
+        return made
 
     def to_polars(self) -> "PolarsFrame":
         """Return `table` as a data frame of Polars; ProbeError where it isn't installed."""
-        return _optional("polars").DataFrame(self.table())
+        made: PolarsFrame = _optional("polars").DataFrame(self.table())
+        return made
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw which part of the frames came within which delay, into ``axes`` or a new figure, and return its axes.
