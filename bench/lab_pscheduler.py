@@ -184,7 +184,7 @@ def test_pscheduler(size: Size, tmp_path: Path) -> Iterator[Figure]:
 def _between_probes(tool: Tool, folder: Path, found: list[Json]) -> bool:
     """Add the latency between two modelled probes; return whether it failed."""
     module = load("pscheduler/liteprobe_tool")
-    module.CONFIGURATION = tool.configuration
+    vars(module)["CONFIGURATION"] = tool.configuration
     spec = LATENCY | {"source": "10.2.1.2", "dest": "10.2.2.2"}
     given = {
         "participant": 0,
@@ -199,7 +199,7 @@ def _between_probes(tool: Tool, folder: Path, found: list[Json]) -> bool:
 def _drawn(theirs: Theirs, tool: Tool, count: int) -> Iterator[Figure]:
     """Draw specifications, and hold what ``can-run`` says of those that pScheduler takes."""
     rng, module = drawn(), load("pscheduler/liteprobe_tool")
-    module.CONFIGURATION = tool.configuration
+    vars(module)["CONFIGURATION"] = tool.configuration
     able = unable = silent = invalid = 0
     for kind, good in (("latency", LATENCY), ("throughput", THROUGHPUT)):
         keys = sorted({*module.DONE[kind], *module.NOT_DONE})

@@ -121,7 +121,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class LatencyTest:
-    """What a test ``latency`` asks for."""
+    """Holds what a test ``latency`` asks for."""
 
     ends: Ends
     program: TrainProgram
@@ -149,7 +149,7 @@ class LatencyTest:
 
     @property
     def seconds(self) -> Fraction:
-        """How long it takes."""
+        """Return how long it takes."""
         return Fraction(self.program.interval_ns or 0) * self.program.count / 10**9 + Fraction(
             self.waiting_ns or 0, 10**9
         )
@@ -157,7 +157,7 @@ class LatencyTest:
 
 @dataclass(frozen=True)
 class ThroughputTest:
-    """What a test ``throughput`` asks for."""
+    """Holds what a test ``throughput`` asks for."""
 
     ends: Ends
     streams: Sequence[Stream]
@@ -286,9 +286,9 @@ def _headers(spec: Json, ends: Ends) -> Headers:
     headers = Headers(
         source_ip=ends.source.ip or "", destination_ip=ends.dest.ip or "", traffic_class=spec.get("ip-tos", 0)
     )
-    version = 6 if headers.is_ipv6 else 4
-    if spec.get("ip-version", version) != version:
-        raise UsageError(f"ip-version: source and dest have addresses of IPv{version}: leave it out")
+    family = 6 if headers.is_ipv6 else 4
+    if spec.get("ip-version", family) != family:
+        raise UsageError(f"ip-version: source and dest have addresses of IPv{family}: leave it out")
     return headers
 
 
