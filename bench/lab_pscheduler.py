@@ -22,6 +22,7 @@ import pytest
 from liteprobe.sim.drivers.labs.examples import EXAMPLES, load
 from liteprobe.sim.drivers.system.fleet import FleetBench
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
+from liteprobe.sim.models.probe.fleet import FleetProbe, FleetTester
 
 Json = dict[str, Any]
 VARIABLE = "LITEPROBE_PSCHEDULER"
@@ -55,8 +56,8 @@ ports:
   10.0.2.2: {{url: "{ONE}", port: 1}}
   10.1.1.2: {{url: "{TWO}", port: 0}}
   10.1.2.2: {{url: "{TWO}", port: 1}}
-  10.2.1.2: {{url: "0"}}
-  10.2.2.2: {{url: "1"}}
+  10.0.0.1: {{url: "0"}}
+  10.0.0.2: {{url: "1"}}
 """
 LATENCY: Json = {"schema": 1, "source": "10.0.1.2", "dest": "10.0.2.2", "packet-count": 100, "packet-interval": 1e-5}
 THROUGHPUT: Json = {"schema": 1, "source": "10.1.1.2", "dest": "10.1.2.2", "udp": True, "bandwidth": 200_000_000}
@@ -163,7 +164,7 @@ def test_pscheduler(size: Size, tmp_path: Path) -> Iterator[Figure]:
         if not all(steps):
             wrong += 1
             note(f"# {kind} {spec}: {steps}\n{result}\n{text}")
-    wrong += _between_probes(tool, tmp_path, results["latency"])
+    wrong += _between_probes(tool, tmp_path, results)
     for kind, found in results.items():
         for (taken, said), one in zip(theirs.valid(kind, "result_is_valid", found), found, strict=True):
             wrong += not taken
@@ -181,19 +182,23 @@ def test_pscheduler(size: Size, tmp_path: Path) -> Iterator[Figure]:
     yield from _drawn(theirs, tool, size.of(50, 300, 3000))
 
 
-def _between_probes(tool: Tool, folder: Path, found: list[Json]) -> bool:
-    """Add the latency between two modelled probes; return whether it failed."""
-    module = load("pscheduler/liteprobe_tool")
+def _between_probes(tool: Tool, folder: Path, results: dict[str, list[Json]]) -> int:
+    """Add latency and throughput between two modelled probes; return how many failed."""
+    module, failed = load("pscheduler/liteprobe_tool"), 0
     vars(module)["CONFIGURATION"] = tool.configuration
-    spec = LATENCY | {"source": "10.2.1.2", "dest": "10.2.2.2"}
-    given = {
-        "participant": 0,
-        "schedule": {"start": datetime.now(UTC).isoformat()},
-        "test": {"type": "latency", "spec": spec},
-    }
-    found.append(module.run(given, FleetBench(2, 77, folder).open_one))
-    note(f"# between two probes: max-clock-error {found[-1].get('max-clock-error')} ms")
-    return not found[-1]["succeeded"]
+    ends = {"source": "10.0.0.1", "dest": "10.0.0.2"}
+    for kind, spec, probe in (("latency", LATENCY, FleetProbe), ("throughput", THROUGHPUT, FleetTester)):
+        asked = {"participant": 0, "schedule": {"start": datetime.now(UTC).isoformat()}}
+        bench = FleetBench(2, 77, folder, probe)
+        found = module.run({**asked, "test": {"type": kind, "spec": spec | ends}}, bench.open_one)
+        note(
+            f"# {kind} between two modelled probes: {found}"
+            if not found["succeeded"]
+            else f"# {kind}: {found['diags']}"
+        )
+        results[kind].append(found)
+        failed += not found["succeeded"]
+    return failed
 
 
 def _drawn(theirs: Theirs, tool: Tool, count: int) -> Iterator[Figure]:

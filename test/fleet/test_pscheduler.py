@@ -20,6 +20,7 @@ from liteprobe.host import Probe
 from liteprobe.sim.drivers.labs.examples import EXAMPLES, load
 from liteprobe.sim.drivers.system.fake_link import DELAY_TICKS, FakeLink, some
 from liteprobe.sim.drivers.system.fleet import FleetBench
+from liteprobe.sim.models.probe.fleet import FleetTester
 from liteprobe.sim.models.probe.streams import TrafficProbe
 from liteprobe.sim.models.probe.trains import ModelFrame, ModelProbe, cable
 
@@ -29,8 +30,8 @@ PORTS = """
 ports:
   10.0.1.2: {url: "sim://one", port: 0}
   10.0.2.2: {url: "sim://one", port: 1}
-  10.0.3.2: {url: "0"}
-  10.0.4.2: {url: "1"}
+  10.0.0.1: {url: "0"}
+  10.0.0.2: {url: "1"}
   "2001:db8::1": {url: "sim://one", port: 0}
   2001:db8::2: {url: "sim://one", port: 1}
   far.example: {url: 192.168.9.50, port: 0, ip: 10.0.9.2}
@@ -102,7 +103,11 @@ def seen(keep: Callable[[ModelFrame], list[tuple[int, ModelFrame]]]) -> tuple[Mo
         ("latency", TWO | {"data-ports": {"lower": 70_000, "upper": 70_001}}, ["70000"]),
         ("throughput", TWO, ["udp: a probe sends no TCP", "bandwidth: without it"]),
         ("throughput", SENT | {"udp": False}, ["udp: "]),
-        ("throughput", SENT | {"dest": "10.0.3.2"}, ["source and dest are ports of two probes"]),
+        (
+            "throughput",
+            SENT | {"dest": "10.0.0.1", "interval": "PT1S"},
+            ["interval: between two probes there is one figure"],
+        ),
         ("throughput", SENT | {"bandwidth": 10**9}, ["of the line"]),
         ("throughput", SENT | {"bandwidth": 400_000_000, "parallel": 3}, ["add up to "]),
         ("throughput", SENT | {"parallel": 17}, ["17"]),
@@ -209,7 +214,7 @@ def test_a_frame_beyond_the_timeout_is_lost(tool: Any, tmp_path: Path) -> None:
 
 def test_latency_between_two_probes_has_the_bound_of_both_clocks(tool: Any, tmp_path: Path) -> None:
     bench = FleetBench(2, 77, tmp_path)
-    spec = {"source": "10.0.3.2", "dest": "10.0.4.2", "packet-count": 50, "packet-interval": 1e-5, "bucket-width": 1e-5}
+    spec = {"source": "10.0.0.1", "dest": "10.0.0.2", "packet-count": 50, "packet-interval": 1e-5, "bucket-width": 1e-5}
     found = tool.run(task("latency", spec | {"flip": True}), bench.open_one)
     true_ns, lost = bench.truth(0, 1)
     assert (found["succeeded"], found["packets-sent"], found["packets-lost"]) == (True, 50, lost)
@@ -225,7 +230,7 @@ def test_latency_between_two_probes_has_the_bound_of_both_clocks(tool: Any, tmp_
 def test_a_clock_that_is_not_locked_gives_no_latency(tool: Any, tmp_path: Path) -> None:
     bench = FleetBench(2, 77, tmp_path)
     bench.fault("unlocked", 1, 1.0)
-    found = tool.run(task("latency", {"source": "10.0.3.2", "dest": "10.0.4.2"}), bench.open_one)
+    found = tool.run(task("latency", {"source": "10.0.0.1", "dest": "10.0.0.2"}), bench.open_one)
     assert found["succeeded"] is False and "not locked: its clock is free-running" in found["error"]
     assert "histogram-latency" not in found
 
@@ -264,6 +269,19 @@ def test_throughput_is_of_payload_by_interval_and_in_the_whole(tool: Any, tmp_pa
         assert sum(one["summary"][name] for one in intervals) == whole[name]
         for one in intervals:
             assert sum(stream[name] for stream in one["streams"]) == one["summary"][name]
+
+
+def test_throughput_from_a_probe_to_another_is_that_of_its_streams(tool: Any, tmp_path: Path) -> None:
+    bench = FleetBench(2, 77, tmp_path, FleetTester)
+    spec = {"source": "10.0.0.2", "dest": "10.0.0.1", "udp": True, "bandwidth": 20_000_000, "duration": "PT0.01S"}
+    found = tool.run(task("throughput", spec | {"parallel": 2, "buffer-length": 500}), bench.open_one)
+    assert (found["succeeded"], found["intervals"]) == (True, []), found
+    for number, one in enumerate(found["summary"]["streams"], 1):
+        true_ns, lost = bench.truth(1, 0, number)
+        assert (one["stream-id"], one["sent"], one["lost"]) == (number, 50, lost) and len(true_ns) == 50 - lost
+        assert one["throughput-bits"] == pytest.approx(20e6, rel=0.02)
+    whole = found["summary"]["summary"]
+    assert (whole["sent"], whole["throughput-bytes"]) == (100, 50_000)
 
 
 def test_a_link_that_is_down_is_a_failure_in_words(tool: Any, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import Part
-from liteprobe.host import Bounds, Fixed, Headers, Interval, Probe, Stream, TrafficLook, TrafficResult, TrainProgram
+from liteprobe.host import Bounds, Fixed, Headers, Interval, Probe, Stream, StreamFigures, TrafficLook, TrainProgram
 from liteprobe.host.analysis import arrivals, summary
 from liteprobe.host.analysis.rows import Row
 from liteprobe.host.base.document import ByName, DocumentName, Key, Section, Text, build
@@ -142,6 +142,7 @@ class LatencyTest:
         )
         schedule(program, NOMINAL)
         (pair,) = pairs_of([(ends.source, ends.dest, program)])
+        assert pair.program
         waiting_s = spec.get("packet-timeout", 0)
         if waiting_s > WAITING_MOST_S:
             raise UsageError(f"packet-timeout: {waiting_s} s is more than a probe waits: give {WAITING_MOST_S} or less")
@@ -168,28 +169,25 @@ class ThroughputTest:
     @classmethod
     def of(cls, spec: Json, ends: Ends) -> "ThroughputTest":
         """Return that of a specification; UsageError where no probe can."""
-        if not ends.are_of_one_probe:
-            raise UsageError("source and dest are ports of two probes: give two of one probe, which sends and measures")
         payload = spec.get("buffer-length", PAYLOAD)
         pps = Fraction(spec["bandwidth"], 8 * payload)
         asked = _headers(spec, ends)
         if "flow-label" in spec and not asked.is_ipv6:
             raise UsageError("flow-label: IPv4 has none: leave it out")
-        asked = replace(asked, flow_label=spec.get("flow-label", 0))
-        (pair,) = pairs_of([(ends.source, ends.dest, TrainProgram(asked.length_min, 1, headers=asked))])
-        headers, streams = pair.program.headers, []
-        for number in range(spec.get("parallel", 1)):
-            of = replace(headers, source_port=headers.source_port + number)
-            length = Fixed(of.payload_offset + payload)
-            streams.append(
-                Stream(f"stream {number + 1}", number + 1, length, Interval(pps=pps), port=ends.source.port, headers=of)
-            )
         seconds = seconds_of(spec["duration"]) if "duration" in spec else DURATION
+        streams, count = [], math.ceil(seconds * pps)
+        for number in range(spec.get("parallel", 1)):
+            of = replace(asked, flow_label=spec.get("flow-label", 0), source_port=asked.source_port + number)
+            length = Fixed(of.payload_offset + payload)
+            streams.append(Stream(f"stream {number + 1}", number + 1, length, Interval(pps=pps), count, headers=of))
+        (pair,) = pairs_of([(ends.source, ends.dest, streams)])
         every = seconds_of(spec["interval"]) if "interval" in spec else None
+        if every is not None and not ends.are_of_one_probe:
+            raise UsageError("interval: between two probes there is one figure, of the whole: leave it out")
         if every is not None and every < INTERVAL_LEAST and not is_simulated(ends.source.url):
             raise UsageError(f"interval: {float(every):g} s is less than between two looks: give PT1S or more")
-        words_of(streams, float(seconds), False)
-        return cls(ends, streams, payload, seconds, every)
+        words_of(pair.streams, None, False)
+        return cls(ends, pair.streams, payload, seconds, every)
 
 
 def seconds_of(text: str) -> Fraction:
@@ -375,23 +373,42 @@ def measure_throughput(test: ThroughputTest, wait: Callable[[], None], opener: O
         if every and look.elapsed_s // every > before_s // every and look.elapsed_s < test.seconds:
             looks.append(look)
 
+    if not test.ends.are_of_one_probe:
+        return throughput_result(test, (), *_streams_between_probes(test, wait, opener))
     with opener(test.ends.source) as probe:
         probe.need(Part.STREAMS)
         wait()
-        with probe.send(test.streams, test.ends.dest.port, float(test.seconds)) as traffic:
+        with probe.send(test.streams, test.ends.dest.port) as traffic:
             traffic.wait(show)
             result = traffic.result()
     if not result.is_complete:
         raise ProbeError(f"it ended before its time: {' '.join(result.notes) or result.end}")
-    return throughput_result(test, looks, result)
+    return throughput_result(test, looks, result.rows, result.notes)
 
 
-def throughput_result(test: ThroughputTest, looks: Sequence[TrafficLook], result: TrafficResult) -> Json:
+def _streams_between_probes(
+    test: ThroughputTest, wait: Callable[[], None], opener: Open
+) -> tuple[list[StreamFigures], Sequence[str]]:
+    """Return the figures of streams from one probe to another, and notes."""
+    ends = (test.ends.source, test.ends.dest)
+    plan = ExperimentPlan(ends, pairs_of([(*ends, test.streams)]))
+    with Experiment(plan, opener=opener) as experiment:
+        wait()
+        result = experiment.run()
+    flows = [one.flow for one in result.pairs if one.flow]
+    if len(flows) < len(test.streams):
+        raise ProbeError(next(one.why for one in result.pairs if not one.flow))
+    return flows, [*result.notes, *dict.fromkeys(one.note for one in result.pairs if one.note)]
+
+
+def throughput_result(
+    test: ThroughputTest, looks: Sequence[TrafficLook], rows_of_all: Sequence[StreamFigures], notes: Sequence[str]
+) -> Json:
     """Return a result of ``throughput``: rates of payload, of each stream and of all, by interval and in the whole."""
     intervals = []
     before: tuple[float, list[tuple[int, int, int]]] = (0.0, [(0, 0, 0)] * len(test.streams))
     ends = [(look.elapsed_s, look.rows) for look in looks]
-    for end_s, rows in [*ends, (float(test.seconds), result.rows)] if looks else []:
+    for end_s, rows in [*ends, (float(test.seconds), rows_of_all)] if looks else []:
         counts = [(row.sent, row.received or 0, row.lost or 0) for row in rows]
         streams = []
         for number, (now, then) in enumerate(zip(counts, before[1], strict=True), 1):
@@ -401,14 +418,14 @@ def throughput_result(test: ThroughputTest, looks: Sequence[TrafficLook], result
         intervals.append({"streams": streams, "summary": _sum(streams)})
         before = (end_s, counts)
     whole = []
-    for number, row in enumerate(result.rows, 1):
+    for number, row in enumerate(rows_of_all, 1):
         fps = (_middle(row.sent_fps), _middle(row.received_fps))
         whole.append(_part(number, (0.0, float(test.seconds)), test.payload, (row.sent, row.lost), fps))
     of = test.streams[0]
     said = [
         f"{len(test.streams)} streams of frames of {of.length.greatest} octets, with {test.payload} octets of payload each",
         "throughput is of payload; jitter is not measured, see the test latency",
-        *result.notes,
+        *notes,
     ]
     return {
         "schema": 1,
