@@ -55,7 +55,8 @@ class LinkFault(LiteXModule):
 
     def step(self, before, after, is_local, is_remote):
         """Return the statements that take the state over a column."""
-        (columns, count, kind, fault), (columns_after, count_after, kind_after, fault_after) = before, after
+        columns, count, kind, _ = before
+        columns_after, count_after, kind_after, fault_after = after
         heard = Mux(is_local, int(Fault.LOCAL), int(Fault.REMOTE))
         return [
             *(one.eq(other) for one, other in zip(after, before)),
