@@ -27,12 +27,12 @@ class Control(IntEnum):
     ERROR = 0xFE
 
 
-class Fault(IntEnum):
+class LinkState(IntEnum):
     """Last octet of a sequence ordered set, and what a link has."""
 
-    NONE = 0
-    LOCAL = 1  # The receiver hears nothing that makes sense.
-    REMOTE = 2  # The other end says so.
+    OK = 0
+    LOCAL_FAULT = 1  # The receiver hears nothing that makes sense.
+    REMOTE_FAULT = 2  # The other end says so.
 
 
 FAULT_SEQUENCES: Final = 4  # Of one type make a link fault,

@@ -8,7 +8,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.crossing import LevelCrossing
-from liteprobe.cores.formats.xgmii import FAULT_COLUMNS, FAULT_SEQUENCES, Fault
+from liteprobe.cores.formats.xgmii import FAULT_COLUMNS, FAULT_SEQUENCES, LinkState
 from liteprobe.cores.xgmii.receive import XgmiiReceiveMAC
 from liteprobe.cores.xgmii.transmit import XgmiiTransmitMAC
 
@@ -22,7 +22,7 @@ class LinkFault(LiteXModule):
     local, remote : Signal(2), Signal(2), in
         Columns of a cycle, the first in bit 0, that are ordered sets of a local or remote fault.
     fault : Signal(2), out
-        ``formats.xgmii.Fault``.
+        ``formats.xgmii.LinkState``.
     local_fault_count, remote_fault_count : Signal(32), Signal(32), out
         Times that the link turned to such a fault. They wrap.
 
@@ -49,15 +49,17 @@ class LinkFault(LiteXModule):
             state = after
         self.sync += [
             Cat(columns, count, kind, self.fault).eq(Cat(*state)),
-            self.local_fault_count.eq(self.local_fault_count + ((state[-1] == Fault.LOCAL) & (self.fault != Fault.LOCAL))),
-            self.remote_fault_count.eq(self.remote_fault_count + ((state[-1] == Fault.REMOTE) & (self.fault != Fault.REMOTE))),
+            *(If((state[-1] == kind) & (self.fault != kind), count.eq(count + 1)) for kind, count in [
+                (LinkState.LOCAL_FAULT,  self.local_fault_count),
+                (LinkState.REMOTE_FAULT, self.remote_fault_count),
+            ]),
         ]
 
     def step(self, before, after, is_local, is_remote):
         """Return the statements that take the state over a column."""
         columns, count, kind, _ = before
         columns_after, count_after, kind_after, fault_after = after
-        heard = Mux(is_local, int(Fault.LOCAL), int(Fault.REMOTE))
+        heard = Mux(is_local, int(LinkState.LOCAL_FAULT), int(LinkState.REMOTE_FAULT))
         return [
             *(one.eq(other) for one, other in zip(after, before)),
             If(is_local | is_remote,
@@ -72,8 +74,8 @@ class LinkFault(LiteXModule):
                 ),
             ).Elif(columns == FAULT_COLUMNS - 1,
                 count_after.eq(0),
-                kind_after.eq(int(Fault.NONE)),
-                fault_after.eq(int(Fault.NONE)),
+                kind_after.eq(int(LinkState.OK)),
+                fault_after.eq(int(LinkState.OK)),
             ).Else(
                 columns_after.eq(columns + 1),
             ),
@@ -90,7 +92,7 @@ class XgmiiMAC(LiteXModule):
     Attributes
     ----------
     fault : Signal(2), out, eth_rx
-        ``formats.xgmii.Fault``.
+        ``formats.xgmii.LinkState``.
 
     The rest is in ``transmit`` (`XgmiiTransmitMAC`), ``receive`` (`XgmiiReceiveMAC`) and ``link`` (`LinkFault`).
 
@@ -112,8 +114,8 @@ class XgmiiMAC(LiteXModule):
             self.fault.eq(link.fault),
         ]
         for crossing, fault, sent in [
-            (self.local_crossing,  Fault.LOCAL,  transmit.local_fault),
-            (self.remote_crossing, Fault.REMOTE, transmit.remote_fault),
+            (self.local_crossing,  LinkState.LOCAL_FAULT,  transmit.local_fault),
+            (self.remote_crossing, LinkState.REMOTE_FAULT, transmit.remote_fault),
         ]:
             level = Signal(name=f"is_{fault.name.lower()}") # What crosses is a register: no glitch does.
             self.sync.eth_rx += level.eq(link.fault == fault)

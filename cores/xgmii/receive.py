@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import MIN_LENGTH, PREAMBLE_OCTET, SFD_OCTET
-from liteprobe.cores.formats.xgmii import COLUMN, LANES, Control, Fault
+from liteprobe.cores.formats.xgmii import COLUMN, LANES, Control, LinkState
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.xgmii.crc import RESIDUE, addend, advanced, stepped
 
@@ -79,8 +79,8 @@ class ColumnDecoder(LiteXModule):
             self.terminates.eq(lanes(Control.TERMINATE)),
             self.errors.eq(errors),
             self.is_misplaced.eq(starts[1:] != 0),
-            self.is_local.eq(sequence(Fault.LOCAL)),
-            self.is_remote.eq(sequence(Fault.REMOTE)),
+            self.is_local.eq(sequence(LinkState.LOCAL_FAULT)),
+            self.is_remote.eq(sequence(LinkState.REMOTE_FAULT)),
         ]
 
 # Frame Finder -------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from litex.soc.interconnect import stream
 from litex.soc.interconnect.stream import EndpointDescription
 
 from liteprobe.cores.formats import MIN_LENGTH, PREAMBLE_OCTET, SFD_OCTET
-from liteprobe.cores.formats.xgmii import COLUMN, LANES, Control, Fault
+from liteprobe.cores.formats.xgmii import COLUMN, LANES, Control, LinkState
 from liteprobe.cores.xgmii.crc import addend, advanced, stepped_back
 
 IDLE_WORD     = int.from_bytes(bytes([Control.IDLE]*LANES), "little")
 PREAMBLE_WORD = int.from_bytes(bytes([Control.START] + [PREAMBLE_OCTET]*6 + [SFD_OCTET]), "little")
-REMOTE_FAULT  = int.from_bytes(bytes([Control.SEQUENCE, 0, 0, Fault.REMOTE]*2), "little")
+REMOTE_FAULT  = int.from_bytes(bytes([Control.SEQUENCE, 0, 0, LinkState.REMOTE_FAULT]*2), "little")
 
 MIN_LAST    = MIN_LENGTH//LANES # Word in which the shortest frame ends,
 MIN_OCTETS  = MIN_LENGTH%LANES  # and its octets there.
