@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import pickle
@@ -158,13 +157,13 @@ def elaborated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Probe
 
     @cache
     def make(name: str, config: ProbeConfig) -> tuple[Design, dict[str, Any]]:
+        from liteprobe.host.base.output import in_turn
         from liteprobe.sim.drivers.tools.compiled import apart
         from liteprobe.soc.build.bitstream import elaborate
 
         out = folder / f"{name}-{sha256(repr(config).encode()).hexdigest()[:16]}"
         kept = out.with_suffix(".pickle")
-        with out.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with in_turn(out.with_suffix(".lock")):
             if not kept.exists():
                 kept.write_bytes(pickle.dumps(apart(elaborate, name, config, out)))
         made: tuple[Design, dict[str, Any]] = pickle.loads(kept.read_bytes())

@@ -26,10 +26,11 @@ from liteprobe.host.serve.worker import ProbeRun, Show
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import IMIX
 from liteprobe.host.traffic.stream import Stream
-from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, until
+from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed
 from liteprobe.sim.drivers.serve.dashboard import DASHBOARD, QUERIES, answered, prometheus, schema_errors
 from liteprobe.sim.drivers.serve.ways import WAYS, running
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
+from liteprobe.sim.drivers.tools.processes import wait_for
 
 STREAMS = [Stream(f"s{number}", number, IMIX, Interval(share=0.05)) for number in range(1, 15)]
 STREAMS += [Stream(f"t{number}", number, IMIX, Interval(share=0.05), port=1) for number in (1, 2)]
@@ -98,7 +99,7 @@ def serve(looks: int, fast: int) -> None:
 
         run = ProbeRun("n", "streams", "bench", "bench", act)
         served.app.worker.start(run)
-        until(lambda: run.is_over, 3600)
+        wait_for(lambda: run.is_over, 3600)
         if run.state != "ended":
             print(json.dumps({"failed": run.end}), flush=True)
         sys.stdin.readline()
@@ -189,12 +190,12 @@ def test_grafana(is_full: bool) -> Iterator[Figure]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             served = stack.enter_context(running(kind, folder))
             url = stack.enter_context(prometheus(folder, [served.port]))
-            until(partial(answered, url, "liteprobe_running"), 60)
+            wait_for(partial(answered, url, "liteprobe_running"), 60)
             for title in sorted(panels_of(kind)):
                 for query in QUERIES[title]:
                     asked += 1
                     try:
-                        until(partial(answered, url, query), 15)
+                        wait_for(partial(answered, url, query), 15)
                         seen.add(title)
                     except TimeoutError:
                         missing.append(f"{kind}: {title}")

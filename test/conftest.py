@@ -12,7 +12,10 @@ import pytest
 from liteprobe.host.cli import arguments as arguments_of_cli
 from liteprobe.host.cli import main as cli
 from liteprobe.sim.drivers.agent import processes
+from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.drivers.tools.fake_loaders import Machine
+from liteprobe.sim.models.probe.streams import TrafficProbe
+from liteprobe.sim.models.probe.trains import ModelProbe, cable
 
 
 @pytest.fixture
@@ -29,6 +32,18 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return code, captured.out, captured.err
 
     return command
+
+
+@pytest.fixture
+def probes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each command has a new probe, whose ports are joined by a cable of 37 ticks: of trains, or with preset=tester of streams."""
+
+    def link(url: str) -> FakeLink:
+        is_tester = "tester" in url
+        made = TrafficProbe(lambda one: [(1 - one.port, 37, one)]) if is_tester else ModelProbe(cable(37))
+        return FakeLink(made, tmp_path)
+
+    monkeypatch.setattr("liteprobe.host.probe.open_link", link)
 
 
 @pytest.fixture

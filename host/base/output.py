@@ -181,6 +181,20 @@ def hold(file: int, refusal: str) -> None:
         raise UsageError(refusal) from None
 
 
+@contextmanager
+def in_turn(path: Path, say: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Have one program at a time run the body, of those that name the same file, which is made; ``say`` is called before a wait."""
+    with path.open("w") as stream:
+        try:
+            hold(stream.fileno(), "")
+        except UsageError:
+            import fcntl
+
+            say()
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
 class Lines:
     """Writes JSON, a line a document, each at once; ``path``: ``-`` is stdout."""
 

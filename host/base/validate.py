@@ -140,19 +140,26 @@ def _checking(function: Callable[..., Any], cls: type | None = None) -> Callable
     others = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
     options = next((one.name for one in parameters if one.kind is one.VAR_KEYWORD), "")
     kinds: dict[str, Taken] | None = None
+    first: list[tuple[str, Taken | None]] = []
 
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        nonlocal kinds
+        nonlocal kinds, first
         if kinds is None:
-            kinds = kinds_of(function, cls)
-        plain = [_taken(kinds, name, value) for name, value in zip(names, args, strict=False)]
-        plain += [_taken(kinds, others, value) for value in args[len(plain) :]]
-        by_name = {
-            name: _taken(kinds if name in kinds else {name: kinds.get(options, _ANY)}, name, one)
-            for name, one in given.items()
+            found = kinds_of(function, cls)
+            first, kinds = [(name, found.get(name)) for name in names], found
+        plain = [
+            value if kind is None else _taken(kind, name, value)
+            for (name, kind), value in zip(first, args, strict=False)
+        ]
+        if len(args) > len(plain):
+            kind = kinds.get(others)
+            plain += [value if kind is None else _taken(kind, others, value) for value in args[len(plain) :]]
+        by_name = given and {
+            name: _taken(kinds.get(name) or kinds.get(options, _ANY), name, one) for name, one in given.items()
         }
-        _check_together(dict(zip(names, plain, strict=False)) | by_name)
+        if len(args) + len(given) > 1 and any(hasattr(one, "dtype") for one in (*plain, *by_name.values())):
+            _check_together(dict(zip(names, plain, strict=False)) | by_name)
         return function(*plain, **by_name)
 
     PUBLIC[f"{function.__module__.removeprefix('liteprobe.host.')}.{function.__qualname__}"] = call
@@ -167,10 +174,7 @@ def _check_together(given: Mapping[str, Any]) -> None:
             raise RangeError(f"{name} has {length} items, {next(iter(lengths))} {first}: give as many of each", name)
 
 
-def _taken(kinds: Mapping[str, Taken], name: str, value: Any) -> Any:
-    kind = kinds.get(name)
-    if kind is None:
-        return value
+def _taken(kind: Taken, name: str, value: Any) -> Any:
     try:
         return kind.take(value)
     except _No as no:
@@ -337,6 +341,8 @@ def _number(is_whole: bool, unit: tuple[str, Factors] | None, may_be_text: bool)
     factors = unit[1] if unit else {"": 1}
 
     def take(value: Any) -> Any:
+        if type(value) is int and -(1 << BITS_MOST) < value < 1 << BITS_MOST:
+            return value  # As it mostly is.
         if isinstance(value, str):
             found = quantity(value, factors) if may_be_text else None
             if found is None or (is_whole and found.denominator != 1) or abs(found) >= 1 << BITS_MOST:

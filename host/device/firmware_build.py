@@ -15,6 +15,7 @@ from typing import Any
 from liteprobe.cores.formats import map_hash
 from liteprobe.host.base import folders, programs
 from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.output import in_turn
 from liteprobe.host.base.programs import end_group
 from liteprobe.host.device.firmware import Image, read_image
 from liteprobe.host.device.registers import candidates, load_map
@@ -139,11 +140,7 @@ def build(
     # CMake takes relative paths for its own.
     folder = (out or folder_of(map_file)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    import fcntl  # Windows has none, and no Zephyr by these tools.
-
-    with (folder / "lock").open("w", encoding="utf-8") as lock:
-        # CMake and Ninja take a folder for their own.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with in_turn(folder / "lock"):  # CMake and Ninja take a folder for their own.
         return _build(soc, map_file, tools, folder, options, say)
 
 

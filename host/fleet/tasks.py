@@ -216,7 +216,10 @@ def differences(asked: Mapping[str, str], found: Mapping[str, str]) -> str:
 
 
 class LocalPool:
-    """Runs tasks on processes of this machine, by joblib's loky."""
+    """Runs tasks on processes of this machine, by joblib's loky.
+
+    Raises ProbeError once a worker finds another LiteProbe here than the one that asks: somebody has changed it since.
+    """
 
     deaths = 1
     refused: Mapping[str, str] = {}  # They are of this version.
@@ -225,10 +228,16 @@ class LocalPool:
         extras.require("sweep")
         self.size = workers  # None waits behind: when one dies, loky drops what the others finish until it ends them.
         self._out: dict[Any, int] = {}
+        self._other = ""
         self._start()
 
     def give(self, number: int, task: Task) -> None:
         """Hand a task over."""
+        if self._other:
+            raise ProbeError(
+                f"LiteProbe, or what it needs, was changed on this machine while its tasks ran ({self._other}): "
+                "run the same command again; the results so far are kept, for the version that made them"
+            )
         try:
             self._out[self._executor.submit(work, version(), task)] = number
         except RuntimeError:  # A worker has died since the last look.
@@ -254,7 +263,10 @@ class LocalPool:
     # # #
 
     def _taken(self, future: Any) -> tuple[int, TaskAnswer | None]:
-        return self._out.pop(future), None if future.exception() else future.result()
+        number, answer = self._out.pop(future), None if future.exception() else future.result()
+        if answer is not None:
+            self._other = self._other or answer.other
+        return number, answer
 
     def _start(self) -> None:
         from joblib.externals.loky import ProcessPoolExecutor

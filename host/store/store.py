@@ -7,7 +7,6 @@ which ones it stands for: those are left out from then on, also while they are s
 """
 
 import errno
-import os
 import re
 import secrets
 import time
@@ -222,17 +221,12 @@ class ResultStore:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the store against another `compact`, where it is a folder; the system lets go of it when this one is killed."""
-        if not isinstance(self.system, fs.LocalFileSystem) or os.name != "posix":
+        if not isinstance(self.system, fs.LocalFileSystem):
             yield
             return
-        import fcntl
-
         Path(self.root).mkdir(parents=True, exist_ok=True)
         with (Path(self.root) / ".compact.lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UsageError(f"another compaction is at {self.place}: wait until it has ended") from None
+            output.hold(stream.fileno(), f"another compaction is at {self.place}: wait until it has ended")
             yield
 
     # Reading --------------------------------------------------------------------------------------

@@ -15,9 +15,6 @@ from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.validate import validated
 from liteprobe.host.suites.trials import Trial
 
-with extras.named():
-    from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
-
 Measure = Callable[[float, float], Trial]  # Of a load (share of the line) and a time (s).
 
 FOREVER_S = (
@@ -105,21 +102,21 @@ class Found:
         return [trial for trial, one in zip(self.trials, self.loads, strict=True) if one == load]
 
 
-class _Measurer(AbstractMeasurer):  # type: ignore[misc]
-    """Runs the trials that MLRsearch asks for."""
+class _Measurer:
+    """Runs the trials that MLRsearch asks for. No subclass of its own measurer: only a search imports the package."""
 
-    def __init__(self, measure: Measure, goal: Goal) -> None:
-        self._measure, self._goal = measure, goal
+    def __init__(self, measure: Measure, result: Callable[..., Any]) -> None:
+        self._measure, self._result = measure, result
         self.trials: list[Trial] = []
         self.loads: list[float] = []
 
-    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
         """Run one."""
         load = share_of(intended_load)
         trial = self._measure(load, intended_duration)
         self.trials.append(trial)
         self.loads.append(load)
-        return MeasurementResult(
+        return self._result(
             intended_duration=intended_duration,
             intended_load=intended_load,
             offered_count=10
@@ -135,8 +132,13 @@ def share_of(load: float) -> float:
 
 def mlrsearch(measure: Measure, goal: Goal, most: float = 1.0) -> Found:
     """Search with MLRsearch; ``most``: the greatest load."""
+    with (
+        extras.named()
+    ):  # It looks through all modules that there are, ten times: a third of what a command's imports take.
+        from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+
     quick_s = min(QUICK_S, goal.seconds)
-    measurer = _Measurer(measure, goal)
+    measurer = _Measurer(measure, MeasurementResult)
     asked = SearchGoal(
         loss_ratio=goal.loss_ratio,
         exceed_ratio=goal.exceed_ratio,

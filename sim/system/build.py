@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import fcntl
 import functools
 import hashlib
 import importlib.metadata
@@ -32,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from liteprobe.host.base.output import in_turn
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.folders import VARIABLE, build_folder, check_here
@@ -281,8 +281,7 @@ def make_executable(
     digest = hashlib.sha256("\0".join([tools(), design.variant, *map(bare, texts)]).encode()).hexdigest()[:16]
     kept = cache_folder() / "executables" / digest
     kept.parent.mkdir(parents=True, exist_ok=True)
-    with kept.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with in_turn(kept.with_suffix(".lock")):
         if not kept.exists():
             compile_harness(folder, sources, design, pool, shared)
             (folder / LIBRARY).rename(kept.with_suffix(".so"))
@@ -347,12 +346,8 @@ def build(key: str, make: Callable[[], Design]) -> Path:
         return target
     check_here()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with (target.parent / f"{key}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another program builds the same simulated probe: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    waits = "another program builds the same simulated probe: waiting for it"
+    with in_turn(target.parent / f"{key}.lock", lambda: say(waits)):
         if (target / EXECUTABLE).exists():
             return target
         work = target.parent / f"{key}.work"

@@ -21,6 +21,7 @@ from liteprobe.host.base.output import write_json
 from liteprobe.host.report.agent_files import SCHEMA, document, write_parquet
 from liteprobe.sim.drivers.agent import processes
 from liteprobe.sim.drivers.agent.device import Device
+from liteprobe.sim.drivers.tools.processes import wait_for
 
 LIMIT_S = 0.3
 PATIENT_MS = "20000"  # More than a machine stands still.
@@ -210,9 +211,7 @@ def test_a_watched_value_goes_on_after_the_agent_was_restarted_and_the_gap_is_sa
         assert all(one.status == AgentStatus.OK for one in client.pushed(0.1))
         with processes.device(agent_peer, address=first.address):
             after: list[Event] = []
-            ends = time.monotonic() + 10
-            while len(after) < 6 and time.monotonic() < ends:
-                after += client.pushed(0.1)
+            wait_for(lambda: after.extend(client.pushed(0.1)) or len(after) >= 6)
         gaps = [one for one in after if one.status != AgentStatus.OK]
         assert [(one.name, one.value, one.status, "meanwhile is missing" in one.why) for one in gaps] == [
             ("reads", None, AgentStatus.TIMEOUT, True)

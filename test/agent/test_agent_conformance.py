@@ -14,6 +14,7 @@ import zmq
 
 from liteprobe.sim.drivers.agent import fuzz, processes
 from liteprobe.sim.drivers.agent.raw import GET, HELLO, PUSH, SET, Controller, Reply, frame, header
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.agent import COUNTERS, SETTINGS, Value, parsed
 
 OK, MALFORMED, VERSION, NUMBER, UNKNOWN, READ_ONLY, TYPE, RANGE, NOT_SET, BUSY, REFUSED, TIMEOUT = range(12)
@@ -44,13 +45,6 @@ def one(address: str) -> Iterator[Controller]:
 
 def count(controller: Controller, name: str) -> Value:
     return controller.ask(GET, name).value
-
-
-def wait_until(controller: Controller, name: str, value: Value) -> None:
-    end_s = time.monotonic() + 10
-    while count(controller, name) != value:
-        assert time.monotonic() < end_s, f"{name} is {count(controller, name)}"
-        time.sleep(0.02)
 
 
 # What it says of itself ---------------------------------------------------------------------------
@@ -316,7 +310,7 @@ def test_a_callback_that_hangs_is_answered_for_and_holds_up_nobody_for_long(agen
         refused = one.ask(SET, "hang_ms", 0)
         assert refused.status == BUSY and "still runs" in refused.why
         assert (count(other, "sets"), count(other, "agent.timeouts"), count(other, "agent.late")) == (1, 1, 0)
-        wait_until(one, "agent.late", 1)
+        wait_for(lambda: count(one, "agent.late") == 1)
         assert (one.ask(GET, "hang_ms").value, one.ask(SET, "hang_ms", 0).value) == (2 * HANG_MS, 0)
         assert (count(one, "sets"), count(one, "agent.late"), one.take(0)) == (3, 1, None)
 
@@ -329,7 +323,7 @@ def test_what_waits_too_long_is_not_begun(address: str) -> None:
         replies = sorted((reply for _ in range(4) if (reply := one.take())), key=lambda reply: reply.session)
         assert [reply.status for reply in replies] == [OK, TIMEOUT, TIMEOUT, TIMEOUT]
         assert ["not begun" in reply.why for reply in replies[1:]] == [False, True, True]
-        wait_until(one, "agent.late", 1)
+        wait_for(lambda: count(one, "agent.late") == 1)
         assert (count(one, "sets"), count(one, "agent.timeouts"), count(one, "agent.late")) == (2, 3, 1)
 
 
@@ -370,7 +364,7 @@ def test_an_answer_that_nobody_takes_is_counted(address: str) -> None:
             with Controller(address, 1) as one:
                 one.send(header(SET, sent, 1), b"hang_ms", frame(250))
                 time.sleep(0.05)
-            wait_until(other, "sets", sent)
+            wait_for(lambda sent=sent: count(other, "sets") == sent)
             time.sleep(0.05)
             if count(other, "agent.unsent"):
                 break

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from dataclasses import replace
 from importlib import metadata
@@ -21,7 +20,7 @@ from liteprobe.boards import BOARDS, OTHER_NAMES, VERILOG_ONLY, board
 from liteprobe.host.cli import main as cli
 from liteprobe.host.cli.boards import BOARDS as LINES
 from liteprobe.sim.drivers.tools.formal import NATIVE_YOSYS
-from liteprobe.sim.drivers.tools.processes import is_running, run_group
+from liteprobe.sim.drivers.tools.processes import is_running, run_group, wait_for
 from liteprobe.soc.build import bitstream as soc_build
 from liteprobe.soc.build import record
 from liteprobe.soc.build.arguments import config_of, left_out, parse
@@ -305,13 +304,6 @@ def test_seeds_run_side_by_side_and_the_first_that_is_met_ends_the_other(missed,
     assert (began, ended) == (begun, begun - missed - {met})
 
 
-def wait_for(condition):
-    end_s = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.01)
-
-
 def test_a_tool_that_is_ended_takes_along_what_it_has_started(tmp_path, monkeypatch):
     """One of PATH may be a script: it leads a process group, all of which ends."""
     tool = tmp_path / "yosys"
@@ -406,19 +398,12 @@ def test_a_build_that_is_terminated_ends_its_tools(tmp_path):
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     try:
-        wait_long(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
         process.terminate()
-        assert process.wait(30) == 130
+        assert process.wait() == 130
         wait_for(lambda: not is_running(int((tmp_path / "pid").read_text())))
     finally:
         process.kill()
-
-
-def wait_long(condition):
-    end_s = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.2)
 
 
 def run_build(*arguments):

@@ -5,8 +5,7 @@
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from liteprobe.host.device.registers import Registers
 from liteprobe.sim.drivers.capture.blocks import blocks_of, mixed
 from liteprobe.sim.drivers.capture.fake_ring import FakeRing, Loses, numbers_of
 from liteprobe.sim.drivers.system.fake_link import MemoryLink
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.drivers.tools.refusals import refusal
 
 SEED = 20261122
@@ -114,13 +114,6 @@ def test_more_blocks_than_there_are_places_come_all(receiver: Receiver) -> None:
     assert source.order.never_came == 0
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 5
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.002)
-
-
 def test_full_memory_stalls_and_overwrites_nothing() -> None:
     blocks = blocks_of(mixed(200, SEED))[:20]
     receiver = Receiver([open_socket("127.0.0.1")], slots=8)
@@ -128,7 +121,7 @@ def test_full_memory_stalls_and_overwrites_nothing() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             for block in blocks:
                 sock.sendto(block.tobytes(), ("127.0.0.1", receiver.port))
-        wait_until(lambda: receiver.stalls > 0)
+        wait_for(lambda: receiver.stalls > 0)
         found = []
         while len(found) < 20:
             some, lengths = receiver.look(5)

@@ -36,6 +36,7 @@ from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate,
 from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.drivers.system.fake_link import FakeLink
 from liteprobe.sim.drivers.tools.full_disk import room_of_each
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 from liteprobe.sim.models.receive.unified import unified_header
@@ -212,10 +213,7 @@ def test_ctrl_c_ends_with_files_that_can_be_read(tmp_path: Path) -> None:
     octets = line_rate(100_000).tobytes()
     with open(write, "wb", buffering=0) as pipe:
         pipe.write(octets[: 2048 * 1472])
-        ends = time.monotonic() + 20
-        while not (path.exists() and path.stat().st_size > 10_000):
-            assert time.monotonic() < ends
-            time.sleep(0.01)
+        wait_for(lambda: path.exists() and path.stat().st_size > 10_000)
         first.send_signal(signal.SIGINT)
         time.sleep(0.1)
         with contextlib.suppress(BrokenPipeError):  # It may have ended by now.

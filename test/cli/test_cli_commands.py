@@ -96,7 +96,7 @@ def test_calibrate_finds_the_wire_and_train_takes_it_out(run: Run, model: ModelP
     assert json.loads(out)["rows"][0]["owd_ns"]["mean"] == pytest.approx(0, abs=1e-9)
 
 
-def test_calibrate_judges_its_trains(run: Run, tmp_path: Path) -> None:
+def test_calibrate_judges_its_trains(run: Run, model: ModelProbe, tmp_path: Path) -> None:
     words = "calibrate", "--length", "60,512", "--count", "5", "--repeat", "2", "--expect", "lost == 0"
     assert run(*words)[0] == 0
     code, out, _ = run(*words, "--expect", "512.p99 > 1us", "--json", str(tmp_path / "c.json"))

@@ -6,6 +6,7 @@ import argparse
 import errno
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -156,3 +157,33 @@ def test_results_that_grow_are_tried_again_at_the_end_and_shown_first(
         "a,61",
     ]
     assert sorted(os.listdir(tmp_path)) == ["t.csv", "t.json"]
+
+
+def test_programs_that_name_one_file_go_in_turn_and_one_that_is_killed_holds_up_none(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from pathlib import Path
+from liteprobe.host.base.output import in_turn
+folder = Path(sys.argv[1])
+with in_turn(folder / "lock", lambda: print("waits", file=sys.stderr)):
+    for _ in range(200):  # What two at once would lose: one reads what the other one has not yet written.
+        count = int((folder / "count").read_text())
+        (folder / "count").write_text(str(count + 1))
+    if sys.argv[2:]:
+        print("holds", flush=True)
+        sys.stdin.read()
+"""
+    (tmp_path / "count").write_text("0")
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    first = subprocess.Popen([*command, "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout and first.stdout.readline() == "holds\n"
+    rest = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for program in rest:  # All of them have said so, and have counted nothing.
+        assert program.stderr and program.stderr.readline() == "waits\n"
+    assert (tmp_path / "count").read_text() == "200"
+    first.kill()
+    assert [program.wait() for program in rest] == [0, 0, 0]
+    assert (tmp_path / "count").read_text() == "800"
+    first.communicate()
+    for program in rest:
+        program.communicate()

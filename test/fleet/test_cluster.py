@@ -4,7 +4,6 @@
 
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import tasks
 from liteprobe.host.fleet.tasks import ClusterPool, LocalPool, Task, TasksOutcome, TaskStore, run
 from liteprobe.sim.drivers.tools.cluster import Cluster, queue_delays
-from liteprobe.sim.drivers.tools.processes import is_running
+from liteprobe.sim.drivers.tools.processes import is_running, wait_for
 
 QUEUE = "liteprobe.sim.drivers.tools.cluster:queue_delays"
 OTHER = """
@@ -155,12 +154,9 @@ tasks = [Task(name, {{"number": n, "log": {str(tmp_path / "log")!r}, "seconds": 
 run(tasks, TaskStore(Path({str(tmp_path / "store")!r})), lambda: LocalPool(2))
 """
     program = subprocess.Popen([sys.executable, "-c", code])
-    ends_s = time.monotonic() + 300
-    while len(pids := [int(path.name) for path in (tmp_path / "log").iterdir()]) < 2:
-        assert time.monotonic() < ends_s and program.poll() is None
-        time.sleep(0.1)
+    wait_for(lambda: program.poll() is not None or len([*(tmp_path / "log").iterdir()]) == 2)
     program.kill()
     program.wait()
-    while any(is_running(pid) for pid in pids):
-        assert time.monotonic() < ends_s, "workers went on after the program was killed"
-        time.sleep(0.1)
+    pids = [int(path.name) for path in (tmp_path / "log").iterdir()]
+    assert len(pids) == 2
+    wait_for(lambda: not any(is_running(pid) for pid in pids))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.fleet import tasks
 from liteprobe.host.fleet.tasks import LocalPool, Task, TasksOutcome, TaskStore, run
 from liteprobe.sim.drivers.tools.processes import is_running
@@ -60,6 +60,26 @@ def test_what_raises_and_what_kills_is_named_and_its_neighbours_are_done(tmp_pat
     assert found.results == expected(10)
     assert found.errors == {10: "ValueError: 7 is odd", 11: "its worker died 5 times, at last when it was alone"}
     assert len(octets(tmp_path / "store")) == 10
+
+
+def test_a_liteprobe_that_is_changed_while_its_tasks_run_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that start after a change, as after one has died, are of another version than the one that asks."""
+    asked, done = drawn(tmp_path / "log", 6, 0.0), []
+
+    def progress(outcome: TasksOutcome) -> None:
+        done.append(len(outcome.results))
+        if done[-1] == 2:
+            monkeypatch.setattr(tasks, "version", lambda: {"code": "0" * 64})
+
+    with pytest.raises(
+        ProbeError, match="changed on this machine while its tasks ran .*: run the same command again; the"
+    ):
+        run(asked, TaskStore(tmp_path / "store"), lambda: LocalPool(1), progress)
+    monkeypatch.undo()
+    found = run(asked, TaskStore(tmp_path / "store"), lambda: LocalPool(1))
+    assert (found.kept, found.results) == (2, expected(6))
 
 
 def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, own
 from liteprobe.host.otg.session import SessionSettings, error_of
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.streams import TrafficProbe
 from liteprobe.sim.models.probe.trains import ModelProbe
 
@@ -85,13 +86,9 @@ def flows(api: Any) -> Any:
     return api.get_metrics(request).flow_metrics
 
 
-def until(api: Any, holds: Callable[[Any], bool], limit_s: float = 20.0) -> Any:
+def until(api: Any, holds: Callable[[Any], bool]) -> Any:
     """Return the metrics of all flows as soon as something holds of them."""
-    ends_s = time.monotonic() + limit_s
-    while not holds(found := flows(api)):
-        assert time.monotonic() < ends_s, found
-        time.sleep(0.01)
-    return found
+    return wait_for(lambda: found if holds(found := flows(api)) else None)
 
 
 def stopped(found: Any) -> bool:
@@ -284,10 +281,7 @@ def test_what_a_client_that_is_gone_left_ends_and_the_probe_is_free(tmp_path: Pa
         assert server.worker.status()["lease"] is not None or server.worker.is_busy
         del api
         forget(server)
-        ends_s = time.monotonic() + 60
-        while server.worker.is_busy or server.worker.status()["lease"] is not None:
-            assert time.monotonic() < ends_s
-            time.sleep(0.01)
+        wait_for(lambda: not server.worker.is_busy and server.worker.status()["lease"] is None)
         other = client(server)
         (found,) = flows(other)
         assert found.transmit == "stopped" and found.frames_tx == found.frames_rx > 0

@@ -26,7 +26,8 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.drivers.pcie.replay_card import CardServer, ReplayCard
 from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
-from liteprobe.sim.drivers.replay.fake_probe import RandomWords, Ring, wait_for
+from liteprobe.sim.drivers.replay.fake_probe import RandomWords, Ring
+from liteprobe.sim.drivers.tools.processes import wait_for
 
 Run = Callable[..., tuple[int, str, str]]
 SESSION, LEASE = 0x1234, 0x8000

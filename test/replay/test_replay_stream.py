@@ -38,9 +38,9 @@ from liteprobe.host.replay.udp import LOOK_MOST_S, PATIENCE_S, SILENCE_S, Flow, 
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
 from liteprobe.sim.drivers.replay.capture_files import pcap, random_packets
-from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, RandomWords, Ring, wait_for
+from liteprobe.sim.drivers.replay.fake_probe import FakeReceiver, RandomWords, Ring
 from liteprobe.sim.drivers.system.hostile_relay import HostileRelay, Hostility
-from liteprobe.sim.drivers.tools.processes import is_running
+from liteprobe.sim.drivers.tools.processes import is_running, wait_for
 
 SESSION, LEASE = 0x1234, 0x0567
 
@@ -418,10 +418,7 @@ def flow(clock: Clock) -> Iterator[Flow]:
 
 def wait_until_written(flow: Flow, datagrams: int) -> None:
     """Wait until so many datagrams were made, and see that no more are."""
-    ends_s = time.monotonic() + 10
-    while flow.slots.cells[Cell.WRITTEN] < datagrams:
-        assert time.monotonic() < ends_s, "it takes too long"
-        time.sleep(0.001)
+    wait_for(lambda: flow.slots.cells[Cell.WRITTEN] >= datagrams)
     time.sleep(0.01)
     assert flow.slots.cells[Cell.WRITTEN] == datagrams
 

@@ -18,8 +18,9 @@ import yaml
 
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.serve import worker as work
-from liteprobe.sim.drivers.serve.client import Serving, until
+from liteprobe.sim.drivers.serve.client import Serving
 from liteprobe.sim.drivers.serve.ways import FRAMES_SEEN, WAYS, running
+from liteprobe.sim.drivers.tools.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES, AXE = ROOT / "build" / "serve", ROOT / "build" / "axe"
@@ -85,7 +86,7 @@ def looked_at(page: browser.Browser, url: str, name: str, axe: str, ready: str) 
         page.wait(ready)
         page.ask("new Promise((done) => setTimeout(done, 300))")
         kind = f"{name}-{'phone' if width == PHONE else 'wide'}-{'dark' if is_dark else 'light'}"
-        until(lambda: page.ask("document.querySelectorAll('canvas, svg, td, dd, form, p').length"))
+        wait_for(lambda: page.ask("document.querySelectorAll('canvas, svg, td, dd, form, p').length"))
         page.picture(PICTURES / f"{kind}.png", is_whole=True)
         assert faults(page, axe) == [], kind
         assert page.ask("document.documentElement.scrollWidth") <= width, f"{kind} is wider than its window"
@@ -175,7 +176,7 @@ def _document(page: browser.Browser, served: Serving) -> str:
     run = served.app.worker.run
     assert run
     press(page, "Stop")
-    until(lambda: (served.app.store.folder / run.number / "document.yaml").exists())
+    wait_for(lambda: (served.app.store.folder / run.number / "document.yaml").exists())
     return (served.app.store.folder / run.number / "document.yaml").read_text()
 
 

@@ -23,10 +23,11 @@ from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import RUN_ROWS, Metrics, serve
 from liteprobe.host.serve.poll import Look, Poller
-from liteprobe.sim.drivers.serve.client import ask, until
+from liteprobe.sim.drivers.serve.client import ask
 from liteprobe.sim.drivers.serve.dashboard import DASHBOARD, FOLDER, QUERIES, answered, prometheus, schema_errors
 from liteprobe.sim.drivers.serve.ways import WAYS, running
 from liteprobe.sim.drivers.system.fake_link import FakeLink
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.receive.meters import MeasuredFrame
 
@@ -140,7 +141,7 @@ def test_a_prometheus_has_data_for_every_panel_of_a_monitor(scraped: tuple[Metri
     arrive(model, 0, 10)
     metrics.look = whole(poller.look())
 
-    until(lambda: answered(url, "liteprobe_build_info"))
+    wait_for(lambda: answered(url, "liteprobe_build_info"))
     for number in range(1, 13):
         arrive(model, 10 * number, 10)
         look = whole(poller.look())
@@ -149,7 +150,7 @@ def test_a_prometheus_has_data_for_every_panel_of_a_monitor(scraped: tuple[Metri
     for title, queries in QUERIES.items():
         for query in queries:
             if not re.search(r"liteprobe_(run_|running|probe_|link_)", query):  # Those of a server: see the bench.
-                assert until(lambda query=query: answered(url, query)), (title, query)
+                assert wait_for(lambda query=query: answered(url, query)), (title, query)
     loss = answered(url, 'instance_port_stream:liteprobe_loss:ratio{stream="3"}')
     assert [float(one["value"][1]) for one in loss] == [pytest.approx(12 / 142, abs=0.02)]
 
@@ -158,7 +159,7 @@ def test_a_prometheus_has_data_for_every_panel_of_a_monitor(scraped: tuple[Metri
 def test_each_way_of_running_has_its_metrics(kind: str, tmp_path: Path) -> None:
     rows = {"streams": "stream", "stamp": "stream", "network": "class", "replay": "port", "sets": "port"}
     with running(kind, tmp_path) as served:
-        run = until(lambda: (one := served.app.worker.run) and one.last and one)
+        run = wait_for(lambda: (one := served.app.worker.run) and one.last and one)
         text = ask(served.port, "/metrics")[2].decode()
         found = names(text)
         assert f'liteprobe_running{{kind="{kind}"}} 1.0' in text and "liteprobe_probe_here 1.0" in text

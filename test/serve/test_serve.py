@@ -35,8 +35,9 @@ from liteprobe.host.serve.kinds import KINDS
 from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
-from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of, until
+from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of
 from liteprobe.sim.drivers.serve.ways import running
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
 from liteprobe.sim.models.probe.meters import MonitorProbe
 from liteprobe.sim.models.probe.streams import TrafficProbe
@@ -276,7 +277,7 @@ def test_a_capture_to_which_nothing_comes_is_stopped_and_what_came_counts(
     with Serving(tmp_path, model) as served:
         served.claim()
         number = served.start("capture")
-        until(lambda: served.app.worker.run.last)  # type: ignore[union-attr]
+        wait_for(lambda: served.app.worker.run.last)  # type: ignore[union-attr]
         assert served.app.worker.call(lambda probe: probe.port_count).result(5) == 2  # The probe is not kept by it.
         served.call("POST", "/api/runs/current/stop")
         run = served.ended()
@@ -368,14 +369,14 @@ def test_a_client_that_vanishes_leaves_no_run_and_no_lease(served: Serving, monk
     one = served.lines()
     line_of(one, "state")
     one.send(json.dumps({"key": served.key}))
-    until(lambda: (owner := served.app.owners.holder()) and owner.present)
+    wait_for(lambda: (owner := served.app.owners.holder()) and owner.present)
     served.start("streams", ENDLESS)
     time.sleep(0.8)  # Its connection is open: it is there.
     assert served.app.worker.is_busy
     one.socket.close()  # Without a word.
     run = served.ended()
     assert (run.end, run.result.end, served.app.owners.holder()) == ("its owner, Ann, has gone", "stopped", None)
-    until(lambda: served.app.worker.status()["lease"] is None)
+    wait_for(lambda: served.app.worker.status()["lease"] is None)
 
 
 def test_a_watcher_that_vanishes_is_forgotten_and_the_run_goes_on(served: Serving) -> None:
@@ -389,10 +390,10 @@ def test_a_watcher_that_vanishes_is_forgotten_and_the_run_goes_on(served: Servin
         linger = struct.pack("ii", 1, 0)  # Its machine lost power: a reset, and no word of a WebSocket.
         watcher.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
         watcher.socket.close()
-        until(lambda: len(served.app.hub.watchers) == 1)
+        wait_for(lambda: len(served.app.hub.watchers) == 1)
         assert served.app.worker.is_busy
         first = line_of(other, "look")["elapsed_s"]
-        assert until(lambda: line_of(other, "look")["elapsed_s"] > first)
+        assert wait_for(lambda: line_of(other, "look")["elapsed_s"] > first)
         served.call("POST", "/api/runs/current/stop")
         assert line_of(other, "result")["why"] == "stopped"
 
@@ -414,7 +415,7 @@ def test_a_capture_that_the_disk_has_no_space_for_says_so(tmp_path: Path) -> Non
         assert served.call("GET", "/api/state")[0] == 200 and served.app.worker.status()["state"] == "here"
         served.app.store.new = new  # type: ignore[method-assign]
         served.start("capture")
-        until(lambda: served.app.worker.run.last.get("frames"))  # type: ignore[union-attr]
+        wait_for(lambda: served.app.worker.run.last.get("frames"))  # type: ignore[union-attr]
 
 
 def test_a_probe_that_is_lost_looks_lost_and_others_are_still_served(served: Serving) -> None:
@@ -425,12 +426,12 @@ def test_a_probe_that_is_lost_looks_lost_and_others_are_still_served(served: Ser
         served.error = NoProbeError("no probe answers at 10.0.0.50: see its cable")
         result = line_of(one, "result")
         assert (result["state"], result["why"]) == ("failed", str(served.error))
-        probe = until(lambda: (found := line_of(one, "state")["probe"])["state"] == "lost" and found)
+        probe = wait_for(lambda: (found := line_of(one, "state")["probe"])["state"] == "lost" and found)
         assert probe["error"] == str(served.error) and probe["url"]
         status, said = served.call("POST", "/api/runs", {"kind": "streams", "document": ENDLESS})
         assert status in (502, 503) and str(served.error) in said["error"]
         served.error = None
-        until(lambda: line_of(one, "state")["probe"]["state"] == "here")
+        wait_for(lambda: line_of(one, "state")["probe"]["state"] == "here")
 
 
 # Hostile --------------------------------------------------------------------------------------------
@@ -513,7 +514,7 @@ def test_a_slow_reader_is_let_go_and_others_get_all(served: Serving, monkeypatch
         b"GET /api/lines HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     )
-    until(lambda: served.app.hub.watchers)
+    wait_for(lambda: served.app.hub.watchers)
     slow = next(iter(served.app.hub.watchers))
     with served.lines() as one, ThreadPoolExecutor() as pool:
         result = pool.submit(line_of, one, "result", 60.0)  # It takes whatever comes.
@@ -522,7 +523,7 @@ def test_a_slow_reader_is_let_go_and_others_get_all(served: Serving, monkeypatch
             served.app.hub.tell({"kind": "look", "run": "x", "fill": "x" * 500_000})
             return slow not in served.app.hub.watchers
 
-        until(is_gone, 60.0)
+        wait_for(is_gone, 60.0)
         assert slow.skipped and len(slow.lines) <= apps.WAITING_MOST
         assert served.call("GET", "/api/state")[0] == 200
         served.start("streams", COUNTED)
@@ -533,7 +534,7 @@ def test_a_slow_reader_is_let_go_and_others_get_all(served: Serving, monkeypatch
 def test_random_garbage_starts_nothing_and_breaks_nothing(served: Serving) -> None:
     found = fuzzed(served, random.Random(20261128), 400)
     assert found.keys() >= {200, 400, 404, 405} and max(found) < 500 and served.app.worker.run is None
-    until(lambda: not served.app.hub.watchers)
+    wait_for(lambda: not served.app.hub.watchers)
     with served.lines() as one:
         assert line_of(one, "state")["probe"]["state"] == "here"
 

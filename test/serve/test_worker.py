@@ -3,8 +3,7 @@
 """A server's probe in its thread: one thing runs at a time, for one owner, and is stopped when that one is gone."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,8 @@ from liteprobe.host.probe import Probe
 from liteprobe.host.serve import worker as work
 from liteprobe.host.serve.worker import Line, OwnedError, Owners, ProbeRun, ProbeWorker, Show
 from liteprobe.sim.drivers.system.fake_link import ENDLESS, FIXED, FakeLink
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.streams import TrafficProbe
-
-
-def until(act: Callable[[], Any], limit_s: float = 10.0) -> Any:
-    """Return what ``act`` returns as soon as it is true."""
-    end_s = time.monotonic() + limit_s
-    while not (found := act()):
-        assert time.monotonic() < end_s, "that was never so"
-        time.sleep(0.005)
-    return found
 
 
 class Bench:
@@ -61,7 +52,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(work, "LOOK_S", 0.0)
     made = Bench(tmp_path)
     with made.worker:
-        until(lambda: made.state() == "here")
+        wait_for(lambda: made.state() == "here")
         yield made
 
 
@@ -80,33 +71,33 @@ def fixed(probe: Probe, show: Show) -> Any:
 def test_a_run_shows_looks_and_ends_with_its_result_and_no_lease(bench: Bench) -> None:
     run = ProbeRun("n1", "streams", "fixed", "Ann", fixed, lambda run: run.result.to_dict())
     bench.worker.start(run)
-    until(lambda: run.is_over)
+    wait_for(lambda: run.is_over)
     assert (run.state, run.end) == ("ended", "sent")
     result = {"kind": "result", "run": "n1", "state": "ended", "why": "sent", **run.result.to_dict()}
     assert [row.sent for row in run.result.rows] == [FIXED.count] and bench.lines[-1] == result
     looks = [line for line in bench.lines if line["kind"] == "look"]
     assert {line["run"] for line in bench.lines} == {"n1"} and len(looks) == len(bench.lines) - 1
     assert looks and looks[-1]["streams"][0]["sent"] == FIXED.count
-    assert until(lambda: bench.worker.status())["lease"] is None
+    assert wait_for(lambda: bench.worker.status())["lease"] is None
     assert bench.worker.status()["ports"] == [{"port": 0, "is_up": True}, {"port": 1, "is_up": True}]
 
 
 def test_one_thing_runs_at_a_time_and_what_is_asked_for_meanwhile_is_done_between_looks(bench: Bench) -> None:
     run = ProbeRun("n1", "streams", "endless", "Ann", endless)
     bench.worker.start(run)
-    until(lambda: run.last)
+    wait_for(lambda: run.last)
     with pytest.raises(BusyError, match="'endless' of Ann runs: stop it, or wait until it ends"):
         bench.worker.start(ProbeRun("n2", "streams", "fixed", "Ann", fixed))
     thread = bench.worker.call(lambda probe: threading.current_thread().name).result(10)
     assert thread == "probe" and not run.is_over
     with pytest.raises(UsageError, match="there is no port 9"):
         bench.worker.call(lambda probe: probe.stop(9)).result(10)
-    assert bench.worker.stop() and until(lambda: run.is_over)
+    assert bench.worker.stop() and wait_for(lambda: run.is_over)
     assert (run.state, run.end, run.result.end) == ("ended", "stopped", "stopped")
     assert run.result.rows[0].sent > 0 and not bench.worker.stop()
     again = ProbeRun("n2", "streams", "fixed", "Ann", fixed)
     bench.worker.start(again)
-    assert until(lambda: again.is_over) and again.end == "sent"
+    assert wait_for(lambda: again.is_over) and again.end == "sent"
 
 
 def test_a_run_that_fails_says_why_and_the_next_one_runs(bench: Bench) -> None:
@@ -119,33 +110,33 @@ def test_a_run_that_fails_says_why_and_the_next_one_runs(bench: Bench) -> None:
     ):
         run = ProbeRun("n", "streams", "x", "Ann", act)
         bench.worker.start(run)
-        assert until(lambda one=run: one.is_over) and run.state == "failed" and words in run.end
+        assert wait_for(lambda one=run: one.is_over) and run.state == "failed" and words in run.end
     run = ProbeRun("n", "streams", "x", "Ann", fixed)
     bench.worker.start(run)
-    assert until(lambda: run.is_over) and run.end == "sent"
+    assert wait_for(lambda: run.is_over) and run.end == "sent"
 
 
 def test_a_lost_probe_looks_lost_with_its_age_and_comes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ProbeRun("n1", "streams", "endless", "Ann", endless)
     bench.worker.start(run)
-    until(lambda: run.last)
+    wait_for(lambda: run.last)
     bench.error = "no probe answers at 10.0.0.50"
-    until(lambda: bench.state() == "lost")
+    wait_for(lambda: bench.state() == "lost")
     assert (run.state, run.end, bench.worker.status()["error"]) == ("failed", bench.error, bench.error)
     with pytest.raises(ProbeError, match="the probe is lost: no probe answers"):
         bench.worker.start(ProbeRun("n2", "streams", "x", "Ann", fixed))
     with pytest.raises(ProbeError, match="the probe is lost"):
         bench.worker.call(lambda probe: 1).result(10)
-    until(lambda: bench.worker.status()["age_s"] >= 0.2)
+    wait_for(lambda: bench.worker.status()["age_s"] >= 0.2)
     bench.error = ""
-    until(lambda: bench.state() == "here")
+    wait_for(lambda: bench.state() == "here")
     assert bench.opened == 2
     held = threading.Event()
     monkeypatch.setattr(work, "STALE_S", 0.1)
     bench.worker.call(lambda probe: held.wait(10))
-    until(lambda: bench.state() == "stale")
+    wait_for(lambda: bench.state() == "stale")
     held.set()
-    until(lambda: bench.state() == "here")
+    wait_for(lambda: bench.state() == "here")
 
 
 # Owners ---------------------------------------------------------------------------------------------

@@ -349,7 +349,7 @@ def test_the_command(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -
         assert code == 2 and said in err
 
 
-def test_a_soak_keeps_its_segments(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_a_soak_keeps_its_segments(run: Callable[..., tuple[int, str, str]], probes: None, tmp_path: Path) -> None:
     """Each segment is there with its delays, and what they sum to is what the run says."""
     place, whole = str(tmp_path / "store"), tmp_path / "soak.json"
     options = ("--length", "508", "--rate", "400M", "--duration", "3ms", "--segment", "1ms")

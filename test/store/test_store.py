@@ -25,7 +25,6 @@ from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore, name_of_probe
 from liteprobe.host.store.tables import StoredRun
-from liteprobe.sim.drivers.desk.desk import BUILDING
 from liteprobe.sim.drivers.tools.stores import BEGIN_NS, DAY_NS, a_run, bin_of, writer
 
 
@@ -248,13 +247,13 @@ def test_a_full_disk_is_said_and_what_was_there_stays(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
 
 
-def test_a_command_keeps_what_it_prints(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_a_command_keeps_what_it_prints(run: Callable[..., tuple[int, str, str]], probes: None, tmp_path: Path) -> None:
     """The figures of the table, whose bounds the CSV has, are those of the store."""
     place, csv = tmp_path / "store", tmp_path / "run.json"
     code, _, errors = run(
         "send", "--length", "60", "--count", "300", "--rate", "100M", "--store", str(place), "--json", str(csv)
     )
-    assert (code, BUILDING.sub("", errors)) == (0, "")
+    assert (code, errors) == (0, "")
     (kept,) = rows(ResultStore(place), "runs")
     assert json.loads(str(kept["document"])) == json.loads(csv.read_text())
     figures = {str(row["name"]): row for row in rows(ResultStore(place), "figures")}
@@ -264,7 +263,7 @@ def test_a_command_keeps_what_it_prints(run: Callable[..., tuple[int, str, str]]
     assert sum(int(str(row["count"])) for row in rows(ResultStore(place), "histograms")) == 300
 
 
-def test_records_are_kept_if_asked(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_records_are_kept_if_asked(run: Callable[..., tuple[int, str, str]], probes: None, tmp_path: Path) -> None:
     """Each frame has its delay, by DuckDB: what they come to is what the command prints of them."""
     place, whole = str(tmp_path / "store"), tmp_path / "run.json"
     given = ("train", "--length", "60,700", "--count", "40", "--repeat", "3", "--store", place, "--json", str(whole))

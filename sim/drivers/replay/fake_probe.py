@@ -12,7 +12,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -224,7 +224,6 @@ def fake_probe(
 
 # Words to stream ----------------------------------------------------------------------------------
 
-LONGEST_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -247,11 +246,3 @@ class RandomWords:
             yield words[at : at + size]
             at += size
             time.sleep(self.pause_s)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    ends = time.monotonic() + LONGEST_S
-    while not what():
-        assert time.monotonic() < ends, "it takes too long"
-        time.sleep(0.002)

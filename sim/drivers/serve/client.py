@@ -17,6 +17,7 @@ from websockets import Subprotocol
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
+from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve import app as apps
 from liteprobe.host.serve.kinds import KINDS
@@ -38,16 +39,6 @@ def ask(port: int, path: str = "/", body: Any = None, method: str = "", **header
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
     finally:
         link.close()
-
-
-def until(act: Callable[[], Any], limit_s: float = 20.0) -> Any:
-    """Return what ``act`` returns as soon as it is true; TimeoutError where it never is."""
-    end_s = time.monotonic() + limit_s
-    while not (found := act()):
-        if time.monotonic() > end_s:
-            raise TimeoutError("that was never so")
-        time.sleep(0.005)
-    return found
 
 
 class Serving:
@@ -81,7 +72,7 @@ class Serving:
     def __enter__(self) -> Self:
         self.app.__enter__()
         self.server.__enter__()
-        until(lambda: self.app.worker.status()["state"] == "here")
+        wait_for(lambda: self.app.worker.status()["state"] == "here")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -110,7 +101,7 @@ class Serving:
 
     def ended(self) -> Any:
         """Return the run as it has ended."""
-        return until(lambda: (run := self.app.worker.run) and run.is_over and run)
+        return wait_for(lambda: (run := self.app.worker.run) and run.is_over and run)
 
     def lines(self, **more: Any) -> ClientConnection:
         """Return a WebSocket that gets all lines."""

@@ -6,7 +6,6 @@
 A bench is a Python file with its module, its runs and its checks, and one of C++ that drives the module's pins (harness.h).
 """
 
-import fcntl
 import os
 import re
 import shlex
@@ -27,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from liteprobe.host.base.output import in_turn
 from liteprobe.sim.drivers.tools.processes import run_group
 from liteprobe.sim.system import compile_once
 from liteprobe.sim.system.build import (
@@ -108,8 +108,7 @@ def compiled(
         with numbered_from_zero():
             apart(write_verilog, source)
         model = MODELS / f"{top}-{content_key([source.read_text(), *options])}"
-        with model.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with in_turn(model.with_suffix(".lock")):
             if not model.exists():
                 compile_(folder)
                 folder.rename(model)

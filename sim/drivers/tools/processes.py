@@ -5,10 +5,14 @@
 
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from liteprobe.host.base.programs import end_group
+
+Found = TypeVar("Found")
 
 
 def pass_on_signals() -> None:
@@ -44,3 +48,13 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def wait_for(what: Callable[[], Found], limit_s: float = 300) -> Found:
+    """Return what ``what`` returns as soon as it is true; TimeoutError where it isn't for ``limit_s``."""
+    ends_s = time.monotonic() + limit_s
+    while not (found := what()):
+        if time.monotonic() > ends_s:
+            raise TimeoutError(f"it wasn't so for {limit_s:.0f} s")
+        time.sleep(0.005)
+    return found

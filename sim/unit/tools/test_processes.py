@@ -6,11 +6,10 @@
 import os
 import signal
 import sys
-import time
 
 import pytest
 
-from liteprobe.sim.drivers.tools.processes import is_running, run_group
+from liteprobe.sim.drivers.tools.processes import is_running, run_group, wait_for
 
 PARENT = """
 import pathlib, subprocess
@@ -37,7 +36,4 @@ def test_what_a_program_started_ends_when_the_wait_for_it_is_cut_short(tmp_path)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     pid = int((tmp_path / "pid").read_text())
-    until = time.monotonic() + 10
-    while is_running(pid) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not is_running(pid)
+    wait_for(lambda: not is_running(pid))
