@@ -16,6 +16,7 @@ from liteprobe.cores.formats import OVERHEAD, Fill
 from liteprobe.cores.formats.xgmii import COLUMN, COLUMN_PS, CYCLE_PS, LANES
 from liteprobe.cores.timebase.clock import FRACTION_BITS
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
+from liteprobe.cores.xgmii.shifted_time import ShiftedTime, time_of
 from liteprobe.cores.xgmii.transmit import START_CYCLES, transmit_description
 
 WORD_BITS   = 32
@@ -339,10 +340,8 @@ class ColumnPacer(LiteXModule):
 
 # Start Stamp --------------------------------------------------------------------------------------
 
-STAMP_FRACTION = 8 # Bits of a nanosecond.
-
 class StartStamp(LiteXModule):
-    """Knows the time of an SFD at the pins from the decision to start: its column there, in ns; three cycles later.
+    """Knows the time of an SFD at the pins from the decision to start: that of its column there, in ns; four cycles later.
 
     Attributes
     ----------
@@ -364,29 +363,16 @@ class StartStamp(LiteXModule):
         # # #
 
         # In lane 0 the SFD stands in the second column of the start's cycle, else in the first one of the next.
-        after   = [self.scaled(START_CYCLES*CYCLE_PS + COLUMN_PS), self.scaled((START_CYCLES + 1)*CYCLE_PS)]
-        half    = 32
-        present = Signal(64 + STAMP_FRACTION, reset_less=True)
-        lane_4  = Signal(reset_less=True)
-        low     = Signal(half + STAMP_FRACTION + 1, reset_less=True)
-        high    = Signal(64 - half, reset_less=True)
-        started = Signal(2)
+        self.shifted = shifted = ShiftedTime(START_CYCLES*CYCLE_PS + COLUMN_PS, (START_CYCLES + 1)*CYCLE_PS)
+        started = Signal(3)
         self.sync.timebase += [
-            started.eq(Cat(self.starts, started[0])),
+            started.eq(Cat(self.starts, started)),
             If(self.starts,
-                present.eq(Cat(self.fraction[-STAMP_FRACTION:], self.now)),
-                lane_4.eq(self.starts_in_lane_4),
+                shifted.time.eq(time_of(self.now, self.fraction)),
+                shifted.choose.eq(self.starts_in_lane_4),
             ),
-            low.eq(present[:half + STAMP_FRACTION] + Mux(lane_4, after[1], after[0])),
-            high.eq(present[half + STAMP_FRACTION:]),
-            If(started[1],
-                self.stamp.eq(Cat(low[STAMP_FRACTION:half + STAMP_FRACTION], high + low[-1])),
-            ),
+            If(started[-1], self.stamp.eq(shifted.ns)),
         ]
-
-    def scaled(self, ps):
-        """Return picoseconds in units of the fraction."""
-        return round(ps*2**STAMP_FRACTION/1000)
 
 # Train Port ---------------------------------------------------------------------------------------
 

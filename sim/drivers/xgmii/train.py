@@ -9,15 +9,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migen import *
 
 from litex.gen import *
 
+from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import Fill
 from liteprobe.cores.timebase.clock import TimebaseClock
+from liteprobe.cores.xgmii.mac import XgmiiMAC
+from liteprobe.cores.xgmii.record import XgmiiRecordPath, record_layout
 from liteprobe.cores.xgmii.train import XgmiiTrainPort
-from liteprobe.cores.xgmii.transmit import XgmiiTransmitMAC
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.models import xgmii
@@ -29,21 +32,24 @@ INCREMENT = round(6.4 * 2**40) # ns a cycle, 8.40 fixed point.
 # Train Bench --------------------------------------------------------------------------------------
 
 class XgmiiTrainBench(PinnedBench):
-    """A clock, a port of trains and its MAC, on pins of their names."""
+    """A clock and a port of 10 Gb/s that sends trains and keeps records, on pins of their names."""
 
     def __init__(self):
-        PinnedBench.__init__(self, "timebase")
+        PinnedBench.__init__(self, "timebase", "eth_rx")
         self.clock = clock = TimebaseClock()
         self.port  = port  = XgmiiTrainPort()
-        self.mac   = mac   = XgmiiTransmitMAC()
+        self.mac   = mac   = XgmiiMAC()
+        self.path  = path  = XgmiiRecordPath()
         write = port.header.get_port(write_capable=True, clock_domain="timebase")
         self.specials += write
         self.comb += [
-            port.source.connect(mac.sink),
-            port.starts.eq(mac.starts),
-            port.starts_in_lane_4.eq(mac.starts_in_lane_4),
-            port.now.eq(clock.now),
-            port.fraction.eq(clock.fraction),
+            port.source.connect(mac.transmit.sink),
+            *copied(port, mac.transmit, "starts", "starts_in_lane_4"),
+            *copied(port, clock, "now", "fraction"),
+            mac.receive.source.connect(path.sink),
+            *copied(path, mac.receive, "sfd", "sfd_high"),
+            *copied(path, clock, "now", "fraction"),
+            path.header_words.eq(port.dues.header_words),
         ]
         self.add_inputs(clock, ["increment", "set_time", "set"])
         self.add_outputs(clock, ["now", "fraction"])
@@ -53,18 +59,25 @@ class XgmiiTrainBench(PinnedBench):
         self.add_outputs(port, ["is_running"])
         self.add_outputs(port.pacer, ["sent_count", "late_count"])
         self.add_inputs(write, ["adr", "dat_w", "we"], "header_")
-        self.add_outputs(mac, ["data", "control", "sfd", "sfd_high"], "tx_")
+        self.add_outputs(mac.transmit, ["data", "control", "sfd", "sfd_high"], "tx_")
+        self.add_inputs(mac.receive, ["data", "control"], "rx_")
+        self.add_outputs(path.source, ["valid", *(name for name, _ in record_layout())], "record_")
+        self.add_outputs(path, ["lost_count"])
 
 
 BENCH = CompiledBench(XgmiiTrainBench, Path(__file__).with_name("train.cpp"))
 
 # Runs ---------------------------------------------------------------------------------------------
 
+RECORD = np.dtype(
+    [("sent", "<u8"), ("arrival", "<u8"), ("sequence", "<u4"), ("stream", "<u2"), ("length", "<u2"), ("has_probe", "u1"),
+     ("fcs_error", "u1"), ("symbol_error", "u1"), ("is_stamped", "u1")])
 SFD = np.dtype([("cycle", "<u8"), ("now", "<u8"), ("fraction", "<u4"), ("is_high", "<u4")])
 
 
 #: 16 ps, in 2^-32 ns: of ten cycles that count as 6.4 ns each at 100 ppm, and of 2^-8 ns.
 TOLERANCE = 2**26
+COLUMN = int(3.2 * 2**32)
 
 
 @dataclass(frozen=True)
@@ -91,28 +104,45 @@ class Program:
 
 @dataclass(frozen=True)
 class TrainRun:
-    """Holds the places of starts on the line, frames, times of the SFDs in 2^-32 ns by the clock, counts of each program."""
+    """Holds the places of starts on the line, frames, times of the SFDs by the clock in 2^-32 ns, counts of each program; what
+    came back: times of SFDs at the receiver's pins, records.
+    """
 
     starts: list[int]
     frames: list[bytes]
     times: list[int]
     counts: list[tuple[int, int]]
+    arrivals: list[int]
+    records: NDArray[np.void]
+    lost: int
 
 
-def run(programs: Sequence[Program], frame: ProbeFrame, time_ns: int = 10**18, increment: int = INCREMENT) -> TrainRun:
-    """Run programs, one after the other, with the header of a frame."""
+@dataclass(frozen=True)
+class Loop:
+    """A line that leads back: its delay in cycles, the period of the receiver's clock; the time at the start, and its rate."""
+
+    delay: int = 1
+    rx_fs: int = 6_400_000
+    time: int = 10**18
+    increment: int = INCREMENT
+
+
+def run(programs: Sequence[Program], frame: ProbeFrame, loop: Loop = Loop(), before: Line | None = None) -> TrainRun:
+    """Run programs, one after the other, with the header of a frame; a line may come to the receiver before it all."""
     files = {
+        "before": before.words().tobytes() if before else b"",
         "programs": np.array([astuple(one) for one in programs], "<u4").tobytes(),
         "header": frame.header().ljust(128, b"\xee"),
     }
-    done = BENCH.run(files, {"increment": increment, "time": time_ns})
+    done = BENCH.run(files, vars(loop))
     places, frames = xgmii.frames_on(Line.read(done.array("sent", WORD)))
-    sfds = done.array("sfds", SFD)
-    times = [
-        (int(one["now"]) << 32) + int(one["fraction"]) + (int(3.2 * 2**32) if one["is_high"] else 0) for one in sfds
-    ]
-    numbers = iter(done.numbers)
-    return TrainRun(places, frames, times, list(zip(numbers, numbers, strict=True)))
+    *numbers, lost = done.numbers
+    counts = list(zip(numbers[::2], numbers[1::2], strict=True))
+    times, arrivals = (
+        [(int(one["now"]) << 32) + int(one["fraction"]) + (COLUMN if one["is_high"] else 0) for one in done.array(name, SFD)]
+        for name in ("sfds", "came")
+    )
+    return TrainRun(places, frames, times, counts, arrivals, done.array("records", RECORD), lost)
 
 
 def wrong(programs: Sequence[Program], frame: ProbeFrame, done: TrainRun) -> list[str]:
@@ -139,4 +169,22 @@ def wrong(programs: Sequence[Program], frame: ProbeFrame, done: TrainRun) -> lis
         first += count
     if len(done.frames) != first:
         found.append(f"{len(done.frames)} frames, {first} counted")
+    return found
+
+
+def wrong_records(frame: ProbeFrame, done: TrainRun, early_ns: float) -> list[str]:
+    """Return what the records have otherwise than what came to the pins; arrivals may be so many ns early."""
+    found = [f"{done.lost} records lost"] * bool(done.lost)
+    if not len(done.records) == len(done.frames) == len(done.arrivals):
+        found.append(f"{len(done.records)} records of {len(done.frames)} frames, {len(done.arrivals)} of which arrived")
+    most = int((1 + early_ns) * 2**32) + TOLERANCE
+    for n, (record, octets, time) in enumerate(zip(done.records, done.frames, done.arrivals)):
+        place = frame.payload_offset + 6
+        fields = (int.from_bytes(octets[place : place + 4], "big"), int.from_bytes(octets[place + 4 : place + 12], "big"))
+        if fields != (record["sequence"], record["sent"]) or record["stream"] != frame.stream_id or not record["has_probe"]:
+            found.append(f"record {n} is {record}, the frame has {fields}")
+        if record["length"] != len(octets) - 4 or record["fcs_error"] or record["symbol_error"] or not record["is_stamped"]:
+            found.append(f"record {n} is {record} of {len(octets)} octets")
+        if not -TOLERANCE <= time - (int(record["arrival"]) << 32) < most:
+            found.append(f"record {n} arrived at {record['arrival']}, not {time / 2**32}")
     return found
