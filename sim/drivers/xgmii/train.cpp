@@ -114,7 +114,6 @@ static void bench()
     step();
     step();
     top.timebase_rst = top.eth_rx_rst = 0;
-    line.insert(line.end(), before.begin(), before.end());
     top.header_we = 1;
     for (const uint64_t word : load<uint64_t>("header")) {
         top.header_dat_w = word;
@@ -126,6 +125,9 @@ static void bench()
     top.set = 1;
     step();
     top.set = 0;
+    for (int n = 0; n < 8; n++) // The clock has that time by then.
+        step();
+    line.insert(line.end(), before.begin(), before.end());
     for (const program &one : load<program>("programs")) {
         top.count = one.count;
         top.repeats = one.repeats;

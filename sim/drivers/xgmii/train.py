@@ -23,6 +23,7 @@ from liteprobe.cores.xgmii.record import XgmiiRecordPath, record_layout
 from liteprobe.cores.xgmii.train import XgmiiTrainPort
 from liteprobe.sim.drivers.tools.compiled import CompiledBench
 from liteprobe.sim.drivers.tools.pins import PinnedBench
+from liteprobe.sim.drivers.xgmii.mac import LINK, RECEIVED, SENT
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame, starts
 from liteprobe.sim.models.xgmii import WORD, Line
@@ -63,6 +64,8 @@ class XgmiiTrainBench(PinnedBench):
         self.add_inputs(mac.receive, ["data", "control"], "rx_")
         self.add_outputs(path.source, ["valid", *(name for name, _ in record_layout())], "record_")
         self.add_outputs(path, ["lost_count"])
+        for part, names in [(mac.transmit, SENT), (mac.receive, RECEIVED), (mac.link, LINK)]:
+            self.add_outputs(part, names, "mac_")
 
 
 BENCH = CompiledBench(XgmiiTrainBench, Path(__file__).with_name("train.cpp"))
@@ -128,14 +131,18 @@ class Loop:
 
 
 def run(programs: Sequence[Program], frame: ProbeFrame, loop: Loop = Loop(), before: Line | None = None) -> TrainRun:
-    """Run programs, one after the other, with the header of a frame; a line may come to the receiver before it all."""
+    """Run programs, one after the other, with the header of a frame; a line may come to the receiver before it all.
+
+    That line's faults are answered: a program must ``wait`` until it is over to have its frames sent.
+    """
+    words = before.words() if before else np.empty(0, WORD)
     files = {
-        "before": before.words().tobytes() if before else b"",
+        "before": words.tobytes(),
         "programs": np.array([astuple(one) for one in programs], "<u4").tobytes(),
         "header": frame.header().ljust(128, b"\xee"),
     }
     done = BENCH.run(files, vars(loop))
-    places, frames = xgmii.frames_on(Line.read(done.array("sent", WORD)))
+    places, frames = xgmii.frames_on(Line.read(done.array("sent", WORD)[len(words) :]))
     *numbers, lost = done.numbers
     counts = list(zip(numbers[::2], numbers[1::2], strict=True))
     times, arrivals = (

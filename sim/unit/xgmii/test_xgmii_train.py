@@ -100,8 +100,7 @@ def test_a_hostile_line_leaves_no_record_with_the_stamp_of_another_frame():
     line = xgmii.hostile(3000, 10)
     model = xgmii.received(Line.read(line.words()))
     frame = ProbeFrame(60)
-    programs = [Program(500)]
-    done = run(programs, frame, before=line)
+    done = run([Program(500, wait=len(line.words()) + 500)], frame, before=line)
     count = len(model.frames)
     assert (len(done.records), done.lost) == (count + 500, 0)
     hostile, own = done.records[:count], done.records[count:]
