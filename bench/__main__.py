@@ -26,6 +26,7 @@ BENCHES = {
     "suites": "Standard tests: their results against devices and references whose truth is known, and beside programs of others.",
     "serve": "Servers: from a look to the page, memory, hostile requests.",
     "fleet": "Many probes and months: starts, delays and faults of experiments; a store of results, and writers that are killed.",
+    "tengig": "The cores of 10 Gb/s at XGMII, against models of the line; no board, no transceiver, no route.",
     "first-hour": "What a new user meets: the package and its extras, the first train, commands, labs and pages.",
 }
 PYTEST = (sys.executable, "-m", "pytest", "-s", "-q", "--no-header", "--no-summary", "-p", "no:warnings", "--bench")

@@ -4,19 +4,20 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from liteprobe.host.fleet.experiment import Experiment
-from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, hostile
+from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, Hostile, hostile
 from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
-from liteprobe.sim.models.probe.fleet import TAI_NS
+from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
 
 PROBES = 20
 FLEETS = 5
 FAULTS, FULL_FAULTS = 200, 2000
 START_S = TAI_NS // 10**9 + 3
+Befall = Callable[[int, Path, type[FleetProbe]], Hostile]
 
 
 @row("fleet")
@@ -64,29 +65,31 @@ def test_start(is_full: bool) -> Iterator[Figure]:
 @row("fleet")
 def test_stations(is_full: bool) -> Iterator[Figure]:
     """A plan on three stations without a host, a random fault in each run: no wrong figure, each named."""
-    rng = drawn()
-    kinds: Counter[str] = Counter()
-    wrong, unnamed, missing, quiet = [], [], [], 0
-    count = FULL_FAULTS if is_full else FAULTS
-    for _ in range(count):
-        seed = rng.randrange(2**32)
-        with tempfile.TemporaryDirectory() as folder:
-            found = hostile_stations(seed, Path(folder))
-        kinds[found.kind] += 1
-        wrong += [f"{seed} {found.kind} {one}" for one in found.wrong]
-        unnamed += [f"{seed} {found.kind} {one}" for one in found.unnamed]
-        missing += [f"{seed} {found.kind} {one}" for one in found.missing]
-        quiet += not found.is_noticed
-    note(f"# faults {dict(kinds)}; {quiet} of {count} left all true", *wrong, *unnamed, *missing)
-    yield Figure("faults", count, "runs", count, is_least=True)
-    yield Figure("wrong_figures", len(wrong), "pairs", 0)
-    yield Figure("unnamed", len(unnamed), "pairs", 0)
-    yield Figure("others_incomplete", len(missing), "pairs", 0)
+    yield from _faults(hostile_stations, FleetProbe, is_full)
+
+
+@row("fleet")
+def test_stations_streams(is_full: bool) -> Iterator[Figure]:
+    """The same, of pairs that send streams."""
+    yield from _faults(hostile_stations, FleetTester, is_full)
 
 
 @row("fleet")
 def test_faults(is_full: bool) -> Iterator[Figure]:
     """A random fault each on five probes: never a wrong figure, each named, the rest complete."""
+    yield from _faults(hostile, FleetProbe, is_full)
+
+
+@row("fleet")
+def test_faults_streams(is_full: bool) -> Iterator[Figure]:
+    """The same, of pairs that send streams."""
+    yield from _faults(hostile, FleetTester, is_full)
+
+
+# # #
+
+
+def _faults(befall: Befall, of: type[FleetProbe], is_full: bool) -> Iterator[Figure]:
     rng = drawn()
     kinds: Counter[str] = Counter()
     wrong, unnamed, missing, running, quiet = [], [], [], 0, 0
@@ -94,19 +97,14 @@ def test_faults(is_full: bool) -> Iterator[Figure]:
     for _ in range(count):
         seed = rng.randrange(2**32)
         with tempfile.TemporaryDirectory() as folder:
-            found = hostile(seed, Path(folder))
+            found = befall(seed, Path(folder), of)
         kinds[found.kind] += 1
-        wrong += [f"{seed} {one}" for one in found.wrong]
-        unnamed += [f"{seed} {one}" for one in found.unnamed]
-        missing += [f"{seed} {one}" for one in found.missing]
-        running += not found.is_stopped
+        wrong += [f"{seed} {found.kind} {one}" for one in found.wrong]
+        unnamed += [f"{seed} {found.kind} {one}" for one in found.unnamed]
+        missing += [f"{seed} {found.kind} {one}" for one in found.missing]
         quiet += not found.is_noticed
-    note(
-        f"# faults {dict(kinds)}; {quiet} of {count} came after the last look, and left all true",
-        *wrong,
-        *unnamed,
-        *missing,
-    )
+        running += not found.is_stopped
+    note(f"# faults {dict(kinds)}; {quiet} of {count} left all true", *wrong, *unnamed, *missing)
     yield Figure("faults", count, "runs", count, is_least=True)
     yield Figure("wrong_figures", len(wrong), "pairs", 0)
     yield Figure("unnamed", len(unnamed), "pairs", 0)

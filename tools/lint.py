@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # What mypy checks strictly; the rest is Migen, which it can't see through.
 TYPED = ("host", "sim/drivers", "sim/models", "cores/formats")
-TYPED_SCRIPTS = ("bench", "docs/examples/twelve", "tools/links.py", "tools/lock.py", "tools/lint.py")
+TYPED_SCRIPTS = (
+    *("bench", "docs/examples/pscheduler", "docs/examples/twelve"),
+    *("tools/links.py", "tools/lock.py", "tools/lint.py"),
+)
 QUESTIONS = ("Who", "What", "Which", "How", "Where", "When", "That")
 SHELL_SCRIPTS = ("run", ".ci/run", "tools/bare_machine")  # Beside those whose names end in .sh.
 

@@ -31,11 +31,16 @@ TABLE = re.compile(r"^<!-- keys: ([^\n]*) -->\n.*?^<!-- end -->$", re.MULTILINE 
 LINK = re.compile(rf"the keys of an? ({'|'.join(sorted(ALL, key=len, reverse=True))})\b")
 
 
-def table(section: Section) -> str:
-    """Return the table of a section."""
+def table(section: Section, page: str) -> str:
+    """Return the table of a section on a page; what other sections say is linked there, or on the page of streams."""
+
+    def link(found: re.Match[str]) -> str:
+        where = "" if f"<!-- keys: {found[1]} -->" in page else "traffic.md"
+        return f"[{found[1]}]({where}#{found[1].lower().replace(' ', '-')})"
+
     lines = ["| key | value | without it | |", "|---|---|---|---|"]
     for name, key in section.keys.items():
-        value = LINK.sub(lambda found: f"[{found[1]}](#{found[1].lower().replace(' ', '-')})", key.kind.written)
+        value = LINK.sub(link, key.kind.written)
         without = "must be given" if key.is_needed else key.default
         lines.append(f"| `{name}` | {value} | {without} | {key.about} |")
     return "\n".join(lines)
@@ -43,7 +48,7 @@ def table(section: Section) -> str:
 
 def current(page: str) -> str:
     """Return the page with its tables as they should be."""
-    return TABLE.sub(lambda found: f"<!-- keys: {found[1]} -->\n{table(ALL[found[1]])}\n<!-- end -->", page)
+    return TABLE.sub(lambda found: f"<!-- keys: {found[1]} -->\n{table(ALL[found[1]], page)}\n<!-- end -->", page)
 
 
 def schemas() -> dict[Path, str]:

@@ -9,7 +9,7 @@ figures stand, and which delays are known one by one; all else is here.
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -190,22 +190,22 @@ class Result(ABC):
             if any(key not in row for row in rows.values()):  # Words, not numbers.
                 continue
             values = [row[key] for row in rows.values()]
-            made[key] = [
-                None if value is None else value if isinstance(value, int) else float(value) for value in values
-            ]
+            made[key] = _column(values)
             bounds = [value.bounds if isinstance(value, Measured) else None for value in values]
             if any(one and one.least != one.most for one in bounds):
-                made[f"{key}_low"] = [one and one.least for one in bounds]
-                made[f"{key}_high"] = [one and one.most for one in bounds]
+                made[f"{key}_low"] = _column([one and one.least for one in bounds])
+                made[f"{key}_high"] = _column([one and one.most for one in bounds])
         return made
 
     def to_pandas(self) -> "PandasFrame":
         """Return `table` as a data frame of pandas; ProbeError where it isn't installed."""
-        return _optional("pandas").DataFrame(self.table())
+        made: PandasFrame = _optional("pandas").DataFrame(self.table())
+        return made
 
     def to_polars(self) -> "PolarsFrame":
         """Return `table` as a data frame of Polars; ProbeError where it isn't installed."""
-        return _optional("polars").DataFrame(self.table())
+        made: PolarsFrame = _optional("polars").DataFrame(self.table())
+        return made
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw which part of the frames came within which delay, into ``axes`` or a new figure, and return its axes.
@@ -313,6 +313,13 @@ def of_cells(cells: Cells) -> NDArray[np.int64]:
 
 def _value(value: Any) -> Value:
     return value if isinstance(value, int) and not isinstance(value, bool) else Measured.of(value)
+
+
+def _column(values: Sequence[Any]) -> list[int | None] | list[float | None]:
+    """Return numbers of one kind, as Polars asks for: whole ones where all are; None is not known."""
+    if all(isinstance(value, int) for value in values if value is not None):
+        return list(values)
+    return [None if value is None else float(value) for value in values]
 
 
 def _optional(name: str) -> ModuleType:

@@ -42,7 +42,7 @@ FIGURES_OF_CLASSES = (
     "sent received lost loss_ratio discarded full early no_store marked duplicated corrupted late rate "
     "least mean p50 p99 p99_9 most"
 )
-FIGURES_OF_EXPERIMENTS = "sent received lost loss_ratio bound least mean std p50 p99 p99_9 most"
+FIGURES_OF_EXPERIMENTS = "sent received lost duplicated reordered loss_ratio bound least mean std p50 p99 p99_9 most"
 FIGURES_OF_CLOCKS = "bound offset rate_ppb edges rejected missing spurious glitches faults unlocked"
 FIGURES_OF_CHECKS = "passed failed not_done sent received lost loss_ratio least most"
 FIGURES_OF_SESSIONS = "sent received lost duplicated reordered loss_ratio least mean std p50 p99 p99_9 most"

@@ -10,7 +10,7 @@ from liteprobe.host.agent.keys import Keys
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.fleet.experiment import ExperimentResult, PairFigures, disagreeing
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, joined
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, id_of
 from liteprobe.host.fleet.station import PART_MOST, SECOND_NS, envelope, key_of, version
 
 SCHEME = "station://"
@@ -136,17 +136,18 @@ def _pairs(
 
     Of a start by such a clock nothing is known: frames may have passed while the other end didn't listen.
     """
-    found: dict[tuple[str, str], PairFigures] = {}
+    found: dict[tuple[str, str], list[PairFigures]] = {}
     for start_ns, pairs in plan.starts():
         odd = _odd([half for half in halves.values() if half.start_ns == start_ns])
         for pair in pairs:
-            ends = (pair.sender, pair.receiver)
+            ends = id_of(pair)
             own = {end: halves[*ends, end] for end in (SENDS, HEARS) if (*ends, end) in halves}
             said = [f"{name}: {odd[name]}" for name in ends if name in odd]
             said += [f"{name}: {faults[name]}" for name in ends if name in faults]
-            found[ends] = PairFigures(*ends, why="; ".join(said)) if said else joined(pair, own, plan)
+            nothing = [PairFigures(*ends, name, why="; ".join(said)) for name in pair.flows if said]
+            found[ends] = nothing or joined(pair, own, plan)
         faults.update({name: why for name, why in odd.items() if name not in faults})
-    return [found[pair.sender, pair.receiver] for pair in plan.pairs]
+    return [one for pair in plan.pairs for one in found[id_of(pair)]]
 
 
 def _odd(halves: Sequence[Half]) -> dict[str, str]:

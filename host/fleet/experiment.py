@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an experiment on many probes: one-way delay and loss of each pair, all started at one TAI instant.
 
-Each pair is a `OneWay` of its own, and all of them go on in turns (`in_turns`): what fails in one ends it alone.
+Each pair is a run of its own (`OneWay` of a train, `Traffic` of streams), and all of them go on in turns (`in_turns`): what
+fails in one ends it alone.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -17,20 +19,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import TICK_NS, preset_of
+from liteprobe.cores.formats import PRESETS, TICK_NS, Part, preset_of
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.columns import Column, Columns, delays
-from liteprobe.host.analysis.result import Result
-from liteprobe.host.analysis.rows import Row
+from liteprobe.host.analysis.result import Result, of_cells
+from liteprobe.host.analysis.rows import Row, finite
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, PlannedProbe
+from liteprobe.host.clock.clock import ClockReport
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, PlannedProbe, id_of
+from liteprobe.host.fleet.streams import PlannedStreams
 from liteprobe.host.fleet.turns import Sleep, in_turns
+from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.probe import Probe
 from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
+from liteprobe.host.run.figures import NONE_CAME, STREAMS, StreamFigures, TrafficResult
 from liteprobe.host.run.trains import Route, RunningTrain
-from liteprobe.host.suites.owd import LEAD_LOOKS, TRUSTED, LateError, OneWay, OneWayResult, row
+from liteprobe.host.suites.owd import LEAD_LOOKS, TRUSTED, LateError, OneWay, OneWayResult, clock_figures, row
 
 Open = Callable[[PlannedProbe], Probe]
 Tend = Callable[[], None]
@@ -46,52 +52,87 @@ SECOND_NS = 10**9
 
 @dataclass
 class PairFigures:
-    """Holds what came of one pair; ``why``: why it has no figures, or no delays."""
+    """Holds what came of one pair's train, or of one of its streams; ``why``: why it has no figures, or no delays."""
 
     sender: str
     receiver: str
+    stream: str = ""  # Name of the stream; empty: it is a train.
     start_time_ns: int | None = None  # TAI, when its first frame was due; None: it was not started.
-    row: Row | None = None  # All figures, as `suites.owd.row` has them.
+    row: Row | None = None  # All figures of a train, as `suites.owd.row` has them.
+    flow: StreamFigures | None = None  # All figures of a stream.
+    of_clocks: dict[str, Any] = field(
+        default_factory=dict
+    )  # Of a stream: bound, state, both clocks, notes, as a row has them.
     why: str = ""
     note: str = ""  # What is to be known of figures that are right.
     owd_ns: NDArray[np.float64] | None = None  # Shape (packets,): each delay, known or not, as `OneWayResult` has it.
 
     @property
     def name(self) -> str:
-        """Both names."""
-        return f"{self.sender} to {self.receiver}"
+        """Both names, and that of the stream."""
+        return f"{self.sender} to {self.receiver}" + f", {self.stream}" * bool(self.stream)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it has figures."""
+        return self.row is not None or self.flow is not None
+
+    @property
+    def figures(self) -> dict[str, Any] | None:
+        """All its figures as plain data."""
+        if self.flow is not None:
+            return {**STREAMS.document(self.flow), **self.of_clocks}
+        return None if self.row is None else dict(self.row)
 
     @property
     def delays(self) -> Mapping[str, Any] | None:
         """Figures of its delays (ns), by the names of columns; None: they are not known."""
-        if self.row is None or self.why:
+        if self.why or not self.is_measured:
             return None
-        sample = self.row["owd_ns"]
-        return {**sample, "least": sample["min"], "most": sample["max"]}
+        if self.row is not None:
+            sample = self.row["owd_ns"]
+            return {**sample, "least": sample["min"], "most": sample["max"]}
+        return self.flow.delay_figures if self.flow and self.flow.latency else None
+
+    @property
+    def cells(self) -> Cells:
+        """Histogram of its delays; nothing where they are not known."""
+        if self.bound_ns is None:
+            return Cells.of(())
+        if self.owd_ns is not None:
+            return Cells.of_values(np.rint(self.owd_ns))
+        return self.flow.latency.cells if self.flow and self.flow.latency else Cells.of(())
 
     @property
     def bound_ns(self) -> float | None:
         """Bound (95 %) of the error of a delay, of both clocks while it was measured; None: the delay is not known."""
-        return None if self.row is None or self.why else self.row["uncertainty_ns"]
+        if self.why or not self.is_measured:
+            return None
+        bound_ns: float | None = (self.row or self.of_clocks)["uncertainty_ns"]
+        return bound_ns
 
     def count(self, name: str) -> int | None:
         """Return a count of its row; None where there is none."""
+        if self.flow is not None:
+            found: int | None = getattr(self.flow, name)
+            return found
         return None if self.row is None else self.row[name]  # type: ignore[literal-required]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, with the whole row under ``figures``."""
+        """Return it as plain data, with all figures under ``figures``; ``stream`` is None of a train."""
         return {
             **ExperimentResult.COLUMNS.document(self),
             "from": self.sender,
             "to": self.receiver,
+            "stream": self.stream or None,
             "start_time_ns": self.start_time_ns,
-            "figures": None if self.row is None else dict(self.row),
+            "figures": self.figures,
         }
 
 
 @dataclass(frozen=True, repr=False)
 class ExperimentResult(Result):
-    """Result of an experiment: all of `Result`, a part for each pair.
+    """Result of an experiment: all of `Result`, a part for each pair's train, or for each of its streams.
 
     ``is_complete``: whether every pair has its delays.
     """
@@ -106,6 +147,8 @@ class ExperimentResult(Result):
         Column("sent", "sent", "Sent", of=lambda one: one.count("sent")),
         Column("received", "received", "Received", of=lambda one: one.count("received")),
         Column("lost", "lost", "Lost", is_fault=True, of=lambda one: one.count("lost")),
+        Column("duplicated", "dup", "Doubled", is_fault=True, of=lambda one: one.count("duplicated")),
+        Column("reordered", "reord", "Reordered", is_fault=True, of=lambda one: one.count("reordered")),
         *delays(lambda one: one.delays).values(),
         #: The greatest error of a delay (95 %), of both clocks at that time.
         Column("bound", "bound", "Bound", 1, of=lambda one: one.bound_ns),
@@ -118,14 +161,30 @@ class ExperimentResult(Result):
         return {one.name: one for one in self.pairs}
 
     @property
+    def of_what(self) -> str:
+        """Its parts, in words."""
+        return "pairs' streams" if any(one.stream for one in self.pairs) else "pairs"
+
+    @property
     def measured(self) -> list[PairFigures]:
         """Pairs whose delays are known."""
         return [one for one in self.pairs if one.bound_ns is not None]
 
     @property
     def delays_by_part(self) -> dict[str, NDArray[np.int64]]:
-        """Delays of pairs whose delays are known, rounded to whole ns."""
+        """Delays of pairs whose delays are known, rounded to whole ns; of streams each is the middle of its bin."""
+        binned = {one.name: of_cells(one.cells) for one in self.measured if one.flow is not None}
+        return self.records_by_part | binned
+
+    @property
+    def records_by_part(self) -> dict[str, NDArray[np.int64]]:
+        """Delays of trains, which are known one by one."""
         return {one.name: np.rint(one.owd_ns).astype(np.int64) for one in self.measured if one.owd_ns is not None}
+
+    @property
+    def cells_by_part(self) -> dict[str, Cells]:
+        """Histograms of the delays that are known."""
+        return {one.name: cells for one in self.measured if len((cells := one.cells).counts)}
 
     @property
     def uncertainty_ns(self) -> float | None:
@@ -153,11 +212,27 @@ class ExperimentResult(Result):
         """Return a table by its columns, as of `Result`, and why a pair has no delays."""
         return super().table() | {"why": [one.why or one.note for one in self.pairs]}
 
-    def matrix(self) -> dict[str, dict[str, float | None]]:
-        """Return the mean delay (ns) by who sends and who receives; None: it is not known."""
+    def distribution(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return delays of a part in order (ns), shape (values,), and how many frames came within each.
+
+        Of streams a delay is the middle of its bin. Raises KeyError where there is no such part.
+        """
+        part = self.parts[name]
+        if part.owd_ns is not None:
+            return np.sort(part.owd_ns), np.arange(len(part.owd_ns)) + 1
+        middles = (part.cells.lows + part.cells.highs) / 2
+        order = np.argsort(middles, kind="stable")
+        return middles[order], np.cumsum(part.cells.counts[order])
+
+    def matrix(self, stream: str | None = None) -> dict[str, dict[str, float | None]]:
+        """Return the mean delay (ns) by who sends and who receives; None: it is not known.
+
+        ``stream``: of the stream of this name; None: of trains, and of the first stream of each pair.
+        """
         found: dict[str, dict[str, float | None]] = {}
         for one in self.pairs:
-            found.setdefault(one.sender, {})[one.receiver] = one.delays["mean"] if one.delays else None
+            if stream is None or stream == one.stream:
+                found.setdefault(one.sender, {}).setdefault(one.receiver, one.delays["mean"] if one.delays else None)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -264,7 +339,7 @@ class Experiment:
         self.probes: dict[str, Probe] = {}
         self._opened: list[Probe] = []
         self.faults: dict[str, str] = {}
-        self._figures = {(one.sender, one.receiver): PairFigures(one.sender, one.receiver) for one in plan.pairs}
+        self._figures = {id_of(one): [PairFigures(*id_of(one), name) for name in one.flows] for one in plan.pairs}
         self._period_ns = SECOND_NS
         self._started: list[PlannedPair] = []  # Pairs of the last start.
         self._late: list[PlannedPair] = []  # Pairs that missed the last start.
@@ -376,14 +451,14 @@ class Experiment:
             for number, pairs in enumerate(rounds):
                 self.check()
                 if show:
-                    show(ExperimentLook(number, len(rounds), list(self._figures.values()), self.faults))
+                    show(ExperimentLook(number, len(rounds), self._all, self.faults))
                 self._round([one for one in pairs if self._has(one)], is_first=number == 0)
             self.check()
         except KeyboardInterrupt as stop:
             if isinstance(stop, Interrupted):
                 stop.results = [self.result()]
             raise
-        if not any(one.start_time_ns is not None for one in self._figures.values()):
+        if not any(one.start_time_ns is not None for one in self._all):
             said = "; ".join(f"{name}: {why}" for name, why in self.faults.items())
             is_lost = all(why.startswith("lost") for why in self.faults.values())
             kind = NoProbeError if is_lost and self.faults else ProbeError
@@ -392,11 +467,15 @@ class Experiment:
 
     def result(self) -> ExperimentResult:
         """Return what came of each pair so far."""
-        for one in self._figures.values():
-            if one.row is None and not one.why:
+        for one in self._all:
+            if not one.is_measured and not one.why:
                 gone = [f"{name}: {self.faults[name]}" for name in (one.sender, one.receiver) if name in self.faults]
                 one.why = "; ".join(gone) or "it was not started"
-        return ExperimentResult([replace(one) for one in self._figures.values()], dict(self.faults))
+        return ExperimentResult([replace(one) for one in self._all], dict(self.faults))
+
+    @property
+    def _all(self) -> list[PairFigures]:
+        return [one for pair in self._figures.values() for one in pair]
 
     def _has(self, pair: PlannedPair) -> bool:
         return pair.sender in self.probes and pair.receiver in self.probes
@@ -406,7 +485,8 @@ class Experiment:
         for pair in self._started:
             for name in (pair.sender, pair.receiver):
                 if "disagree" in faults.get(name, ""):
-                    self._figures[pair.sender, pair.receiver].why = f"{name}: {faults[name]}"
+                    for one in self._figures[id_of(pair)]:
+                        one.why = f"{name}: {faults[name]}"
 
     def _round(self, pairs: Sequence[PlannedPair], is_first: bool) -> None:
         """Start pairs together; those that weren't loaded in time start later, and are noted."""
@@ -432,7 +512,7 @@ class Experiment:
             if start_ns < now_ns + lead_ns:
                 raise UsageError(
                     f"start_tai {self.plan.start_tai_s} is past, or less than {lead_ns / 1e9:.3f} s ahead, in which {len(pairs)} "
-                    f"trains are loaded: the clocks read {now_ns / 1e9:.3f} s, give a later one"
+                    f"pairs are loaded: the clocks read {now_ns / 1e9:.3f} s, give a later one"
                 )
             return start_ns
         ahead_ns = max(lead_ns, int(self.plan.start_in_ns)) if is_first else lead_ns
@@ -454,33 +534,65 @@ class Experiment:
 
     def _pair(self, pair: PlannedPair, start_ns: int, is_again: bool, sleep: Sleep) -> None:
         """Measure one pair, whatever comes of the others."""
-        found = self._figures[pair.sender, pair.receiver]
+        found = self._figures[id_of(pair)]
         if not self._has(pair):  # Lost since the others were loaded.
             return
-        sends, hears = (self.plan.by_name[name].port for name in (pair.sender, pair.receiver))
+        for one in found:
+            one.why = ""
+        try:
+            (self._streams if pair.streams else self._train)(pair, found, start_ns, sleep)
+        except LateError as error:
+            self._late.append(pair)
+            for one in found:
+                one.why = f"late: {error}"
+            return
+        for one in found if is_again else ():
+            if one.is_measured and not one.note:
+                one.note = "late: it was not loaded in time for the start of the others, and started after them"
+
+    def _train(self, pair: PlannedPair, found: Sequence[PairFigures], start_ns: int, sleep: Sleep) -> None:
+        sends, hears = (self.plan.by_name[name].port for name in id_of(pair))
+        assert pair.program
         route = Route(pair.program, self.probes[pair.sender], self.probes[pair.receiver], sends, hears)
-        found.why = ""
         way = None
         measured: Sequence[OneWayResult] = ()
         try:
             way = PlannedWay(route, self.plan, start_ns, sleep, self._is_lost)
             measured = way.measure()
         except Interrupted as stop:
-            found.why = "interrupted"
+            found[0].why = "interrupted"
             measured = way.results_of(stop.results) if way else ()
-        except LateError as error:
-            self._late.append(pair)
-            found.why = f"late: {error}"
-            return
+        except LateError:
+            raise
         except ProbeError as error:
             self._fail(pair, found, error)
         if way and way.is_started:
-            found.start_time_ns = start_ns
+            found[0].start_time_ns = start_ns
         for one in measured:
-            found.owd_ns = one.owd_ns if arrivals.has_all_records(one.train) else None
-            take(found, row(one, self._waiting_ns), self.plan)
-        if is_again and found.row is not None and not found.note:
-            found.note = "late: it was not loaded in time for the start of the others, and started after them"
+            found[0].owd_ns = one.owd_ns if arrivals.has_all_records(one.train) else None
+            take(found[0], row(one, self._waiting_ns), self.plan)
+
+    def _streams(self, pair: PlannedPair, found: Sequence[PairFigures], start_ns: int, sleep: Sleep) -> None:
+        ends = (self.probes[pair.sender], self.probes[pair.receiver])
+        way = None
+        measured: Sequence[TrafficResult] = ()
+        try:
+            way = PlannedStreams(pair, ends, self.plan, (start_ns, sleep), self._is_lost)
+            measured = [way.measure()]
+        except Interrupted as stop:
+            for one in found:
+                one.why = "interrupted"
+            measured = stop.results
+        except LateError:
+            raise
+        except ProbeError as error:
+            self._fail(pair, found, error)
+        if way and way.is_started:
+            for one in found:
+                one.start_time_ns = start_ns
+        for result in measured:
+            assert way
+            take_streams(found, result, way.last_clocks, self.plan)
 
     @property
     def _waiting_ns(self) -> int | None:
@@ -490,7 +602,7 @@ class Experiment:
     def _is_lost(self, probe: RunDevice) -> bool:
         return all(one is not probe for one in self.probes.values())
 
-    def _fail(self, pair: PlannedPair, found: PairFigures, error: ProbeError) -> None:
+    def _fail(self, pair: PlannedPair, found: Sequence[PairFigures], error: ProbeError) -> None:
         """Say what ended a pair, and which of its probes is lost."""
         for name in (pair.sender, pair.receiver):
             if name in self.probes:
@@ -500,24 +612,61 @@ class Experiment:
                 except ProbeError as fault:
                     self._leave_out(name, lost(fault))
         gone = [f"{name}: {self.faults[name]}" for name in (pair.sender, pair.receiver) if name in self.faults]
-        found.why = "; ".join(gone) or str(error)
+        for one in found:
+            one.why = "; ".join(gone) or str(error)
 
 
 def take(found: PairFigures, figures: Row, plan: ExperimentPlan) -> None:
-    """Keep the figures of a pair, and say why its delays are not known, where they aren't."""
+    """Keep the figures of a pair's train, and say why its delays are not known, where they aren't."""
     found.row = figures
+    late = [note for note in figures["notes"] if "after its start time" in note or "after their tick" in note]
+    notes = [f"late: {'; '.join(late)}"] if late else []
+    _judge(found, figures, figures["received"], notes, 2 * plan.clock_bound_ns + TICK_NS)
+
+
+def take_streams(
+    found: Sequence[PairFigures],
+    result: TrafficResult,
+    clocks: tuple[ClockReport, ClockReport],
+    plan: ExperimentPlan,
+) -> None:
+    """Keep the figures of a pair's streams, as `take` does; ``clocks``: of its sender and receiver, at the end."""
+    bound_ns = finite(result.uncertainty_ns)
+    of_clocks: dict[str, Any] = {
+        "uncertainty_ns": bound_ns,
+        "clock_state": result.clock_state,
+        "sender": clock_figures(clocks[0]),
+        "receiver": clock_figures(clocks[1]),
+        "notes": list(result.notes),
+    }
+    for one in found:
+        one.flow, one.of_clocks = result[one.stream], of_clocks
+        own = (f"stream '{one.stream}': ", "port ")
+        notes = [note.removeprefix(own[0]) for note in result.notes if note.startswith(own) and NONE_CAME not in note]
+        late = [f"late: {one.flow.late} frames left after their tick"] if one.flow.late else []
+        _judge(one, of_clocks, one.flow.received, [*late, *notes], 2 * plan.clock_bound_ns + 2 * TICK_NS)
+
+
+def _judge(
+    found: PairFigures,
+    figures: Mapping[str, Any],
+    received: int | None,
+    notes: Sequence[str],
+    most_ns: Fraction,
+) -> None:
+    """Say why the delays of figures are not known, or what is to be known of them; ``most_ns``: of their error."""
     bound_ns, state = figures["uncertainty_ns"], figures["clock_state"]
     if bound_ns is None or state not in TRUSTED_NAMES:
-        notes = [note for note in figures["notes"] if "clock" in note]
-        found.why = "; ".join([f"the delay is not known: a clock was {state}, or stepped", *notes])
-    elif bound_ns > 2 * plan.clock_bound_ns + TICK_NS:
+        of_clocks = [note for note in figures["notes"] if "clock" in note]
+        found.why = "; ".join([f"the delay is not known: a clock was {state}, or stepped", *of_clocks])
+    elif bound_ns > most_ns:
         found.why = f"the delay is not known: the clocks' error grew to {bound_ns:,.1f} ns"
-    elif not figures["received"]:
+    elif not received:
         found.why = found.why or "no frame came: see to the path, and to `port` and addresses in the plan"
     elif found.why:
         found.note, found.why = found.why, ""
-    elif late := [note for note in figures["notes"] if "after its start time" in note or "after their tick" in note]:
-        found.note = f"late: {'; '.join(late)}"
+    elif notes:
+        found.note = "; ".join(notes)
 
 
 def unfit(plan: ExperimentPlan, planned: PlannedProbe, probe: Probe) -> str:
@@ -526,7 +675,10 @@ def unfit(plan: ExperimentPlan, planned: PlannedProbe, probe: Probe) -> str:
     if plan.preset and preset != plan.preset:
         return f"of another preset: it is a {preset}, the plan says {plan.preset}"
     if not probe.ports:
-        return f"of another preset: a {preset} sends no trains"
+        return f"of another preset: a {preset} sends nothing"
+    if plan.parts_of(planned.name) & Part.STREAMS & ~probe.parts:
+        names = [name for name, parts in PRESETS.items() if Part.STREAMS in parts]
+        return f"of another preset: a {preset} sends no streams, and measures none: load {' or '.join(names)}"
     if planned.port >= len(probe.ports):
         return f"it has no port {planned.port}: give 0 to {len(probe.ports) - 1}"
     probe.registers.own()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from liteprobe.cores.formats import PRESETS
+from liteprobe.cores.formats import PRESETS, TICK_NS, Part
 from liteprobe.host.base.document import (
     ByName,
     ByShape,
@@ -30,12 +30,16 @@ from liteprobe.host.base.document import (
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.base.units import TIMES
-from liteprobe.host.traffic.document import OF_ALL, STREAM_GROUPS, stream_of
+from liteprobe.host.traffic.document import OF_ALL, STREAM_GROUPS, STREAMS_DOCUMENT, stream_of
+from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.lengths import Fixed
+from liteprobe.host.traffic.load import check_port, end_ticks
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, interval_ns_for_rate
 
 PROBES_MAX = 256  # A mesh of them has 65,280 pairs, which stream ids of 16 bits tell apart.
 PAIRS_MAX = 65_535
+IDS = 1 << 16  # Of streams, by which frames of one pair are told from those of all others.
 LABELS_MAX = 16
 SECOND_NS = 10**9
 TAI_MAX_S = 2**33
@@ -99,18 +103,41 @@ class PlannedProbe:
         return self.role != "sends"
 
 
+Sent = TrainProgram | Sequence[Stream]  # What a pair sends.
+
+
 @dataclass(frozen=True)
 class PlannedPair:
-    """A train from a probe to another, by their names."""
+    """A train from a probe to another, by their names; or streams."""
 
     sender: str
     receiver: str
-    program: TrainProgram
+    program: TrainProgram | None
+    streams: tuple[Stream, ...] = ()
+
+    @property
+    def flows(self) -> tuple[str, ...]:
+        """Names of what is measured one by one: of the streams, or an empty one of the train."""
+        return tuple(one.name for one in self.streams) or ("",)
+
+    def longest_ns(self, duration_ns: Fraction | None) -> Fraction:
+        """Return how long it sends, where streams end after ``duration_ns`` (ns)."""
+        if self.program is not None:
+            return Fraction(self.program.count) * Fraction((self.program.interval_ns or LINE_NS_MOST) + FETCH_NS)
+        ends = [TICK_NS * end for one in self.streams if (end := end_ticks(one)) is not None]
+        if duration_ns is None:
+            return max(ends)
+        return min(duration_ns, max(ends)) if len(ends) == len(self.streams) else duration_ns
+
+
+def id_of(pair: PlannedPair) -> tuple[str, str]:
+    """Return both names of a pair."""
+    return pair.sender, pair.receiver
 
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """An experiment: each pair's train starts with those of others, at one TAI instant.
+    """An experiment: each pair's train or streams start with those of others, at one TAI instant.
 
     Raises UsageError, naming the fix, when it can't be.
     """
@@ -131,7 +158,7 @@ class ExperimentPlan:
         "as `start_in` says",
     )
     preset: str | None = key(
-        "preset", OneOf(tuple(PRESETS)), "Preset that every probe has.", None, "any that sends trains"
+        "preset", OneOf(tuple(PRESETS)), "Preset that every probe has.", None, "any that sends what the plan says"
     )
     clock_bound_ns: Fraction = key(
         "clock_bound",
@@ -151,12 +178,22 @@ class ExperimentPlan:
         _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS),
         "From one start to the next, in whole seconds, where stations run it.",
         None,
-        "as long as the longest train takes, and some",
+        "as long as the longest train or stream takes, and some",
+    )
+    duration_ns: Fraction | None = key(
+        "duration",
+        _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS),
+        "After which the probes end all streams.",
+        None,
+        "when each has sent its `count`",
     )
     by_name: Mapping[str, PlannedProbe] = field(init=False, repr=False, compare=False)
+    with_streams: frozenset[str] = field(init=False, repr=False, compare=False)  # Probes that send or measure some.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {one.name: one for one in self.probes})
+        ends = frozenset(name for one in self.pairs if one.streams for name in (one.sender, one.receiver))
+        object.__setattr__(self, "with_streams", ends)
         check_fields(self)
         if len(self.by_name) < len(self.probes):
             raise UsageError("two probes of an experiment have the same name: give each one of its own")
@@ -172,6 +209,13 @@ class ExperimentPlan:
                     raise UsageError(f"no probe is called '{name}': {nearest(name, tuple(self.by_name))}")
             if pair.sender == pair.receiver:
                 raise UsageError(f"'{pair.sender}' sends to itself: give two probes")
+            if (pair.program is None) == (not pair.streams):
+                raise UsageError(f"'{pair.sender}' to '{pair.receiver}' sends a train or streams: give one of them")
+            endless = next((one.name for one in pair.streams if one.count is None), None)
+            if endless is not None and self.duration_ns is None:
+                raise UsageError(f"stream '{endless}' has no end: give it a count, or a duration of all")
+        if self.duration_ns is not None and not any(one.streams for one in self.pairs):
+            raise UsageError("'duration' is of streams, and no pair has any: leave it out")
         if len({(one.sender, one.receiver) for one in self.pairs}) < len(self.pairs):
             raise UsageError("a pair is given twice: leave out one")
 
@@ -180,10 +224,13 @@ class ExperimentPlan:
         """Time from one start to the next where stations run the plan (ns), whole seconds."""
         if self.round_every_ns is not None:
             return -(-int(self.round_every_ns) // SECOND_NS) * SECOND_NS
-        trains = [(one.program.interval_ns or LINE_NS_MOST, one.program.count) for one in self.pairs]
-        longest_ns = max(count * (interval_ns + FETCH_NS) for interval_ns, count in trains)
+        longest_ns = max(one.longest_ns(self.duration_ns) for one in self.pairs)
         waiting_ns = SECOND_NS if self.waiting_time_ns is None else int(self.waiting_time_ns)
         return -(-int(longest_ns + waiting_ns + ROUND_NS) // SECOND_NS) * SECOND_NS
+
+    def parts_of(self, name: str) -> Part:
+        """Return the parts that a probe needs for its pairs."""
+        return Part.GENERATE | (Part.STREAMS if name in self.with_streams else Part(0))
 
     def starts(self) -> list[tuple[int, list[PlannedPair]]]:
         """Return each start (TAI, ns) and its pairs, of a plan that stations run; raises UsageError where it doesn't say when."""
@@ -193,7 +240,7 @@ class ExperimentPlan:
         return [(first_ns + number * self.round_ns, pairs) for number, pairs in enumerate(self.rounds())]
 
     def rounds(self) -> list[list[PlannedPair]]:
-        """Return the pairs in as many starts as are needed: a port sends one train at a time, and measures one.
+        """Return the pairs in as many starts as are needed: a port sends to one at a time, and hears one.
 
         A mesh of n probes takes n - 1, in each of which every probe sends to one and hears one.
         """
@@ -217,29 +264,69 @@ class ExperimentPlan:
         return found
 
 
-def mesh(probes: Sequence[PlannedProbe], program: TrainProgram) -> tuple[PlannedPair, ...]:
+def mesh(probes: Sequence[PlannedProbe], sent: Sent) -> tuple[PlannedPair, ...]:
     """Return a pair for each probe that sends and each other one that receives, in both directions where roles let them."""
-    return pairs_of([(a, b, program) for a in probes for b in probes if a is not b and a.sends and b.receives])
+    return pairs_of([(a, b, sent) for a in probes for b in probes if a is not b and a.sends and b.receives])
 
 
-def pairs_of(ends: Iterable[tuple[PlannedProbe, PlannedProbe, TrainProgram]]) -> tuple[PlannedPair, ...]:
-    """Return pairs whose trains have the addresses of their ends, and a stream id each."""
-    return tuple(
-        PlannedPair(a.name, b.name, _addressed(program, a, b, number)) for number, (a, b, program) in enumerate(ends, 1)
-    )
+def pairs_of(ends: Iterable[tuple[PlannedProbe, PlannedProbe, Sent]]) -> tuple[PlannedPair, ...]:
+    """Return pairs whose frames have the addresses and ports of their ends, and stream ids that no other pair has.
+
+    Ids of a pair's streams are as far apart as given, and begin behind those of the pair before. Raises UsageError where no
+    pair can send this.
+    """
+    found, next_id = [], 1
+    for a, b, sent in ends:
+        if isinstance(sent, TrainProgram):
+            program = replace(sent, headers=_addressed(sent.headers, a, b), stream_id=next_id)
+            found.append(PlannedPair(a.name, b.name, program))
+            next_id += 1
+        else:
+            shift = max(next_id - min(one.stream_id for one in sent), 0)
+            streams = tuple(_planned(one, a, b, one.stream_id + shift) for one in sent)
+            found.append(PlannedPair(a.name, b.name, None, streams))
+            next_id = 1 + max(one.stream_id for one in streams)
+        if next_id > IDS:
+            raise UsageError(f"the streams of all pairs need more than {IDS - 1} ids: give fewer pairs or streams")
+    return tuple(found)
 
 
-def _addressed(program: TrainProgram, a: PlannedProbe, b: PlannedProbe, number: int) -> TrainProgram:
-    own = program.headers
-    headers = replace(
+def _addressed(own: Headers, a: PlannedProbe, b: PlannedProbe) -> Headers:
+    return replace(
         own,
         source_ip=a.ip or own.source_ip,
         destination_ip=b.ip or own.destination_ip,
         source_mac=a.mac or own.source_mac,
         destination_mac=a.router_mac or b.mac or own.destination_mac,
     )
-    return replace(program, headers=headers, stream_id=number)
 
+
+def _planned(stream: Stream, a: PlannedProbe, b: PlannedProbe, number: int) -> Stream:
+    """Return a stream with the ends of its pair; ``number``: its id."""
+    check_measured(stream)
+    if stream.source is not None or stream.via is not None:
+        raise UsageError(f"stream '{stream.name}': {OF_PAIRS['from' if stream.via is None else 'via']}")
+    if number >= IDS:
+        raise UsageError(f"the streams of all pairs need more than {IDS - 1} ids: give fewer pairs or streams")
+    return replace(stream, headers=_addressed(stream.headers, a, b), stream_id=number, port=a.port)
+
+
+def check_measured(stream: Stream) -> None:
+    """Raise UsageError unless both ends of a pair can measure a stream: by probe headers with whole stamps."""
+    stamp = stream.used_stamp
+    if not stream.probe or stamp is None or stamp.range_ns is not None:
+        raise UsageError(
+            f"stream '{stream.name}': a pair is measured by probe headers and the stamps in them: "
+            f"leave out '{'stamp' if stream.probe else 'probe'}', and ethertype and tcp"
+        )
+
+
+#: Why streams of pairs don't have keys that `liteprobe send` takes.
+OF_PAIRS = {
+    "port": "the port of a pair is that of its probe: leave 'port' out here, and give it in `probes`",
+    "from": "nobody asks for addresses here: leave 'from' out, and give 'ip', 'mac' and 'router_mac' in `probes`",
+    "via": "nobody asks for addresses here: leave 'via' out, and give 'router_mac' in `probes`",
+}
 
 # Documents ----------------------------------------------------------------------------------------
 
@@ -249,6 +336,7 @@ NOT_OF_TRAINS = (
     *("payload", "mpls", "ethertype", "tcp"),
 )
 TRAIN = Section("train", {name: one for name, one in OF_ALL.items() if name not in NOT_OF_TRAINS})
+DEFAULTS, STREAMS = (STREAMS_DOCUMENT.keys[name].kind for name in ("defaults", "streams"))
 PAIR = Section(
     "pair",
     {
@@ -256,6 +344,7 @@ PAIR = Section(
         "to": Key(NAME, "Name or label of who receives.", is_needed=True),
         "both_ways": Key(Flag(), "The way back, too.", "false"),
         "train": Key(TRAIN, "What is other than in `train` of the document."),
+        "streams": Key(STREAMS, "In the place of what the document says: streams, with the document's `defaults`."),
     },
 )
 PROBE = section_of(PlannedProbe, "probe")
@@ -265,7 +354,9 @@ PLAN_DOCUMENT = Section(
     {
         "probes": Key(ByName(PROBE, NAME), "The probes by name, 2 to 256.", is_needed=True),
         **section_of(ExperimentPlan, "plan").keys,
-        "train": Key(TRAIN, "The train of each pair.", is_needed=True),
+        "train": Key(TRAIN, "The train of each pair; it, `streams`, or those of each pair must be given."),
+        "defaults": Key(DEFAULTS, "Keys that all streams have, unless they give them."),
+        "streams": Key(STREAMS, "In the place of a train: the streams of each pair; up to 16."),
         "pairs": Key(
             ByShape(OneOf((MESH,)), None, Several(PAIR, PAIRS_MAX)),
             "Who sends to whom: a list, or `mesh`: each to all others, as their roles let them.",
@@ -306,16 +397,15 @@ def plan_schema() -> Schema:
 # # #
 
 
-def _ends(document: Entries, probes: Sequence[PlannedProbe]) -> list[tuple[PlannedProbe, PlannedProbe, TrainProgram]]:
-    common = document.get("train")
+def _ends(document: Entries, probes: Sequence[PlannedProbe]) -> list[tuple[PlannedProbe, PlannedProbe, Sent]]:
     wanted = document.get("pairs", MESH)
+    document.refuse_both(("train", "streams"), "experiment")
     if wanted == MESH:
-        program = program_of(common)
-        return [(a, b, program) for a in probes for b in probes if a is not b and a.sends and b.receives]
-    found: dict[tuple[str, str], tuple[PlannedProbe, PlannedProbe, TrainProgram]] = {}
+        sent = _sent(document, document)
+        return [(a, b, sent) for a in probes for b in probes if a is not b and a.sends and b.receives]
+    found: dict[tuple[str, str], tuple[PlannedProbe, PlannedProbe, Sent]] = {}
     for entries in wanted:
-        own = entries.get("train", Entries({}, {}, common.line, document.source))
-        program = program_of(own.over(common, STREAM_GROUPS))
+        sent = _sent(document, entries)
         ways = [("from", "to"), ("to", "from")] if entries.get("both_ways") else [("from", "to")]
         for first, second in ways:
             for a in _called(entries, first, probes):
@@ -327,10 +417,34 @@ def _ends(document: Entries, probes: Sequence[PlannedProbe]) -> list[tuple[Plann
                         raise entries.error(
                             first, f"the pair from '{a.name}' to '{b.name}' is given twice: leave out one"
                         )
-                    found[a.name, b.name] = (a, b, program)
+                    found[a.name, b.name] = (a, b, sent)
     if not found:
         raise document.error("pairs", "no pair has two probes: give names or labels of two")
     return list(found.values())
+
+
+def _sent(document: Entries, pair: Entries) -> Sent:
+    """Return what a pair sends: its own train or streams, else those of the document."""
+    pair.refuse_both(("train", "streams"), "pair")
+    nothing = Entries({}, {}, document.line, document.source)
+    if "streams" in pair.values or ("train" not in pair.values and "streams" in document.values):
+        common = document.get("defaults", nothing)
+        given = pair.get("streams") or document.get("streams")
+        streams = []
+        for number, entries in enumerate(given, 1):
+            for name in ("port", "from", "via"):
+                if name in entries.values or name in common.values:
+                    raise (entries if name in entries.values else common).error(name, OF_PAIRS[name])
+            streams.append(stream_of(entries.over(common, STREAM_GROUPS), number))
+            with entries.source.line(entries.line):
+                check_measured(streams[-1])
+        with document.source.line(pair.line_of("streams")):
+            check_port(streams)
+        return streams
+    if "train" not in pair.values and "train" not in document.values:
+        raise pair.source.error(pair.line, "nothing says what is sent: give 'train' or 'streams'")
+    own = nothing if pair is document else pair.get("train", nothing)
+    return program_of(own.over(document.get("train", nothing), STREAM_GROUPS))
 
 
 def _called(entries: Entries, key_name: str, probes: Sequence[PlannedProbe]) -> list[PlannedProbe]:

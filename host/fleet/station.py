@@ -26,8 +26,8 @@ from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.base.output import write_synced
 from liteprobe.host.fleet.experiment import lost, unfit
-from liteprobe.host.fleet.halves import HEARS, SENDS, Half, HalfWay
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, read_plan
+from liteprobe.host.fleet.halves import HEARS, SENDS, Half, half_of
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, id_of, read_plan
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites.owd import LateError
@@ -307,7 +307,7 @@ class ProbeStation:
         start_ns, off_ns = when
         half = Half(pair.sender, pair.receiver, end, start_ns)
         try:
-            way = HalfWay(pair, probe, kept.plan, end, (start_ns, sleep))
+            way = half_of(pair, probe, kept.plan, end, (start_ns, sleep))
             half = way.half
             way.run()
         except LateError as error:
@@ -379,11 +379,6 @@ def check_private(address: str, has_keys: bool) -> None:
         raise UsageError(
             f"{address} can be reached from the world: give a private address of this machine, as of a VPN, or loopback with ssh -R"
         )
-
-
-def id_of(pair: PlannedPair) -> tuple[str, str]:
-    """Return both names of a pair."""
-    return pair.sender, pair.receiver
 
 
 # # #

@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from liteprobe.host.analysis.columns import in_unit, shown
 from liteprobe.host.base import extras
 from liteprobe.host.base.output import write_text
@@ -45,7 +43,7 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
     parts = [
         *said_of(
             [
-                f"{len(result.pairs)} pairs of {len(_names(result))} probes, in {starts} "
+                f"{len(result.pairs)} {result.of_what} of {len(_names(result))} probes, in {starts} "
                 f"{'starts, each' if starts != 1 else 'start,'} at one instant."
             ]
         ),
@@ -55,7 +53,7 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
         *_figures(result, unit, scale),
         *_matrix(result, unit, scale, digits),
         heading(f"Pairs, delays in {unit}"),
-        listed([*columns.of("name sent received lost"), *delays], result.pairs),
+        listed([*columns.of("name sent received lost duplicated reordered"), *delays], result.pairs),
         *([heading("Without a delay, or with a note"), _reasons(missing)] if missing else []),
         heading("Clocks"),
         *said_of([said(BOUND)]),
@@ -76,7 +74,7 @@ def _names(result: ExperimentResult) -> list[str]:
 def _tiles(result: ExperimentResult) -> list[tuple[str, str]]:
     greatest = result.uncertainty_ns
     return [
-        (f"{len(result.measured)} of {len(result.pairs)}", "pairs have delays"),
+        (f"{len(result.measured)} of {len(result.pairs)}", f"{result.of_what} have delays"),
         (page.count(sum(one.count("sent") or 0 for one in result.pairs)), "frames sent"),
         (page.count(sum(one.count("lost") or 0 for one in result.pairs)), "lost, of pairs that were measured"),
         (f"{number(greatest)} ns", "the greatest bound of a delay"),
@@ -85,16 +83,16 @@ def _tiles(result: ExperimentResult) -> list[tuple[str, str]]:
 
 
 def _figures(result: ExperimentResult, unit: str, scale: float) -> list[Block]:
-    delays = result.delays_by_part
+    delays = result.cells_by_part
     if not delays:
         return []
-    chosen = sorted(delays, key=lambda name: float(delays[name].max(initial=0)), reverse=True)[:LINES_MOST]
+    chosen = sorted(delays, key=lambda name: int(delays[name].highs.max(initial=0)), reverse=True)[:LINES_MOST]
     which = f"The {LINES_MOST} pairs with the greatest delays, of {len(delays)}." if len(delays) > LINES_MOST else ""
     with matplotlib.rc_context(PLAIN):
         figure, (axes,) = axes_of(1, HEIGHT_IN + 0.06 * len(chosen))
         for place, name in enumerate(chosen):
-            at, sent = np.sort(delays[name]), result.parts[name].count("sent") or len(delays[name])
-            x, y = thin(at / scale, 100 * (np.arange(len(at)) + 1) / max(sent, 1))
+            at, came = result.distribution(name)
+            x, y = thin(at / scale, 100 * came / max(result.parts[name].count("sent") or came[-1], 1))
             axes.step(x, y, where="post", lw=1.4, **series(place))
         percent_axis(axes, "frames sent")
         axes.ticklabel_format(axis="x", useOffset=False)
@@ -120,10 +118,10 @@ def _reasons(pairs: list[PairFigures]) -> Block:
 def _clocks(result: ExperimentResult) -> list[list[str]]:
     rows = []
     for one in result.pairs:
-        if one.row is None or one.start_time_ns is None:
+        if (figures := one.figures) is None or one.start_time_ns is None:
             continue
         start = datetime.fromtimestamp(one.start_time_ns // 10**9, UTC).isoformat(sep=" ").removesuffix("+00:00")
-        ends = [one.row["sender"], one.row["receiver"]]
+        ends = [figures["sender"], figures["receiver"]]
         cells = [cell for end in ends for cell in (end["clock_state"], number(end["uncertainty_ns"]))]
         rows.append([one.name, f"{start} TAI", *cells])
     return rows

@@ -55,9 +55,9 @@ class PortEnd(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, probe: RunDevice, number: int) -> "PortEnd":
-        """Return a port of the only probe of a run."""
-        return cls(probe, probe.ports[number], f"port {number}")
+    def of(cls, probe: RunDevice, number: int, is_named: bool = False) -> "PortEnd":
+        """Return a port of a run; ``is_named``: messages name its probe, too, as there are two."""
+        return cls(probe, probe.ports[number], f"port {number} of {probe.url}" if is_named else f"port {number}")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from liteprobe.cores.formats import (
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.validate import validated
+from liteprobe.host.clock.clock import ClockVerdict
 from liteprobe.host.clock.timebase import FREE_RUNNING
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.measure.delay_bins import FIRST_SETTING, MOVES_MAX, DelayBins, fitting, padded
@@ -48,6 +49,7 @@ from liteprobe.host.run.engine import (
     PortEnd,
     PortRun,
     RunDevice,
+    check_ports,
     is_shared,
     noted,
 )
@@ -346,6 +348,8 @@ class StreamMeters:
         return one.stream.delay_min_ns, int(most.most) if most else one.stream.delay_max_ns
 
 
+MakeMeters = Callable[[Registers, int, Sequence[Stream], tuple[int, int] | None], StreamMeters]
+
 # The plan -----------------------------------------------------------------------------------------
 
 
@@ -432,15 +436,28 @@ class Plan:
         return sender.words.ends[number]
 
     @classmethod
-    def of(cls, probe: RunDevice, streams: Sequence[Stream], options: SendOptions) -> "Plan":
+    def of(
+        cls,
+        probe: RunDevice,
+        streams: Sequence[Stream],
+        options: SendOptions,
+        receiver: RunDevice | None = None,
+        meters_of: MakeMeters = StreamMeters,
+    ) -> "Plan":
         """Return the plan of what is to be sent, checked before anything is written.
 
-        Raises UsageError when the probe can't send or measure these streams, or they add up to more than the line of a
-        port.
+        ``receiver``: probe whose port ``options.receive`` measures all of them; None: the same one. Raises UsageError when the
+        probe can't send or measure these streams, or they add up to more than the line of a port.
         """
         probe.need(Part.STREAMS)
-        count = len(probe.ports)
-        receivers = receivers_of(streams, options.receive, partial(probe.link.receive_port, ports=count), count)
+        if receiver is None:
+            count = len(probe.ports)
+            receivers = receivers_of(streams, options.receive, partial(probe.link.receive_port, ports=count), count)
+        else:
+            assert isinstance(options.receive, int)
+            check_ports([(probe, stream.port) for stream in streams[:1]], "transmit", is_named=True)
+            check_ports([(receiver, options.receive)], "receive", is_named=True)
+            receivers = dict.fromkeys((stream.port for stream in streams), options.receive)
         increment = probe.timebase.increment
         senders = []
         for number, words in words_of(streams, options.seconds, options.is_detached, increment).items():
@@ -452,7 +469,7 @@ class Plan:
         for number in sorted(set(receivers.values())):
             coming = [stream for sender in senders if sender.receive == number for stream in sender.streams]
             coming = [options.comes_back(stream) for stream in coming] if options.comes_back else coming
-            meters[number] = StreamMeters(probe.registers, number, coming, options.latency_range_ns)
+            meters[number] = meters_of((receiver or probe).registers, number, coming, options.latency_range_ns)
         is_quiet = _is_quiet(probe, senders)
         found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment, INCREMENT_ONE))
         check_quiet(is_quiet, streams, options.seconds, found.is_timed)
@@ -509,6 +526,8 @@ class StreamSample:
 class Traffic(PortRun):
     """Streams that run, until their result is taken; a context manager that stops them, unless they are detached.
 
+    ``receiver``: probe that measures all of them at ``options.receive``; None: the one that sends. ``meters_of`` makes its meters.
+
     Raises
     ------
     UsageError
@@ -517,13 +536,18 @@ class Traffic(PortRun):
 
     wording = ErrorWording("the streams", "while streams ran", "send", "Send them again")
 
-    def __init__(self, probe: RunDevice, streams: Sequence[Stream], options: SendOptions) -> None:
-        self._probe, self._options = probe, options
-        self._plan = plan = Plan.of(probe, streams, options)
-        super().__init__(
-            [PortEnd.of(probe, sender.port.number) for sender in plan.senders],
-            [PortEnd.of(probe, number) for number in plan.meters],
-        )
+    def __init__(
+        self,
+        probe: RunDevice,
+        streams: Sequence[Stream],
+        options: SendOptions,
+        receiver: RunDevice | None = None,
+        meters_of: MakeMeters = StreamMeters,
+    ) -> None:
+        self._probe, self._receiver, self._options = probe, receiver or probe, options
+        self._plan = plan = Plan.of(probe, streams, options, receiver, meters_of)
+        ends = [(probe, sender.port.number) for sender in plan.senders], [(self._receiver, n) for n in plan.meters]
+        super().__init__(*([PortEnd.of(*end, is_named=receiver is not None) for end in side] for side in ends))
         self._active = {sender.port.number: sender.words.mask for sender in plan.senders}
         self._samples: dict[str, StreamSample] = {}  # Of the last look.
         self._lines = {sender.port.number: SharedLine(sender.words.dues, sender.words.ends) for sender in plan.senders}
@@ -704,7 +728,7 @@ class Traffic(PortRun):
             is_quiet = self._plan.is_quiet
             most_ns = self._ready_ns + START_MARGIN_NS if is_quiet else self._probe.timebase.now_ns
             self._started = TimeWindow(self._ready_ns, most_ns)
-            if self._start_ns is not None and not is_quiet and most_ns < self._start_ns:
+            if self._start_ns is not None and most_ns < self._start_ns:
                 self._started = TimeWindow(self._start_ns, self._start_ns)
                 self.let_pass((self._start_ns - most_ns) / 1e9)
             for _ in range(0 if is_quiet else PLACING_LOOKS):
@@ -721,11 +745,19 @@ class Traffic(PortRun):
         for sender in self._plan.senders:
             sender.transmit.clear()
             sender.transmit.load_streams(sender.words, not self._options.is_detached)
-        margin_ns = START_MARGIN_NS + int(START_LOOKS * self._probe.link.look_ns)
-        self._start_ns = self._probe.timebase.now_ns + margin_ns if self._plan.is_short else None
+        self._start_ns = self.start_ns()
         for sender in self._plan.senders:
             sender.transmit.attach(self._start_ns, not self._options.is_detached)
             sender.transmit.arm_streams()
+
+    def start_ns(self) -> int | None:
+        """Return when the program is to start (ns of the probe's clock); None: at once."""
+        margin_ns = START_MARGIN_NS + int(START_LOOKS * self._probe.link.look_ns)
+        return self._probe.timebase.now_ns + margin_ns if self._plan.is_short else None
+
+    def _bound_ns(self, rows: Sequence[StreamFigures], clock: ClockVerdict) -> float:
+        """Return the bound of the error of a delay of these rows (ns)."""
+        return self._probe.timebase.delay_bound_ns(longest_ns(rows), clock) + self._plan.unit_ns
 
     def starting(self, probe: RunDevice, now_ns: int) -> float:
         """Keep when it starts; streams that leave no room for answers are followed by their end alone."""
@@ -754,7 +786,7 @@ class Traffic(PortRun):
         for number, meters in self._plan.meters.items():
             meters.follow(readings[number])
         elapsed_s = (now_ns - self._started.least_ns) / 1e9
-        bound_ns = self._probe.timebase.delay_bound_ns(longest_ns(found), clock) + self._plan.unit_ns
+        bound_ns = self._bound_ns(found, clock)
         return TrafficLook(tuple(found), now_ns, elapsed_s, self.is_running, clock.state, bound_ns)
 
     def _read(self) -> dict[int, dict[str, StreamReading]]:
@@ -772,12 +804,12 @@ class Traffic(PortRun):
             counts = sender.transmit.counts(len(sender.streams))
             self.check_started(state)
             if not is_up:
-                self._lose(sender.port.number, sum(one.sent for one in counts))
+                self._lose(self.senders, sender.port.number, sum(one.sent for one in counts))
             at = TimeWindow(before_ns, before_ns)
             found |= {stream.name: StreamSample(at, one) for stream, one in zip(sender.streams, counts, strict=True)}
         for number in self._plan.meters:
-            if not self._probe.ports[number].receive.is_link_up:
-                self._lose(number, sum(sample.counts.sent for sample in found.values()))
+            if not self._receiver.ports[number].receive.is_link_up:
+                self._lose(self.receivers, number, sum(sample.counts.sent for sample in found.values()))
         self._samples = found
         readings = self._measure()
         at = TimeWindow(before_ns, timebase.now_ns)
@@ -821,8 +853,9 @@ class Traffic(PortRun):
                 stream.name: planned[number] if planned else None for number, stream in enumerate(sender.streams)
             }
 
-    def _lose(self, port: int, sent: int) -> None:
-        self.lose_link(f"port {port}", f"{sent} frames had been sent")
+    def _lose(self, ends: Sequence[PortEnd], port: int, sent: int) -> None:
+        name = next(end.name for end in ends if end.port.number == port)
+        self.lose_link(name, f"{sent} frames had been sent")
 
     def _measure(self) -> dict[int, dict[str, StreamReading]]:
         """Return what each port has measured, and keep it with what was sent."""
@@ -975,7 +1008,7 @@ class Traffic(PortRun):
             self.end,
             is_whole,
             clock.state,
-            self._probe.timebase.delay_bound_ns(longest_ns(found), clock) + self._plan.unit_ns,
+            self._bound_ns(found, clock),
             (*notes, *clock.notes),
         )
 

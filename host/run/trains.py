@@ -69,8 +69,7 @@ class Route:
 
     def end(self, probe: RunDevice, number: int) -> PortEnd:
         """Return a port of it; messages name its probe, too, where there are two."""
-        name = f"port {number}" if self.sender is self.receiver else f"port {number} of {probe.url}"
-        return PortEnd(probe, probe.ports[number], name)
+        return PortEnd.of(probe, number, is_named=self.sender is not self.receiver)
 
 
 @dataclass

@@ -9,7 +9,6 @@ Stands alone: it loads Prometheus' client, which only ``--metrics`` needs.
 import threading
 from collections.abc import Iterator
 
-import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -35,7 +34,7 @@ class StationMetrics(Collector):
         with self._lock:
             self._last[half.name] = half
             if not half.why:
-                what, count = ("received", len(half.records)) if half.end == HEARS else ("sent", half.sent)
+                what, count = ("received", half.received) if half.end == HEARS else ("sent", half.sent)
                 self._frames[pair, what] = self._frames.get((pair, what), 0) + count
 
     def collect(self) -> Iterator[Metric]:
@@ -63,8 +62,8 @@ class StationMetrics(Collector):
             measured.add_metric([pair, half.end], not half.why)
             if half.verdict and half.verdict.bound_ns is not None:
                 bounds.add_metric([pair, half.end], half.verdict.bound_ns / PER_SECOND)
-            if len(own := half.delays_ns):
+            for name, cells in half.cells.items():
                 for quantile in QUANTILES:
-                    value = np.quantile(own, quantile, method="inverted_cdf") / PER_SECOND
-                    delays.add_metric([pair, f"{quantile:g}"], float(value))
+                    if bounds_ns := cells.percentile(100 * quantile):
+                        delays.add_metric([name, f"{quantile:g}"], bounds_ns.most / PER_SECOND)
         yield from (measured, delays, bounds)

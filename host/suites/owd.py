@@ -274,13 +274,14 @@ def row(result: OneWayResult, waiting_time_ns: int | None = None) -> Row:
         "rate_ppm": line.rate_ppm, "rate_error_ppm": finite(line.rate_error_ppm), "error_ns": line.error_ns,
         "is_resolved": line.is_resolved, "latches": line.points,
     }  # fmt: skip
-    figures["sender"], figures["receiver"] = _clock(result.sender), _clock(result.receiver)
+    figures["sender"], figures["receiver"] = clock_figures(result.sender), clock_figures(result.receiver)
     bound_ns = figures["uncertainty_ns"]
     figures["uncertainty_ns"] = None if bound_ns is None else finite(bound_ns)
     return figures
 
 
-def _clock(status: ClockReport) -> ClockFigures:
+def clock_figures(status: ClockReport) -> ClockFigures:
+    """Return what a row has of a clock."""
     return {
         "clock_state": status.name,
         "uncertainty_ns": status.uncertainty_ns,

@@ -9,6 +9,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -186,6 +187,31 @@ def test_a_data_frame_has_a_row_a_frame_of_a_train_and_a_row_a_stream(
     assert (rows["name"], rows["lost"], rows["p99"]) == (["voice", "bulk"], [1, 0], [99.5, 207.5])
     assert (rows["p99_low"], rows["p99_high"]) == ([88, 192], [111, 223])
     assert "sent_low" not in rows and {len(column) for column in rows.values()} == {2}
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_data_frame_has_whole_numbers_and_floats_as_the_package_has_them(package: str) -> None:
+    """Take streams whose bounds are whole numbers in one row, fractions or not known in another: Polars refuses a mixture."""
+    pytest.importorskip(package)
+    rows = [stream("a", 10, 1, [(96, 103, 9)]), stream("b", 20, 20, []), stream("c", 30, 3, [(8, 8, 27)])]
+    known = [Bounds(998, 999), None, Bounds(1, 2.5)]
+    of = [replace(row, received_fps=bounds) for row, bounds in zip(rows, known, strict=True)]
+    frame = getattr(traffic(*of), f"to_{package}")()
+    found = {
+        name: [None if value != value else value for value in frame[name].to_list()]
+        for name in ("name", "lost", "fps", "fps_low", "fps_high", "p99", "p99_low", "p99_high")
+    }
+    assert found == {
+        "name": ["a", "b", "c"],
+        "lost": [1, 20, 3],
+        "fps": [998.5, None, 1.75],
+        "fps_low": [998, None, 1],
+        "fps_high": [999, None, 2.5],
+        "p99": [99.5, None, 8],
+        "p99_low": [88, None, 0],
+        "p99_high": [111, None, 16],
+    }
+    assert {str(frame[name].dtype).lower() for name in ("lost", "sent")} == {"int64"}
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])

@@ -57,7 +57,7 @@ def test_faults_at_any_moment_leave_no_wrong_figure_and_are_named(tmp_path: Path
     for seed, kind in enumerate([*KINDS, *[""] * FAULTS], 1000):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        found.append(hostile(seed, folder, kind))
+        found.append(hostile(seed, folder, kind=kind))
     for seed, one in enumerate(found, 1000):
         assert (seed, one.wrong, one.unnamed, one.missing, one.is_stopped) == (seed, [], [], [], True)
     assert {one.kind for one in found} == set(KINDS) and sum(one.is_noticed for one in found) > len(found) / 2

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow.dataset as ds
 import pytest
 
 from liteprobe.host.base.errors import ProbeError, UsageError
@@ -24,8 +24,10 @@ from liteprobe.host.measure.percentiles import Bounds, Cells, Measured
 from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore
 from liteprobe.host.store.tables import StoredRun
+from liteprobe.sim.drivers.tools.figures import ROOT
 from liteprobe.sim.drivers.tools.stores import BEGIN_NS, DAY_NS, a_run, bin_of
 
+PAGE = ROOT / "docs" / "store.md"
 BEGIN = datetime.fromtimestamp(BEGIN_NS // 10**9, UTC)
 DAYS, RUNS_A_DAY = 6, 5
 PERCENTS = (0, 1, 50, 90, 99, 99.9, 100)
@@ -314,12 +316,34 @@ def test_a_report_draws_what_the_store_has(run: Callable[..., tuple[int, str, st
     assert code == 2 and "has no runs of then" in errors
 
 
-def test_files_by_line_for_polars_and_pandas(tmp_path: Path) -> None:
-    """Read a table as docs/store.md has it for Polars and pandas, by Arrow: a list of files that count."""
-    store, samples = filled(tmp_path)
-    store.compact()
-    paths = [one.path for one in store.files("histograms")]
-    assert ds.dataset(paths).to_table()["count"].to_numpy().sum() == sum(len(values) for _, _, values in samples)
+@pytest.mark.parametrize("is_compact", [False, True])
+@pytest.mark.parametrize("package", ["polars", "pandas"])
+def test_the_line_of_the_page_for_polars_and_pandas(
+    package: str, is_compact: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run what docs/store.md has for a package, and hold each row of its frame against what was put in."""
+    pytest.importorskip(package)
+    store, samples = filled(tmp_path / "results")
+    if is_compact:
+        store.compact()
+    others = {"polars", "pandas"} - {package}
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    text = re.search(r"^## Polars and pandas$.*?```python\n(.*?)```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert text
+    lines = [line for line in text[1].splitlines() if not any(other in line for other in others)]
+    assert sum(package in line for line in lines) == 2  # An import, and the line.
+    exec("\n".join(lines), names)
+    columns = ("date", "probe", "time", "part", "name", "value")
+    rows = zip(*(names["frame"][name].to_list() for name in columns), strict=True)
+    found = sorted((str(day), probe, round(at.timestamp() * 1e6), *more) for day, probe, at, *more in rows)
+    expected = []
+    for at_ns, probe, values in samples:
+        day = (at_ns - BEGIN_NS) // DAY_NS
+        date = str((BEGIN + timedelta(days=day)).date())
+        for name, value in (("sent", len(values) + day), ("received", len(values)), ("lost", day)):
+            expected.append((date, probe, at_ns // 1000, "voice", name, float(value)))
+    assert found == sorted(expected)
 
 
 def test_the_command(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

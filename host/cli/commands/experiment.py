@@ -7,6 +7,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ with lazily():
     import rich.console
     import rich.text
 
+    from liteprobe.cores import formats
     from liteprobe.host.agent import keys
     from liteprobe.host.analysis import columns
     from liteprobe.host.cli import results, tables
@@ -28,6 +31,7 @@ with lazily():
     from liteprobe.host.fleet import experiment as experiments
     from liteprobe.host.fleet import plan as plans
     from liteprobe.host.report import files
+    from liteprobe.host.traffic import load
 
 HELP = "measure one-way delay and loss between many probes, all started at one instant"
 EXAMPLES = """
@@ -40,7 +44,13 @@ MATRIX_MOST = 8  # Probes: more of them don't fit beside each other.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes."""
-    add(parser, "plan FILE.yaml", Path, "probes, pairs, trains and start, as docs/experiment.md shows", nargs="?")
+    add(
+        parser,
+        "plan FILE.yaml",
+        Path,
+        "probes, pairs, trains or streams, and start, as docs/experiment.md shows",
+        nargs="?",
+    )
     group = parser.add_argument_group("run")
     add_steal(group)
     owd.add_discipline(group)
@@ -140,14 +150,35 @@ def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, caus
 
 
 def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
-    """Return a plan as a table: who sends to whom, in which start."""
-    table = tables.table("start", "from", "to", "length", "count", "interval", text=3, keys=3)
+    """Return a plan as a table: who sends what to whom, in which start."""
+    has_streams = any(one.streams for one in plan.pairs)
+    table = tables.table(
+        "start", "from", "to", *["stream"] * has_streams, "length", "count", "interval", text=3 + has_streams, keys=3
+    )
     for number, pairs in enumerate(plan.rounds(), 1):
         for one in pairs:
-            interval_ns = one.program.interval_ns
-            paced = "back to back" if interval_ns is None else columns.time_text(interval_ns)
-            table.add_row(str(number), one.sender, one.receiver, str(one.program.length), str(one.program.count), paced)
+            for name, *cells in _flows(one, plan.duration_ns):
+                table.add_row(str(number), one.sender, one.receiver, *[rich.text.Text(name)] * has_streams, *cells)
     return table
+
+
+def _flows(pair: plans.PlannedPair, duration_ns: Fraction | None) -> Iterator[tuple[str, str, str, str]]:
+    """Give what a pair sends: of each stream, or of its train, the name, lengths, frames, and the interval."""
+    if pair.program is not None:
+        interval_ns = pair.program.interval_ns
+        paced = "back to back" if interval_ns is None else columns.time_text(interval_ns)
+        yield "", str(pair.program.length), str(pair.program.count), paced
+    for one in pair.streams:
+        ends = sorted({one.length.least, one.length.greatest})
+        until = "" if duration_ns is None else f"for {columns.time_text(float(duration_ns))}"
+        share = load.share_of(one)
+        mean_ns = float(formats.TICK_NS * (one.length.mean + formats.OVERHEAD) / share)
+        yield (
+            one.name,
+            " to ".join(map(str, ends)),
+            until if one.count is None else f"{one.count:,}",
+            columns.time_text(mean_ns),
+        )
 
 
 def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
@@ -157,14 +188,15 @@ def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
     parts: list[Any] = []
     if 2 < len(names) <= MATRIX_MOST:
         parts.append(_matrix(found, names, unit, scale, digits))
-    keys = found.COLUMNS.of("name sent received lost")
+    counted = [name for name in ("duplicated", "reordered") if found.count(name)]
+    keys = found.COLUMNS.of(" ".join(["name sent received lost", *counted]))
     delays = columns.in_unit(found.COLUMNS.of("least mean p99 most bound"), unit, scale, digits)
     why = found.COLUMNS.of("why") if any(one.why or one.note for one in found.pairs) else []
     parts.append(tables.figures([*keys, *delays, *why], found.pairs))
     parts += [rich.text.Text(f"{name} was left out: {why}") for name, why in found.faults.items()]
     parts.append(
         rich.text.Text(
-            f"{len(found.measured)} of {len(found.pairs)} pairs have delays; bounds 95 %, of both clocks then."
+            f"{len(found.measured)} of {len(found.pairs)} {found.of_what} have delays; bounds 95 %, of both clocks then."
         )
     )
     return rich.console.Group(*parts)

@@ -11,6 +11,7 @@ import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
@@ -24,7 +25,6 @@ with lazily():
     from liteprobe.host.agent import keys
     from liteprobe.host.fleet import halves
     from liteprobe.host.fleet import station as stations
-    from liteprobe.host.measure import percentiles
 
 HELP = "run experiments beside a probe, at their second, while no host is there"
 EXAMPLES = """
@@ -126,14 +126,15 @@ def keep(args: argparse.Namespace, half: halves.Half) -> None:
 
     if half.why or half.end != halves.HEARS:
         return
-    delays, pair = half.delays_ns, f"{half.sender} to {half.receiver}"
-    figures = {"received": len(delays)}
-    if len(delays):
-        figures |= {"least": int(delays.min()), "most": int(delays.max())}
-    cells = {pair: percentiles.Cells.of_values(delays).log_linear()} if len(delays) else {}
+    pair, known = f"{half.sender} to {half.receiver}", {name: one for name, one in half.cells.items() if one.total}
+    figures: dict[str, dict[str, Any]] = {pair: {"received": half.received}}
+    for name, one in known.items():
+        ends = {"least": int(one.lows.min()), "most": int(one.highs.max())}
+        figures[name] = {"received": one.total, **figures.get(name, {}), **ends}
+    cells = {name: one.log_linear() for name, one in known.items()}
     state = half.verdict.state if half.verdict else None
     own = partial(StoredRun, "station", url=args.probe, is_complete=False, clock_state=state, uncertainty_ns=math.inf)
-    run = own(figures={pair: figures}, cells=cells)
+    run = own(figures=figures, cells=cells)
     try:
         args.keeper.store.keep(run)
     except OSError as error:

@@ -15,9 +15,12 @@ from liteprobe.host.device.link.base import Words
 from liteprobe.host.fleet.experiment import Experiment, PairFigures
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh
 from liteprobe.host.probe import Probe
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import Fixed, RandomLength
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.models.probe.fleet import Fleet, FleetProbe
+from liteprobe.sim.models.probe.fleet import Fleet, FleetProbe, FleetTester
 
 
 class FleetLink(FakeLink):
@@ -70,8 +73,8 @@ def name_of(number: int) -> str:
 class FleetBench:
     """A fleet, and links to its probes."""
 
-    def __init__(self, count: int, seed: int, folder: Path) -> None:
-        self.fleet = Fleet(count, seed)
+    def __init__(self, count: int, seed: int, folder: Path, kind: type[FleetProbe] = FleetProbe) -> None:
+        self.fleet = Fleet(count, seed, kind=kind)
         self.links: list[FleetLink] = []
         for probe in self.fleet.probes:
             place = folder/name_of(probe.number)
@@ -92,7 +95,7 @@ class FleetBench:
         """Return all of them for a plan."""
         return [PlannedProbe(name_of(n), str(n), ip=f"10.0.0.{n + 1}") for n in range(self.fleet.count)]
 
-    def plan(self, program: TrainProgram, **settings: object) -> ExperimentPlan:
+    def plan(self, program: TrainProgram | Sequence[Stream], **settings: object) -> ExperimentPlan:
         """Return a plan of a mesh."""
         probes = self.planned()
         return ExperimentPlan(tuple(probes), mesh(probes, program), **settings) # type: ignore[arg-type]
@@ -142,13 +145,19 @@ class FleetBench:
         probe.slew(offset_ns)
         probe.values["clock_error"] += steps << CLOCK_STEPS_BIT
 
-    def truth(self, sender: int, receiver: int) -> tuple[list[float], int]:
-        """Return the true delays of a pair's frames that came (ns), and how many were lost."""
+    def truth(self, sender: int, receiver: int, stream_id: int | None = None) -> tuple[list[float], int]:
+        """Return the true delays of a pair's frames that came (ns), of one stream or of all, and how many were lost."""
         own = [one for one in self.fleet.passages if (one.sender, one.receiver) == (sender, receiver)]
+        own = [one for one in own if stream_id in (None, one.stream_id)]
         return [one.came_ns - one.left_ns for one in own if one.came_ns is not None], sum(one.came_ns is None for one in own)
 
 
 PROGRAM = TrainProgram(60, 20, interval_ns=10_000.0)
+STREAMS = (
+    Stream("voice", 1, Fixed(60), Interval(pps=20_000), count=20),
+    Stream("data", 2, RandomLength(60, 1514), Interval(rate_bps=3*10**8, exponential=True), count=40),
+)
+SENT: dict[type[FleetProbe], TrainProgram | Sequence[Stream]] = {FleetProbe: PROGRAM, FleetTester: STREAMS}
 PROBES_OF_FAULTS = 5
 WITHIN_BOUNDS = 2.5 # Nearly five standard deviations: a delay that is further off is wrong.
 
@@ -165,16 +174,19 @@ class Hostile:
     is_noticed: bool # It left something without a delay, or a note.
 
 
-def hostile(seed: int, folder: Path, kind: str = "") -> Hostile:
-    """Run an experiment on five probes, which a fault befalls, of a random kind or of this one, and hold it against the truth."""
+def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe, kind: str = "") -> Hostile:
+    """Run an experiment on five probes, which a random fault befalls, and hold its result against the model's truth.
+
+    ``of``: the kind of the probes: trains are sent, or streams; ``kind``: of the fault, where it isn't random.
+    """
     draw = random.Random(seed)
     drawn, victim = draw.choice(KINDS), draw.randrange(PROBES_OF_FAULTS)
     kind = kind or drawn
     second_ns = draw.randrange(7)*1e9
     at_ns = second_ns + (draw.uniform(-5e4, 7e5) if draw.random() < 0.6 else draw.uniform(0, 1e9))
-    bench = FleetBench(PROBES_OF_FAULTS, seed, folder)
+    bench = FleetBench(PROBES_OF_FAULTS, seed, folder, of)
     bench.fault(kind, victim, max(at_ns, 0.0))
-    experiment = Experiment(bench.plan(PROGRAM), opener=bench.open_one)
+    experiment = Experiment(bench.plan(SENT[of]), opener=bench.open_one)
     try:
         with experiment:
             result = experiment.run()
@@ -190,11 +202,12 @@ def hostile(seed: int, folder: Path, kind: str = "") -> Hostile:
 
 
 def judge(bench: FleetBench, one: PairFigures, found: Hostile, victim: str) -> None:
-    """Hold a pair's figures against the truth."""
-    true_ns, lost = bench.truth(int(one.sender[1:]), int(one.receiver[1:]))
+    """Hold the figures of a pair's train, or of one of its streams, against the truth."""
+    stream_id = one.flow.stream.stream_id if one.flow else None
+    true_ns, lost = bench.truth(int(one.sender[1:]), int(one.receiver[1:]), stream_id)
     is_concerned = victim in (one.sender, one.receiver) or found.kind == "interrupt"
-    if one.row is not None and not one.note and (one.row["lost"], one.row["received"]) != (lost, len(true_ns)):
-        found.wrong.append(f"{one.name}: lost {one.row['lost']}, truly {lost}")
+    if one.is_measured and not one.note and (one.count("lost"), one.count("received")) != (lost, len(true_ns)):
+        found.wrong.append(f"{one.name}: lost {one.count('lost')}, truly {lost}")
     if one.delays is None:
         found.unnamed += [one.name]*(not one.why)
         found.missing += [f"{one.name}: {one.why}"]*(not is_concerned)

@@ -18,10 +18,17 @@ from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.fleet.turns import in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fleet import FleetBench, Hostile, judge, name_of
-from liteprobe.sim.models.probe.fleet import TAI_NS
+from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
 
 COUNT = 3
 START_S = TAI_NS // 10**9 + 30
+#: What is sent, by the kind of the probes.
+SENT = {
+    FleetProbe: "train: {length: 60, count: 20, interval: 10us}",
+    FleetTester: "streams:\n"
+    "  - {name: voice, length: 60, pps: 20k, count: 20}\n"
+    "  - {name: data, length: {least: 60, greatest: 1514}, rate: 300M, exponential: true, count: 40}",
+}
 EVERY_S = 30 # From one start to the next, of `hostile`.
 OF_PROBES = ("absent", "busy", "preset", "no link", "cut", "flap", "unlocked", "bound", "second", "step", "slow")
 OF_STATIONS = ("killed", "away", "full disk", "not handed out", "unreachable")
@@ -34,8 +41,8 @@ class Killed(BaseException):
 class Stations:
     """Stations of a modelled fleet, each in a folder and at an agent of its own; time is that of the fleet."""
 
-    def __init__(self, folder: Path, seed: int = 5, count: int = COUNT) -> None:
-        self.bench, self.folder = FleetBench(count, seed, folder), folder
+    def __init__(self, folder: Path, seed: int = 5, count: int = COUNT, of: type[FleetProbe] = FleetProbe) -> None:
+        self.bench, self.folder, self.of = FleetBench(count, seed, folder, of), folder, of
         self.late_ns = dict.fromkeys(range(count), 0)  # Of machines' clocks.
         self.stations = [self.make(number) for number in range(count)]
         self.agents: list[Agent] = []
@@ -60,7 +67,7 @@ class Stations:
             f"  {name_of(n)}: {{url: 'station://{agent.address.removeprefix('tcp://')}', ip: 10.0.0.{n + 1}}}\n"
             for n, agent in enumerate(self.agents)
         )
-        return f"probes:\n{probes}start_tai: {start_s}\ntrain: {{length: 60, count: 20, interval: 10us}}\n{more}"
+        return f"probes:\n{probes}start_tai: {start_s}\n{SENT[self.of]}\n{more}"
 
     def pass_until(self, tai_s: float) -> None:
         """Let all stations do what is due until then, side by side."""
@@ -144,13 +151,13 @@ def _full(name: str, octets: bytes) -> None:
 # A fault ------------------------------------------------------------------------------------------
 
 
-def hostile(seed: int, folder: Path) -> Hostile:
+def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe) -> Hostile:
     """Run a plan on three stations, of which a random fault befalls one or its probe, and hold the result against the truth."""
     draw = random.Random(seed)
     kind, victim = draw.choice(OF_PROBES + OF_STATIONS), draw.randrange(COUNT)
     at_s = START_S - 12 + draw.uniform(0, 2*EVERY_S)
     found = Hostile(kind, [], [], [], True, False)
-    made = Stations(folder, seed)
+    made = Stations(folder, seed, of=of)
     with ExitStack() as stack:
         made.serve(stack)
         text = made.text(more=f"round_every: {EVERY_S}s\n")

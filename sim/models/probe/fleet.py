@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from liteprobe.cores.formats import ClockState
+from liteprobe.cores.formats import HEADER_WORDS_OF_STREAM, ClockState
+from liteprobe.sim.models.probe.streams import TrafficFrame, TrafficProbe
 from liteprobe.sim.models.probe.trains import (
     CLOCK,
     HEADER_BASE,
@@ -37,10 +38,11 @@ Event = tuple[float, Callable[[], None]]
 
 @dataclass(frozen=True)
 class Passage:
-    """A frame's way: from whom to whom, its number, and when its SFD left and came (true ns); None: it was lost."""
+    """A frame's way: from whom to whom, its stream id and number, and when its SFD left and came (true ns); None: it was lost."""
 
     sender: int
     receiver: int
+    stream_id: int
     sequence: int
     left_ns: float
     came_ns: float | None
@@ -121,7 +123,8 @@ class FleetProbe(ModelProbe):
         self._set_clock(self._now() + Fraction(offset_ns))
 
     def _carry(self, frame: ModelFrame) -> list[tuple[int, int, ModelFrame]]:
-        base = HEADER_BASE + PORT_STRIDE * frame.port
+        place = HEADER_WORDS_OF_STREAM * frame.number if isinstance(frame, TrafficFrame) else 0
+        base = HEADER_BASE + PORT_STRIDE * frame.port + 4 * place
         octets = [
             self._memory.get(base + at - at % 4, 0) >> 8 * (at % 4) & 0xFF for at in range(DESTINATION, DESTINATION + 4)
         ]
@@ -138,6 +141,10 @@ class FleetProbe(ModelProbe):
         self.values[prefix + "now"] = self.now()
 
 
+class FleetTester(FleetProbe, TrafficProbe):
+    """A probe of a fleet that sends and measures streams, and no trains; preset ``generator``."""
+
+
 @dataclass
 class Fleet:
     """Probes, the network between them, and what it did.
@@ -147,6 +154,7 @@ class Fleet:
     count : probes, at 10.0.0.1 and so on.
     seed : of crystals, phases, clocks and paths.
     loss : greatest share of frames that a path loses.
+    kind : of its probes.
     """
 
     count: int
@@ -155,6 +163,7 @@ class Fleet:
     now_ns: float = 0.0
     passages: list[Passage] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)  # What befalls it, in the order of time.
+    kind: type[FleetProbe] = FleetProbe
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -163,7 +172,7 @@ class Fleet:
             bound_ns = self.random.uniform(15, 60)
             error_ns = self.random.gauss(0, bound_ns / BOUND_SIGMAS)
             ppm, phase_ns = self.random.uniform(-50, 50), self.random.uniform(0, 8)
-            self.probes.append(FleetProbe(self, number, ppm, bound_ns, error_ns, phase_ns))
+            self.probes.append(self.kind(self, number, ppm, bound_ns, error_ns, phase_ns))
         ends = [(a, b) for a in range(self.count) for b in range(self.count) if a != b]
         self.paths = {one: self._path() for one in ends}
         self.events.append((SECOND_NS / 2, self._wander))
@@ -213,7 +222,7 @@ class Fleet:
             due_ns = left_ns + path.delay_ns + self.random.uniform(0, path.jitter_ns)
             came_ns = math.ceil(due_ns / other.line_ns) * other.line_ns
             other.come(came_ns, frame)
-        self.passages.append(Passage(sender.number, receiver, frame.sequence, left_ns, came_ns))
+        self.passages.append(Passage(sender.number, receiver, frame.stream_id, frame.sequence, left_ns, came_ns))
 
     def true_ns(self, tai_ns: int) -> float:
         """Return a TAI instant as true time."""

@@ -34,8 +34,10 @@ class MonitorProbe(ModelProbe):
     ``meters``: of each port; bring frames with `arrive`.
     """
 
-    def __init__(self, ports: int = 2, with_fields: bool = False, wire: Wire | None = None) -> None:
-        super().__init__(wire, ports)
+    def __init__(
+        self, ports: int = 2, with_fields: bool = False, wire: Wire | None = None, with_clock: bool = False
+    ) -> None:
+        super().__init__(wire, ports, with_clock=with_clock)
         if not with_fields:
             self.extend("rates", registers("interval number whole:1"), {"interval"})
             self.values["rates_interval"] = RATE_INTERVAL_NS

@@ -7,8 +7,10 @@ The truth for tests of the host. Modifiers and fills are not in it: a frame is i
 Source: docs/traffic.md; Marsaglia, Xorshift RNGs, 2003.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from liteprobe.cores.formats import (
     BEGIN_TICKS,
@@ -34,6 +36,7 @@ from liteprobe.sim.models.probe.meters import BINS_BASE, PLACES_BASE, MonitorPro
 from liteprobe.sim.models.probe.trains import (
     BUILD_TICKS,
     HEADER_BASE,
+    INCREMENT_ONE,
     OVERHEAD,
     PORT_STRIDE,
     STREAMS_BASE,
@@ -178,8 +181,8 @@ class TrafficProbe(MonitorProbe):
     ``frames``: that left, in order.
     """
 
-    def __init__(self, wire: Wire | None = None, ports: int = 2) -> None:
-        super().__init__(ports, with_fields=True, wire=wire)
+    def __init__(self, wire: Wire | None = None, ports: int = 2, with_clock: bool = False) -> None:
+        super().__init__(ports, with_fields=True, wire=wire, with_clock=with_clock)
         for port in range(ports):
             self.extend(f"port{port}_tx_streams", REGISTERS, REGISTERS.keys() - {"active"})
             self.extend_memories(port, MEMORIES)
@@ -248,7 +251,8 @@ class TrafficProbe(MonitorProbe):
             wait_ns = (
                 self.values[f"port{port}_tx_start_time"] - self.now() if self.values[f"port{port}_tx_timed"] else 0
             )
-            self._first[port] = self._free[port] = self.tick + max(1, wait_ns // 8)
+            wait_ticks = math.ceil(Fraction(wait_ns * INCREMENT_ONE, self.values["timebase_increment"]))
+            self._first[port] = self._free[port] = self.tick + max(1, wait_ticks)
             self._has_sent[port] = False
             self._tx(port, state=TransmitState.RUNNING)
             self._plan(port)

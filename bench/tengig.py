@@ -1,0 +1,200 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rows of the bench ``tengig``: the cores of 10 Gb/s in simulation, against models of the line, and their area by Yosys.
+
+No board, no transceiver and no route is in any of these figures.
+"""
+
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from litex.gen.fhdl.verilog import convert
+
+from liteprobe.sim.drivers.tools import native_yosys
+from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
+from liteprobe.sim.drivers.tools.pins import PinnedBench
+from liteprobe.sim.drivers.tools.processes import run_group
+from liteprobe.sim.drivers.xgmii import train
+from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
+from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
+from liteprobe.sim.models import xgmii
+from liteprobe.sim.models.traffic.trains import ProbeFrame
+
+LENGTHS = (*range(60, 1515), 9000)
+SIZES = (60, 124, 252, 508, 1020, 1276, 1514)  # The seven of RFC 2544, without FCS.
+DELAY_CYCLES = 2001  # Of which one is none: a word is taken in the cycle in which it was sent.
+CHUNK = 200  # Lengths in one run.
+DEVICE_LUTS = 203_800  # XC7K325T.
+#: LUTs of two ports of FlueNT10G, all of it; a quarter is what two ports of ours may take with all of theirs.
+OTHERS_LUTS = 102_636
+LUTS = {
+    **{f"LUT{n}": 1 for n in range(1, 7)},
+    "SRL16E": 1,
+    "SRLC32E": 1,
+    "RAM32M": 4,
+    "RAM64M": 4,
+    "RAM32X1D": 2,
+    "RAM64X1D": 2,
+}
+YOSYS = "read_verilog core.v; synth_xilinx -family xc7 -flatten -abc9 -noiopad -top core; write_json core.json"
+#: Modules, and what each may take: LUTs, flip-flops, LUTs between two registers.
+PARTS: dict[str, tuple[Callable[[], PinnedBench], int, int, int]] = {
+    "mac": (XgmiiBench, OTHERS_LUTS // 4 // 8, 2_500, 8),
+    "port": (XgmiiTrainBench, OTHERS_LUTS // 4 // 4, 6_000, 8),
+}
+
+
+# The line ------------------------------------------------------------------------------------------
+
+
+@row("tengig")
+def test_utilisation(size: Size) -> Iterator[Figure]:
+    """Frames of each length from 60 to 1514 octets and of 9000, back to back: starts, octets, FCS and the share of the line."""
+    chance, each = drawn(), size.of(4, 64, 256)
+    wrong, off, slots, span, frames = 0, 0, 0, 0, 0
+    for first in range(0, len(LENGTHS), CHUNK):
+        lengths = [length for length in LENGTHS[first : first + CHUNK] for _ in range(each)]
+        sent = [Sending(chance.randbytes(length)) for length in lengths]
+        done = run(sent)
+        starts, _ = xgmii.frames_on(done.sent)
+        wrong += len(wrong_sent(sent, done))
+        off += sum(start - starts[0] != due for start, due in zip(starts, xgmii.back_to_back(lengths), strict=True))
+        slots += sum(length + 24 for length in lengths[:-1])
+        span += starts[-1] - starts[0]
+        frames += len(starts)
+    yield Figure("utilisation_frames", frames, "frames", each * len(LENGTHS), is_least=True)
+    yield Figure("utilisation", round(100 * slots / span, 3), "%", 100, is_least=True)
+    yield Figure("utilisation_starts_off_theory", off, "frames", 0)
+    yield Figure("utilisation_octets_fcs_or_starts_wrong", wrong, "", 0)
+
+
+@row("tengig")
+def test_hostile(size: Size) -> Iterator[Figure]:
+    """Runts, gaps from one octet on, wrong lanes, error characters, faults and noise: counts and frames against the model."""
+    chance = drawn()
+    wrong, seen, faults, errors = 0, 0, 0, Counter[str]()
+    for _ in range(size.of(1, 4, 40)):
+        line = xgmii.hostile(size.of(5_000, 25_000), chance.randrange(2**32))
+        done = run([Sending(chance.randbytes(60 + n % 99)) for n in range(1000)], line)
+        found = wrong_received(line, done)
+        note(*(f"# {one[:200]}" for one in found[:5]))
+        wrong += len(found)
+        seen += done.counts["frame_count"]
+        faults += len(done.faults)
+        errors.update(done.counts)
+    note("# " + ", ".join(f"{name} {count}" for name, count in errors.items()))
+    yield Figure("hostile_frames", seen, "frames", 90_000 if size else 4_000, is_least=True)
+    yield Figure("hostile_changes_of_the_link", faults, "", 100 if size else 10, is_least=True)
+    yield Figure("hostile_differences", wrong, "", 0)
+
+
+# Trains -------------------------------------------------------------------------------------------
+
+
+@row("tengig")
+def test_trains(size: Size) -> Iterator[Figure]:
+    """Trains of 100 and 1000 frames of seven sizes over a loop of 12.8 us: starts, records, span and one-way delay.
+
+    Back to back, at 90 % with a fraction, and with the receiver's clock 100 ppm away, which may take a cycle from each arrival.
+    """
+    wrong, spread, most, frames = 0, 0, 0, 0
+    for count in size.of((100,), (100, 1000), (1000, 10_000)):
+        for length in SIZES:
+            slot, frame = length + 24, ProbeFrame(length)
+            programs = [
+                Program(count, length=length),
+                Program(count, 1, slot * 10 // 9, slot * 10 % 9 * 2**32 // 9, 0, length),
+            ]
+            for rx_fs in (6_400_000, 6_400_640, 6_399_360):
+                done = train.run(programs[rx_fs != 6_400_000 :], frame, Loop(DELAY_CYCLES, rx_fs))
+                found = train.wrong(programs[rx_fs != 6_400_000 :], frame, done)
+                found += train.wrong_records(frame, done, 0 if rx_fs == 6_400_000 else 6.4)
+                note(*(f"# {length} octets: {one[:200]}" for one in found[:3]))
+                wrong += len(found)
+                frames += len(done.records)
+                if rx_fs != 6_400_000:
+                    continue
+                owd = done.records["arrival"].astype(int) - done.records["sent"].astype(int)
+                spread = max(spread, int(abs(owd - round(6.4 * (DELAY_CYCLES - 1))).max()))
+                most = max(most, abs(done.starts[count - 1] - done.starts[0] - slot * (count - 1)))
+    yield Figure("trains_records", frames, "frames", 3_000, is_least=True)
+    yield Figure("trains_starts_octets_stamps_or_records_wrong", wrong, "", 0)
+    yield Figure("trains_delay_off_theory", spread, "ns", 1)
+    yield Figure("trains_span_off_theory", most, "octets", 3)
+
+
+# Area ---------------------------------------------------------------------------------------------
+
+
+@cache
+def cells(make: Callable[[], PinnedBench]) -> dict[str, Any]:
+    """Return the cells that Yosys makes of a bench for the 7 series, without pads."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        bench = make()
+        with contextlib.chdir(folder):  # Initial values of memories come beside it.
+            convert(bench, ios=bench.pins, name="core").write("core.v")
+        (folder / "core.ys").write_text(YOSYS.replace("; ", "\n") + "\n", encoding="utf-8")
+        done = run_group([sys.executable, native_yosys.__file__, "-q", "core.ys"], folder)
+        if done.returncode:
+            raise RuntimeError(f"yosys failed: {done.stderr[-1000:]}")
+        found: dict[str, Any] = json.loads((folder / "core.json").read_text(encoding="utf-8"))["modules"]["core"][
+            "cells"
+        ]
+        return found
+
+
+def levels(found: dict[str, Any]) -> int:
+    """Return the LUTs on the longest path between two registers; a carry chain between two of them counts none."""
+    drivers: dict[int, str] = {}
+    inputs: dict[str, list[int]] = {}
+    for name, cell in found.items():
+        if not cell["type"].startswith(("LUT", "CARRY", "MUXF", "INV")):
+            continue
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"][port] == "output":
+                drivers.update({bit: name for bit in bits if isinstance(bit, int)})
+            else:
+                inputs.setdefault(name, []).extend(bit for bit in bits if isinstance(bit, int))
+
+    @cache
+    def depth(name: str) -> int:
+        own = int(found[name]["type"].startswith("LUT"))
+        return own + max((depth(drivers[bit]) for bit in inputs.get(name, []) if bit in drivers), default=0)
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        return max(map(depth, set(drivers.values())))
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@row("tengig")
+@pytest.mark.parametrize("part", PARTS)
+def test_area(part: str) -> Iterator[Figure]:
+    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: the MAC of a port, or all of a port with its clock."""
+    make, luts_most, flip_flops_most, levels_most = PARTS[part]
+    found = cells(make)
+    kinds = Counter(str(cell["type"]) for cell in found.values())
+    luts = sum(each * kinds[kind] for kind, each in LUTS.items())
+    note(
+        f"# {dict(sorted(kinds.items()))}",
+        f"# {100 * luts / DEVICE_LUTS:.2f} % of the LUTs of an XC7K325T; nothing was placed",
+    )
+    yield Figure(f"area_{part}_luts", luts, "LUTs", luts_most)
+    yield Figure(
+        f"area_{part}_flip_flops",
+        sum(count for kind, count in kinds.items() if kind.startswith("FD")),
+        "",
+        flip_flops_most,
+    )
+    yield Figure(f"area_{part}_levels", levels(found), "LUTs", levels_most)
