@@ -5,6 +5,7 @@
 No board, no transceiver and no route is in any of these figures.
 """
 
+import contextlib
 import json
 import sys
 from collections import Counter
@@ -14,16 +15,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from litex.gen.fhdl.verilog import convert
 
 from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
+from liteprobe.sim.drivers.xgmii import train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
+from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
 from liteprobe.sim.models import xgmii
+from liteprobe.sim.models.traffic.trains import ProbeFrame
 
 LENGTHS = (*range(60, 1515), 9000)
+SIZES = (60, 124, 252, 508, 1020, 1276, 1514)  # The seven of RFC 2544, without FCS.
+DELAY_CYCLES = 2001  # Of which one is none: a word is taken in the cycle in which it was sent.
 CHUNK = 200  # Lengths in one run.
 DEVICE_LUTS = 203_800  # XC7K325T.
 #: LUTs of two ports of FlueNT10G, all of it; a quarter is what two ports of ours may take with all of theirs.
@@ -38,6 +45,11 @@ LUTS = {
     "RAM64X1D": 2,
 }
 YOSYS = "read_verilog core.v; synth_xilinx -family xc7 -flatten -abc9 -noiopad -top core; write_json core.json"
+#: Modules, and what each may take: LUTs, flip-flops, LUTs between two registers.
+PARTS: dict[str, tuple[Callable[[], PinnedBench], int, int, int]] = {
+    "mac": (XgmiiBench, OTHERS_LUTS // 4 // 8, 2_500, 8),
+    "port": (XgmiiTrainBench, OTHERS_LUTS // 4 // 4, 6_000, 8),
+}
 
 
 # The line ------------------------------------------------------------------------------------------
@@ -84,6 +96,41 @@ def test_hostile(size: Size) -> Iterator[Figure]:
     yield Figure("hostile_differences", wrong, "", 0)
 
 
+# Trains -------------------------------------------------------------------------------------------
+
+
+@row("tengig")
+def test_trains(size: Size) -> Iterator[Figure]:
+    """Trains of 100 and 1000 frames of seven sizes over a loop of 12.8 us: starts, records, span and one-way delay.
+
+    Back to back, at 90 % with a fraction, and with the receiver's clock 100 ppm away, which may take a cycle from each arrival.
+    """
+    wrong, spread, most, frames = 0, 0, 0, 0
+    for count in size.of((100,), (100, 1000), (1000, 10_000)):
+        for length in SIZES:
+            slot, frame = length + 24, ProbeFrame(length)
+            programs = [
+                Program(count, length=length),
+                Program(count, 1, slot * 10 // 9, slot * 10 % 9 * 2**32 // 9, 0, length),
+            ]
+            for rx_fs in (6_400_000, 6_400_640, 6_399_360):
+                done = train.run(programs[rx_fs != 6_400_000 :], frame, Loop(DELAY_CYCLES, rx_fs))
+                found = train.wrong(programs[rx_fs != 6_400_000 :], frame, done)
+                found += train.wrong_records(frame, done, 0 if rx_fs == 6_400_000 else 6.4)
+                note(*(f"# {length} octets: {one[:200]}" for one in found[:3]))
+                wrong += len(found)
+                frames += len(done.records)
+                if rx_fs != 6_400_000:
+                    continue
+                owd = done.records["arrival"].astype(int) - done.records["sent"].astype(int)
+                spread = max(spread, int(abs(owd - round(6.4 * (DELAY_CYCLES - 1))).max()))
+                most = max(most, abs(done.starts[count - 1] - done.starts[0] - slot * (count - 1)))
+    yield Figure("trains_records", frames, "frames", 3_000, is_least=True)
+    yield Figure("trains_starts_octets_stamps_or_records_wrong", wrong, "", 0)
+    yield Figure("trains_delay_off_theory", spread, "ns", 1)
+    yield Figure("trains_span_off_theory", most, "octets", 3)
+
+
 # Area ---------------------------------------------------------------------------------------------
 
 
@@ -93,7 +140,8 @@ def cells(make: Callable[[], PinnedBench]) -> dict[str, Any]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         bench = make()
-        convert(bench, ios=bench.pins, name="core").write(folder / "core.v")
+        with contextlib.chdir(folder):  # Initial values of memories come beside it.
+            convert(bench, ios=bench.pins, name="core").write("core.v")
         (folder / "core.ys").write_text(YOSYS.replace("; ", "\n") + "\n", encoding="utf-8")
         done = run_group([sys.executable, native_yosys.__file__, "-q", "core.ys"], folder)
         if done.returncode:
@@ -131,15 +179,22 @@ def levels(found: dict[str, Any]) -> int:
 
 
 @row("tengig")
-def test_area() -> Iterator[Figure]:
-    """LUTs, flip-flops and the longest chain of LUTs of the MAC of a port, both directions with their counters, by Yosys alone."""
-    found = cells(XgmiiBench)
+@pytest.mark.parametrize("part", PARTS)
+def test_area(part: str) -> Iterator[Figure]:
+    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: the MAC of a port, or all of a port with its clock."""
+    make, luts_most, flip_flops_most, levels_most = PARTS[part]
+    found = cells(make)
     kinds = Counter(str(cell["type"]) for cell in found.values())
     luts = sum(each * kinds[kind] for kind, each in LUTS.items())
     note(
         f"# {dict(sorted(kinds.items()))}",
         f"# {100 * luts / DEVICE_LUTS:.2f} % of the LUTs of an XC7K325T; nothing was placed",
     )
-    yield Figure("area_mac_luts", luts, "LUTs", OTHERS_LUTS // 4 // 8)
-    yield Figure("area_mac_flip_flops", sum(count for kind, count in kinds.items() if kind.startswith("FD")), "", 2_500)
-    yield Figure("area_mac_levels", levels(found), "LUTs", 8)
+    yield Figure(f"area_{part}_luts", luts, "LUTs", luts_most)
+    yield Figure(
+        f"area_{part}_flip_flops",
+        sum(count for kind, count in kinds.items() if kind.startswith("FD")),
+        "",
+        flip_flops_most,
+    )
+    yield Figure(f"area_{part}_levels", levels(found), "LUTs", levels_most)

@@ -54,6 +54,8 @@ class FrameStarter(LiteXModule):
     ----------
     sink : Endpoint(transmit_description()), in
         A word a cycle, from ``ready`` on. ``lane_4`` is sampled in the cycle before, in which the start is decided.
+    starts, lane_4 : Signal(), Signal(), out
+        The frame in waiting starts: decided in this cycle, and in which lane.
     source : Endpoint(word_layout()), out
         Words of frames whose starts are aligned; ``ready`` is not looked at. Registered: the preamble comes a cycle after
         the decision.
@@ -65,12 +67,13 @@ class FrameStarter(LiteXModule):
     def __init__(self):
         self.sink     = sink   = stream.Endpoint(transmit_description())
         self.source   = source = stream.Endpoint(word_layout())
+        self.starts   = Signal()
+        self.lane_4   = Signal()
         self.underrun = Signal()
 
         # # #
 
         self.fsm           = fsm = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
-        self.starts        = Signal()
         self.ends          = Signal()
         self.octets        = Signal(4) # Of the last word, 1 to 8.
         self.is_discarding = Signal()
@@ -146,8 +149,7 @@ class FrameStarter(LiteXModule):
     def add_gap(self):
         """Find the first column after a frame in which the next one may start, and the deficit that this leaves."""
         fsm, sink = self.fsm, self.sink
-        self.lane_4 = Signal() # Where the frame that starts now does.
-        lane_4      = Signal() # Where the present or last one did.
+        lane_4      = Signal() # Where the present or last one started.
         octets      = Signal(4)
         deficit     = Signal(2) # Octets by which the gaps so far were cut.
         place       = Signal(5) # Of the next start, in octets from two cycles after the last word, were there no columns.
@@ -324,6 +326,8 @@ class XgmiiTransmitMAC(LiteXModule):
         Frames without preamble and FCS, shorter ones than 60 octets are padded. One that waits starts as soon as the gap
         allows, not before lane 4 where ``lane_4`` asks for it; its first word is taken a cycle after the decision, and from
         then on one a cycle. ``last_be`` of 0 takes the last word whole, as its last bit does.
+    starts, starts_in_lane_4 : Signal(), Signal(), out
+        The start of the frame in waiting is decided in this cycle, and its lane.
     data, control : Signal(64), Signal(8), out
         XGMII, registered: START_CYCLES from the decision to the start.
     local_fault, remote_fault : Signal(), Signal(), in
@@ -338,16 +342,18 @@ class XgmiiTransmitMAC(LiteXModule):
     Source: IEEE 802.3, clause 46; 46.3.4 for link faults.
     """
     def __init__(self):
-        self.sink           = stream.Endpoint(transmit_description())
-        self.data           = Signal(8*LANES, reset=IDLE_WORD)
-        self.control        = Signal(LANES, reset=2**LANES - 1)
-        self.local_fault    = Signal()
-        self.remote_fault   = Signal()
-        self.sfd            = Signal()
-        self.sfd_high       = Signal()
-        self.sent_count     = Signal(32)
-        self.lost_count     = Signal(32)
-        self.underrun_count = Signal(32)
+        self.sink             = stream.Endpoint(transmit_description())
+        self.starts           = Signal()
+        self.starts_in_lane_4 = Signal()
+        self.data             = Signal(8*LANES, reset=IDLE_WORD)
+        self.control          = Signal(LANES, reset=2**LANES - 1)
+        self.local_fault      = Signal()
+        self.remote_fault     = Signal()
+        self.sfd              = Signal()
+        self.sfd_high         = Signal()
+        self.sent_count       = Signal(32)
+        self.lost_count       = Signal(32)
+        self.underrun_count   = Signal(32)
 
         # # #
 
@@ -359,6 +365,8 @@ class XgmiiTransmitMAC(LiteXModule):
         self.comb += [
             self.sink.connect(starter.sink),
             starter.source.connect(sealer.sink),
+            self.starts.eq(starter.starts),
+            self.starts_in_lane_4.eq(starter.lane_4),
             is_shut.eq(is_fault | (was_shut & ~sealer.begins)),
         ]
         self.sync.timebase += [

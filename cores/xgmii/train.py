@@ -1,0 +1,437 @@
+# This file is part of LiteProbe.
+# SPDX-License-Identifier: BSD-2-Clause
+
+"""Sends packet trains at 10 Gb/s: when each frame is due, what stands in it, and its start in the column that it is due in.
+
+A tick of a program is an octet of the line, 0.8 ns, as it is at 1 Gb/s with 8 ns. All in ``timebase``.
+"""
+
+from migen import *
+
+from litex.gen import *
+from litex.soc.interconnect import stream
+
+from liteprobe.cores.assign import copied
+from liteprobe.cores.formats import OVERHEAD, Fill
+from liteprobe.cores.formats.xgmii import COLUMN, COLUMN_PS, CYCLE_PS, LANES
+from liteprobe.cores.timebase.clock import FRACTION_BITS
+from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
+from liteprobe.cores.xgmii.shifted_time import ShiftedTime, time_of
+from liteprobe.cores.xgmii.transmit import START_CYCLES, transmit_description
+
+WORD_BITS   = 32
+DUE_BITS    = 48 # Octets from the start of a program: 2.6 days.
+CYCLE_BITS  = DUE_BITS - log2_int(LANES)
+LEAD_CYCLES = 16 # From the start of a program to its tick 0.
+COLUMN_BITS = log2_int(COLUMN)
+
+# Train Dues ---------------------------------------------------------------------------------------
+
+class TrainDues(LiteXModule):
+    """Emits one descriptor a frame: ``count`` frames in each of ``repeats`` trains, one every six cycles or slower.
+
+    The first frame is due in tick 0. The interval has a fraction of 2^-32 ticks, which is carried from frame to frame: no
+    rounding error adds up. Each step adds one word of 16 or 32 bits, so none is long.
+
+    Attributes
+    ----------
+    source : Endpoint(descriptor_description(due_bits=48)), out
+        ``sequence`` counts from 0 over the whole program; ``final`` marks the last frame of all.
+    count, repeats : Signal(32), in
+        Frames of a train and trains, from 1; must stand still while active, as all that follow.
+    interval, fraction : Signal(32), in
+        Octets from start to start, and 2^-32 octets; with both 0 back to back.
+    gap : Signal(32), in
+        Octets after the slot of the last frame of a train.
+    length : Signal(14), in
+        Octets of a frame, without FCS, from 60.
+    header_words : Signal(6), in
+        Columns of four octets before the sequence.
+    fill : Signal(2), in
+        ``formats.Fill``, but PRBS.
+    start : Signal(), in
+        One cycle: begins a program; ignored while active.
+    stop : Signal(), in
+        One cycle: no more descriptors.
+    is_active : Signal(), out
+    """
+    def __init__(self):
+        self.source       = source = stream.Endpoint(descriptor_description(due_bits=DUE_BITS))
+        self.count        = Signal(WORD_BITS)
+        self.repeats      = Signal(WORD_BITS)
+        self.interval     = Signal(WORD_BITS)
+        self.fraction     = Signal(WORD_BITS)
+        self.gap          = Signal(WORD_BITS)
+        self.length       = Signal(LENGTH_BITS)
+        self.header_words = Signal(6)
+        self.fill         = Signal(2)
+        self.start        = Signal()
+        self.stop         = Signal()
+        self.is_active    = Signal()
+
+        # # #
+
+        slot      = Signal(WORD_BITS)
+        part      = Signal(WORD_BITS)     # Of the due tick, 2^-32 ticks.
+        due_low   = Signal(WORD_BITS)
+        due_high  = Signal(DUE_BITS - WORD_BITS)
+        carry     = Signal()
+        frames    = Signal(WORD_BITS)     # Of this train, after the present one.
+        trains    = Signal(WORD_BITS)     # Likewise.
+        is_ending = Signal()              # The present frame ends its train,
+        is_final  = Signal()              # and the program.
+        sequence  = Signal(WORD_BITS)
+        part_sum  = Signal(WORD_BITS + 1)
+        total     = Signal(WORD_BITS + 1)
+        addend    = Signal(WORD_BITS)
+        shows     = Signal()
+        self.fsm  = fsm = ClockDomainsRenamer("timebase")(FSM(reset_state="IDLE"))
+        for unreset in [source.payload, slot, part, due_low, due_high, frames, trains, sequence]:
+            stream.set_reset_less(unreset)
+        self.comb += [
+            self.is_active.eq(~fsm.ongoing("IDLE")),
+            part_sum.eq(part + self.fraction),
+            total.eq(due_low + addend + carry),
+            source.first.eq(1),
+            source.last.eq(1),
+            source.length.eq(self.length),
+            source.header_words.eq(self.header_words),
+            source.with_probe.eq(1),
+            source.fill.eq(self.fill),
+            source.stamp_enable.eq(1),
+        ]
+        self.sync.timebase += [
+            # An interval of 0 is that of the slot; the number stands still.
+            slot.eq(self.interval),
+            If((self.interval == 0) & (self.fraction == 0), slot.eq(self.length + OVERHEAD)),
+            is_ending.eq(frames == 0),
+            is_final.eq((frames == 0) & (trains == 0)),
+        ]
+        fsm.act("IDLE",
+            If(self.start,
+                NextValue(part, 0),
+                NextValue(due_low, 0),
+                NextValue(due_high, 0),
+                NextValue(carry, 0),
+                NextValue(sequence, 0),
+                NextValue(frames, self.count - 1),
+                NextValue(trains, self.repeats - 1),
+                NextState("SETTLE"),
+            )
+        )
+        fsm.act("SETTLE", NextState("SHOW"))
+        fsm.act("SHOW",
+            If(~source.valid | source.ready,
+                shows.eq(1),
+                NextValue(sequence, sequence + 1),
+                NextState("PART"),
+                If(is_final, NextState("END")),
+            )
+        )
+        fsm.act("PART",
+            NextValue(part, part_sum[:-1]),
+            NextValue(carry, part_sum[-1]),
+            NextState("LOW"),
+        )
+        fsm.act("LOW",
+            addend.eq(slot),
+            NextValue(due_low, total[:-1]),
+            NextValue(carry, total[-1]),
+            NextState("HIGH"),
+        )
+        fsm.act("HIGH",
+            NextValue(due_high, due_high + carry),
+            NextValue(carry, 0),
+            NextValue(frames, frames - 1),
+            NextState("SETTLE"),
+            If(is_ending,
+                NextValue(frames, self.count - 1),
+                NextValue(trains, trains - 1),
+                NextState("GAP_LOW"),
+            ),
+        )
+        fsm.act("GAP_LOW",
+            addend.eq(self.gap),
+            NextValue(due_low, total[:-1]),
+            NextValue(carry, total[-1]),
+            NextState("GAP_HIGH"),
+        )
+        fsm.act("GAP_HIGH",
+            NextValue(due_high, due_high + carry),
+            NextValue(carry, 0),
+            NextState("SETTLE"),
+        )
+        fsm.act("END", If(source.ready, NextState("IDLE")))
+        self.sync.timebase += [
+            If(shows,
+                source.valid.eq(1),
+                source.due.eq(Cat(due_low, due_high)),
+                source.sequence.eq(sequence),
+                source.final.eq(is_final),
+            ).Elif(source.ready,
+                source.valid.eq(0),
+            ),
+            If(self.stop, source.valid.eq(0)),
+        ]
+        for state in ["SETTLE", "SHOW", "PART", "LOW", "HIGH", "GAP_LOW", "GAP_HIGH", "END"]:
+            fsm.act(state, If(self.stop, NextState("IDLE")))
+
+# Probe Builder ------------------------------------------------------------------------------------
+
+class ProbeBuilder(LiteXModule):
+    """Makes the words of probe frames: header, sequence, time of the SFD, fill.
+
+    The first word, of the header alone, waits; what else stands in a frame is taken as it starts, so that the descriptor of the
+    next one is there long before its end.
+
+    Parameters
+    ----------
+    header : Memory
+        16 words of 64 bits; read without a clock.
+
+    Attributes
+    ----------
+    descriptors : Endpoint(descriptor_description(due_bits=48)), in
+        Taken with ``starts``. ``header_words`` from 10, and with the length such that sequence and stamp have space.
+    starts : Signal(), in
+        The frame starts: its first word is taken in the next cycle, and then one a cycle.
+    source : Endpoint(transmit_description()), out
+        Always valid.
+    stamp : Signal(64), in
+        Must be there five cycles after ``starts``.
+    in_frame : Signal(), out
+        From the cycle after ``starts`` until the last word is taken.
+    """
+    def __init__(self, header):
+        self.descriptors = descriptors = stream.Endpoint(descriptor_description(due_bits=DUE_BITS))
+        self.starts      = Signal()
+        self.source      = source      = stream.Endpoint(transmit_description())
+        self.stamp       = Signal(64)
+        self.in_frame    = in_frame    = Signal()
+
+        # # #
+
+        index     = Signal(LENGTH_BITS - 3) # Of the word that comes next.
+        last      = Signal(LENGTH_BITS - 3)
+        octets    = Signal(3)               # Of the last word; 0 is all eight.
+        sequence  = Signal(32)
+        is_filled = Signal()
+        places    = [Signal(LENGTH_BITS - 1, name=f"place_{half}") for half in range(2)] # Of its columns, from the sequence on.
+        columns   = [Signal(8*COLUMN, name=f"column_{half}") for half in range(2)]
+        reader    = header.get_port(async_read=True, clock_domain="timebase")
+        self.specials += reader
+        for unreset in [index, last, octets, sequence, *places, source.payload]:
+            stream.set_reset_less(unreset)
+        self.comb += [
+            If(in_frame, reader.adr.eq(index[:4])),
+            descriptors.ready.eq(self.starts),
+            source.valid.eq(1),
+        ]
+        for half, (place, column) in enumerate(zip(places, columns)):
+            fill = Signal(6, name=f"fill_{half}")
+            self.comb += [
+                fill.eq(place - 3),
+                If(place[-1] | ~in_frame,
+                    column.eq(reader.dat_r[32*half:32*half + 32]),
+                ).Elif(place == 0,
+                    column.eq(self.swapped(sequence)),
+                ).Elif(place == 1,
+                    column.eq(self.swapped(self.stamp[32:])),
+                ).Elif(place == 2,
+                    column.eq(self.swapped(self.stamp[:32])),
+                ).Elif(is_filled,
+                    column.eq(Cat(*(Cat(Constant(octet, COLUMN_BITS), fill) for octet in range(COLUMN)))),
+                ),
+            ]
+        self.sync.timebase += [
+            If(self.starts,
+                in_frame.eq(1),
+                sequence.eq(descriptors.sequence),
+                last.eq((descriptors.length - 1)[3:]),
+                octets.eq(descriptors.length[:3]),
+                is_filled.eq(descriptors.fill == int(Fill.COUNTING)),
+                index.eq(1),
+                *(place.eq(2 + half - descriptors.header_words) for half, place in enumerate(places)),
+            ),
+            If(in_frame & source.ready,
+                index.eq(index + 1),
+                *(place.eq(place + 2) for place in places),
+                If(source.last, in_frame.eq(0)),
+            ),
+            If(~in_frame | source.ready,
+                source.data.eq(Cat(*columns)),
+                source.last.eq(in_frame & (index == last)),
+                *(source.last_be[lane].eq(octets == (lane + 1)%LANES) for lane in range(LANES)),
+            ),
+        ]
+
+    def swapped(self, word):
+        """Return 32 bits as four octets, the highest first."""
+        return Cat(*(word[8*n:8*n + 8] for n in reversed(range(4))))
+
+# Column Pacer -------------------------------------------------------------------------------------
+
+class ColumnPacer(LiteXModule):
+    """Shows each frame to the MAC in the cycle, and for the lane, in which it is due.
+
+    A frame that can't start there starts as soon as the line is free, in either lane, and counts as late; the schedule stands
+    still.
+
+    Attributes
+    ----------
+    sink : Endpoint(transmit_description()), in
+    source : Endpoint(transmit_description()), out
+        To the MAC.
+    due : Signal(48), in
+        Tick of the frame in waiting.
+    is_there : Signal(), in
+        It stands still; with ``starts`` it is taken, and the next one must come within five cycles not to be late.
+    in_frame : Signal(), in
+        Words of a frame are being taken.
+    starts, starts_in_lane_4 : Signal(), Signal(), in
+        From the MAC.
+    runs : Signal(), in
+        The program has started: its tick 0 comes LEAD_CYCLES later.
+    sent_count, late_count : Signal(32), Signal(32), out
+        Frames that started since ``runs`` rose; of them those that did so after their column.
+    """
+    def __init__(self):
+        self.sink             = sink   = stream.Endpoint(transmit_description())
+        self.source           = source = stream.Endpoint(transmit_description())
+        self.due              = Signal(DUE_BITS)
+        self.is_there         = Signal()
+        self.in_frame         = Signal()
+        self.starts           = Signal()
+        self.starts_in_lane_4 = Signal()
+        self.runs             = Signal()
+        self.sent_count       = Signal(32)
+        self.late_count       = Signal(32)
+
+        # # #
+
+        elapsed  = Signal((CYCLE_BITS + 1, True), reset=-LEAD_CYCLES)
+        left     = Signal((CYCLE_BITS + 2, True)) # Cycles, a cycle ago.
+        there    = Signal()
+        is_due   = Signal()
+        is_late  = Signal()
+        was_run  = Signal()
+        self.comb += [
+            sink.connect(source, omit={"valid", "ready", "lane_4"}),
+            source.lane_4.eq(self.due[COLUMN_BITS] & ~is_late),
+            source.valid.eq(self.in_frame | is_due),
+            sink.ready.eq(source.ready & self.in_frame),
+        ]
+        self.sync.timebase += [
+            # What is known of a frame that has started is old for three cycles; the next one starts ten later.
+            If(self.runs, elapsed.eq(elapsed + 1)).Else(elapsed.eq(-LEAD_CYCLES)),
+            left.eq(self.due[log2_int(LANES):] - elapsed),
+            there.eq(self.is_there),
+            is_due.eq(self.is_there & there & (left <= 0)),
+            is_late.eq(left < 0),
+            was_run.eq(self.runs),
+            If(self.runs & ~was_run,
+                self.sent_count.eq(0),
+                self.late_count.eq(0),
+            ).Elif(self.starts,
+                self.sent_count.eq(self.sent_count + 1),
+                If(is_late | (self.starts_in_lane_4 & ~self.due[COLUMN_BITS]), self.late_count.eq(self.late_count + 1)),
+            ),
+        ]
+
+# Start Stamp --------------------------------------------------------------------------------------
+
+class StartStamp(LiteXModule):
+    """Knows the time of an SFD at the pins from the decision to start: that of its column there, in ns; four cycles later.
+
+    Attributes
+    ----------
+    now, fraction : Signal(64), Signal(40), in
+        Present time.
+    starts, starts_in_lane_4 : Signal(), Signal(), in
+    stamp : Signal(64), out
+        Of the last start.
+
+    The cycles from the decision to the pins count 6.4 ns each: a clock that is trimmed by 100 ppm makes 7 ps of it.
+    """
+    def __init__(self):
+        self.now              = Signal(64)
+        self.fraction         = Signal(FRACTION_BITS)
+        self.starts           = Signal()
+        self.starts_in_lane_4 = Signal()
+        self.stamp            = Signal(64, reset_less=True)
+
+        # # #
+
+        # In lane 0 the SFD stands in the second column of the start's cycle, else in the first one of the next.
+        self.shifted = shifted = ShiftedTime(START_CYCLES*CYCLE_PS + COLUMN_PS, (START_CYCLES + 1)*CYCLE_PS)
+        started = Signal(3)
+        self.sync.timebase += [
+            started.eq(Cat(self.starts, started)),
+            If(self.starts,
+                shifted.time.eq(time_of(self.now, self.fraction)),
+                shifted.choose.eq(self.starts_in_lane_4),
+            ),
+            If(started[-1], self.stamp.eq(shifted.ns)),
+        ]
+
+# Train Port ---------------------------------------------------------------------------------------
+
+class XgmiiTrainPort(LiteXModule):
+    """Sends the trains of a program to a MAC of 10 Gb/s, each frame in its column, with sequence and time of its SFD.
+
+    Attributes
+    ----------
+    source : Endpoint(transmit_description()), out
+        To `XgmiiTransmitMAC`.
+    starts, starts_in_lane_4 : Signal(), Signal(), in
+        From it.
+    now, fraction : Signal(64), Signal(40), in
+        Present time.
+    start, stop : Signal(), Signal(), in
+        One cycle: starts the program; ends it after the present frame.
+    is_running : Signal(), out
+
+    The program is in ``dues`` (`TrainDues`), its header in the memory ``header``, counts in ``pacer`` (`ColumnPacer`).
+    """
+    def __init__(self):
+        self.source           = stream.Endpoint(transmit_description())
+        self.starts           = Signal()
+        self.starts_in_lane_4 = Signal()
+        self.now              = Signal(64)
+        self.fraction         = Signal(FRACTION_BITS)
+        self.start            = Signal()
+        self.stop             = Signal()
+        self.is_running       = Signal()
+
+        # # #
+
+        self.header = header = Memory(8*LANES, 16, init=[0]*16, name="header")
+        self.specials += header
+        self.dues    = dues    = TrainDues()
+        self.builder = builder = ProbeBuilder(header)
+        self.pacer   = pacer   = ColumnPacer()
+        self.stamp   = stamp   = StartStamp()
+        stops = Signal()
+        self.comb += [
+            dues.start.eq(self.start & ~self.is_running),
+            dues.stop.eq(stops),
+            dues.source.connect(builder.descriptors),
+            builder.source.connect(pacer.sink),
+            builder.stamp.eq(stamp.stamp),
+            pacer.source.connect(self.source),
+            pacer.due.eq(dues.source.due),
+            pacer.is_there.eq(dues.source.valid & ~stops),
+            pacer.in_frame.eq(builder.in_frame),
+            pacer.runs.eq(self.is_running),
+            builder.starts.eq(self.starts),
+            *copied(pacer, self, "starts", "starts_in_lane_4"),
+            *copied(stamp, self, "starts", "starts_in_lane_4", "now", "fraction"),
+        ]
+        self.sync.timebase += [
+            If(self.start,
+                self.is_running.eq(1),
+            ).Elif(~dues.is_active & ~builder.in_frame & ~self.starts,
+                self.is_running.eq(0),
+            ),
+            stops.eq(self.is_running & (stops | self.stop)),
+        ]
