@@ -57,7 +57,7 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fig
         cluster.add(name)
         wait_for(lambda: not is_running(found), LIMIT_S)
         gone_s = time.monotonic() - gone_s
-        wait_for(lambda: runs.look() or first.poll() is not None, LIMIT_S)
+        wait_for(lambda: runs.have_ended(first), LIMIT_S)
         code, said = first.wait(), (tmp_path / "first.csv.said").read_text()
     took_s = time.monotonic() - began_s
     assert code == 0, said[-2000:]
@@ -65,7 +65,7 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fig
     count = len(runs.found)
     again_s = time.monotonic()
     again = _sweep(tmp_path, files[1], "--workers", "1")
-    wait_for(lambda: runs.look() or again.poll() is not None, LIMIT_S)
+    wait_for(lambda: runs.have_ended(again), LIMIT_S)
     again_s = time.monotonic() - again_s
     note(*(f"# seed {one['seed']}: met {one['met']}, sys {one['sys MHz']} MHz, {one['lut4']} LUT4" for one in rows))
     note(f"# {took_s:.0f} s with the kill, {again_s:.0f} s again; a worker was killed while its nextpnr routed")
@@ -84,9 +84,10 @@ class Runs:
         self._folder = folder
         self.found: set[str] = set()
 
-    def look(self) -> None:
-        """Look for runs that have begun since."""
+    def have_ended(self, sweep: "subprocess.Popen[bytes]") -> bool:
+        """Look for runs that have begun since, and return whether the sweep that starts them has ended."""
         self._processes()
+        return sweep.poll() is not None
 
     def routing(self) -> int | None:
         """Return a process of nextpnr that has begun to route."""
