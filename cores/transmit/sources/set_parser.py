@@ -71,10 +71,14 @@ class SetParser(LiteXModule):
 
         # # #
 
-        place   = Signal(2) # Of the octet in its word.
-        is_open = Signal()
+        # Words come from a block RAM, late in the cycle, and what comes of an octet is long: a register is between them.
+        place     = Signal(2) # In its word, of the octet that comes into the register next.
+        loads     = Signal()
+        has_octet = Signal()
+        is_open   = Signal()
+        has_rest  = Signal() # The end's word has octets behind it.
+        self.octet     = Signal(8, reset_less=True)
         self.high      = Signal(8, reset_less=True) # The octet before.
-        self.octet     = Signal(8)
         self.takes     = Signal()
         self.todo      = Signal(len(FIELDS))        # Fields that are not through,
         self.number    = Signal()                   # or the number of a SET_REPEAT or SET_RUN isn't.
@@ -86,18 +90,22 @@ class SetParser(LiteXModule):
         self.wrong     = Signal.like(self.error)
         self.ends      = Signal()
         self.comb += [
-            Case(place, {n: self.octet.eq(sink.data[8*n:8*n + 8]) for n in range(4)}),
+            loads.eq(sink.valid & is_open & (~has_octet | self.takes)),
             self.is_inside.eq((self.todo != 0) | self.number),
-            self.takes.eq(sink.valid & is_open & ((self.is_inside & ~self.is_next) | self.has_space)),
+            self.takes.eq(has_octet & is_open & ((self.is_inside & ~self.is_next) | self.has_space)),
             self.half.eq(Cat(self.octet, self.high)),
             self.ends.eq(self.takes & ((self.wrong != 0) | (~self.is_inside & (self.octet == SET_END)))),
-            sink.ready.eq((self.takes & (place == 3)) | self.ends),
+            sink.ready.eq((loads & (place == 3)) | has_rest),
         ]
         self.sync += [
-            If(self.takes,
+            If(loads,
                 place.eq(place + 1),
-                self.high.eq(self.octet),
+                Case(place, {n: self.octet.eq(sink.data[8*n:8*n + 8]) for n in range(4)}),
             ),
+            has_octet.eq(loads | (has_octet & ~self.takes)),
+            If(self.takes, self.high.eq(self.octet)),
+            # Its last octet comes in this cycle, or the one before, where it ends with the third or the fourth.
+            has_rest.eq(self.ends & ((place == 1) | (place == 2))),
             If(self.ends,
                 is_open.eq(0),
                 self.is_ended.eq(1),
@@ -106,6 +114,7 @@ class SetParser(LiteXModule):
             If(self.stop, is_open.eq(0)),
             If(self.clear,
                 place.eq(0),
+                has_octet.eq(0),
                 is_open.eq(1),
                 self.is_ended.eq(0),
                 self.error.eq(0),
