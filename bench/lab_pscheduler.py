@@ -68,8 +68,8 @@ CASES: list[tuple[str, Json, tuple[str, ...]]] = [
     (
         "latency",
         LATENCY | {"schema": 2, "bucket-width": 1e-7, "reverse": True},
-        ("    4.00 ms: 100 packets",),
-    ),  # 400 ns are four bins.
+        ("    0.000400 ms: 100 packets",),
+    ),  # Of 400 ns.
     ("latency", LATENCY | {"schema": 4, "ip-tos": 184, "packet-padding": 1000, "flip": True}, ("Received ..... 100",)),
     ("throughput", THROUGHPUT, ("200.00 Mbps", "0 / ")),
     ("throughput", THROUGHPUT | {"schema": 7, "parallel": 4, "interval": "PT0.001S"}, ("800.00 Mbps", "Stream ID 4")),
@@ -175,7 +175,7 @@ def test_pscheduler(size: Size, tmp_path: Path) -> Iterator[Figure]:
     ]
     refused = sum(not taken for taken, _ in theirs.valid("latency", "result_is_valid", broken))
     yield Figure(
-        "tests of pScheduler, from its specification to its words of the result", len(CASES) + 1, "", 7, is_least=True
+        "tests of pScheduler, from its specification to its words of the result", len(CASES) + 2, "", 8, is_least=True
     )
     yield Figure("of these, with an answer that is refused or wrong", wrong, "", 0)
     yield Figure("results made wrong on purpose, which it refuses", refused, "", 2, is_least=True)
@@ -214,6 +214,8 @@ def _drawn(theirs: Theirs, tool: Tool, count: int) -> Iterator[Figure]:
             specs.append(spec | {"schema": rng.randrange(1, module.SCHEMAS[kind] + 1)})
         for spec, (taken, _) in zip(specs, theirs.valid(kind, "spec_is_valid", specs), strict=True):
             answer = module.can_run({"type": kind, "spec": spec})
+            if answer["can-run"]:
+                module.duration({"type": kind, "spec": spec})
             invalid += not taken
             able += taken and answer["can-run"]
             unable += taken and not answer["can-run"]

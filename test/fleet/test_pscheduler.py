@@ -97,7 +97,12 @@ def seen(keep: Callable[[ModelFrame], list[tuple[int, ModelFrame]]]) -> tuple[Mo
         ("latency", TWO | {"packet-interval": math.inf}, ["the specification can't be read: "]),
         ("latency", TWO | {"packet-padding": 9000}, ["length 9060 is out of range"]),
         ("latency", TWO | {"packet-count": 2**33}, ["count"]),
-        ("latency", TWO | {"packet-timeout": 3601}, ["packet-timeout: 3601 s is more than a probe waits"]),
+        (
+            "latency",
+            TWO | {"packet-timeout": 3601},
+            ["packet-timeout: a probe waits 0 to 3600 whole seconds, not 3601"],
+        ),
+        ("latency", TWO | {"packet-timeout": 0.5}, ["packet-timeout: a probe waits 0 to 3600 whole seconds, not 0.5"]),
         ("latency", TWO | {"ip-tos": 256}, ["256"]),
         ("latency", TWO | {"packet-count": "many"}, ["count"]),
         ("latency", TWO | {"data-ports": {"lower": 70_000, "upper": 70_001}}, ["70000"]),
@@ -116,6 +121,7 @@ def seen(keep: Callable[[ModelFrame], list[tuple[int, ModelFrame]]]) -> tuple[Mo
         ("throughput", SENT | {"flow-label": 5}, ["flow-label: IPv4 has none"]),
         ("throughput", SENT | {"buffer-length": 4}, ["length"]),
         ("throughput", SENT | {"bandwidth": 0}, ["0"]),
+        ("throughput", SENT | {"buffer-length": 0}, ["can't be read: ZeroDivisionError"]),
         ("throughput", SENT | {"omit": "PT2S", "congestion": "bbr"}, ["omit: ", "congestion: "]),
         (
             "throughput",

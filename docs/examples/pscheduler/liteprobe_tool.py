@@ -144,8 +144,8 @@ class LatencyTest:
         (pair,) = pairs_of([(ends.source, ends.dest, program)])
         assert pair.program
         waiting_s = spec.get("packet-timeout", 0)
-        if waiting_s > WAITING_MOST_S:
-            raise UsageError(f"packet-timeout: {waiting_s} s is more than a probe waits: give {WAITING_MOST_S} or less")
+        if type(waiting_s) is not int or not 0 <= waiting_s <= WAITING_MOST_S:
+            raise UsageError(f"packet-timeout: a probe waits 0 to {WAITING_MOST_S} whole seconds, not {waiting_s}")
         return cls(ends, pair.program, waiting_s * 10**9 or None, float(spec.get("bucket-width", BUCKET_WIDTH)))
 
     @property
@@ -235,7 +235,7 @@ def wanted(given: Json) -> LatencyTest | ThroughputTest:
         return LatencyTest.of(spec, ends) if kind == "latency" else ThroughputTest.of(spec, ends)
     except (ProbeError, OSError) as error:
         raise RefusedError([str(error)]) from None
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         raise RefusedError([f"the specification can't be read: {type(error).__name__} {error}"]) from None
 
 

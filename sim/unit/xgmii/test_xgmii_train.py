@@ -72,6 +72,24 @@ def test_a_stop_ends_after_the_present_frame_and_the_next_program_runs_whole():
     assert all(10 < count < 17 for count, _ in done.counts[4::2])
 
 
+def test_a_timed_program_has_its_first_sfd_at_its_time_to_half_a_cycle():
+    frame = ProbeFrame(60)
+    chance = random.Random(11)
+    programs = [Program(3, wait=chance.randrange(9), ahead=chance.randrange(600, 3000)) for _ in range(300)]
+    done = run(programs, frame)
+    assert wrong(programs, frame, done) == []
+    off = [(time - (asked << 32)) / 2**32 for time, asked in zip(done.times[::3], done.asked, strict=True)]
+    assert -3.21 < min(off) < -2 and 2 < max(off) < 3.21
+
+
+def test_a_program_whose_time_has_passed_starts_at_once_and_one_that_waits_can_be_stopped():
+    frame = ProbeFrame(60)
+    programs = [Program(3, ahead=1), Program(3, ahead=2**31, stop_after=100), Program(2, ahead=5000)]
+    done = run(programs, frame)
+    assert [count for count, _ in done.counts] == [3, 0, 2]
+    assert wrong(programs, frame, done) == []
+
+
 # Records ------------------------------------------------------------------------------------------
 
 
