@@ -69,6 +69,8 @@ def _trace_back(tracer: Any) -> Callable[..., list[tuple[str, int]]]:
                 of = frame.f_code.co_name
                 found.append(counted(frame.f_globals["__name__"].split(".")[-1] if of == "<module>" else of))
             varname, frame = None, frame.f_back
+        if not found:  # One of two that a test makes in a line: Migen would call it after pytest.
+            found.append(counted("signal"))
         found.reverse()
         return found
 
