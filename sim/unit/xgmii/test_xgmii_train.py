@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Fill
+from liteprobe.sim.drivers.xgmii import schedule
 from liteprobe.sim.drivers.xgmii.train import INCREMENT, Loop, Program, run, wrong, wrong_records
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
@@ -134,3 +135,18 @@ def test_a_hostile_line_leaves_no_record_with_the_stamp_of_another_frame():
     owd = own["arrival"].astype(np.int64) - own["sent"].astype(np.int64)
     assert owd.max() - owd.min() <= 1
     assert own["sequence"].tolist() == list(range(500))
+
+
+# Any schedule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8, 0.99])
+def test_frames_of_any_lengths_start_in_the_column_of_their_time(load):
+    frames = schedule.poisson(2000, load, 12)
+    assert schedule.off_schedule(frames, schedule.run(frames)) == 0
+
+
+def test_a_frame_that_is_due_within_the_one_before_is_late_and_moves_none_after_it():
+    frames = np.array([(0, 200), (100, 60), (1000, 60), (1084, 60)], schedule.FRAME)
+    done = schedule.run(frames)
+    assert (done.starts.tolist(), done.sent, done.late) == ([0, 224, 1000, 1084], 4, 1)
