@@ -174,13 +174,14 @@ class Hostile:
     is_noticed: bool # It left something without a delay, or a note.
 
 
-def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe) -> Hostile:
+def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe, kind: str = "") -> Hostile:
     """Run an experiment on five probes, which a random fault befalls, and hold its result against the model's truth.
 
-    ``of``: the kind of the probes: trains are sent, or streams.
+    ``of``: the kind of the probes: trains are sent, or streams; ``kind``: of the fault, where it isn't random.
     """
     draw = random.Random(seed)
-    kind, victim = draw.choice(KINDS), draw.randrange(PROBES_OF_FAULTS)
+    drawn, victim = draw.choice(KINDS), draw.randrange(PROBES_OF_FAULTS)
+    kind = kind or drawn
     second_ns = draw.randrange(7)*1e9
     at_ns = second_ns + (draw.uniform(-5e4, 7e5) if draw.random() < 0.6 else draw.uniform(0, 1e9))
     bench = FleetBench(PROBES_OF_FAULTS, seed, folder, of)
