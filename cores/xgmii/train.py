@@ -15,6 +15,7 @@ from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import OVERHEAD, Fill
 from liteprobe.cores.formats.xgmii import COLUMN, COLUMN_PS, CYCLE_PS, LANES
 from liteprobe.cores.timebase.clock import FRACTION_BITS
+from liteprobe.cores.transmit.due import TIMED_NS, StartTime
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
 from liteprobe.cores.xgmii.shifted_time import ShiftedTime, time_of
 from liteprobe.cores.xgmii.transmit import START_CYCLES, transmit_description
@@ -22,7 +23,8 @@ from liteprobe.cores.xgmii.transmit import START_CYCLES, transmit_description
 WORD_BITS   = 32
 DUE_BITS    = 48 # Octets from the start of a program: 2.6 days.
 CYCLE_BITS  = DUE_BITS - log2_int(LANES)
-LEAD_CYCLES = 16 # From the start of a program to its tick 0.
+LEAD_CYCLES = 16 # From the start of a program to its tick 0,
+TIMED_LEAD  = TIMED_NS*1000//CYCLE_PS - 8 - START_CYCLES # and from where its time is TIMED_NS ahead: its first SFD is then.
 COLUMN_BITS = log2_int(COLUMN)
 
 # Train Dues ---------------------------------------------------------------------------------------
@@ -291,9 +293,13 @@ class ColumnPacer(LiteXModule):
     starts, starts_in_lane_4 : Signal(), Signal(), in
         From the MAC.
     runs : Signal(), in
-        The program has started: its tick 0 comes LEAD_CYCLES later.
+        The program has started: its tick 0 comes ``lead`` cycles later.
+    lead : Signal(8), in
+        Cycles, from 16; must stand still.
+    clear : Signal(), in
+        One cycle: clears the counts.
     sent_count, late_count : Signal(32), Signal(32), out
-        Frames that started since ``runs`` rose; of them those that did so after their column.
+        Frames that started; of them those that did so after their column.
     """
     def __init__(self):
         self.sink             = sink   = stream.Endpoint(transmit_description())
@@ -304,17 +310,18 @@ class ColumnPacer(LiteXModule):
         self.starts           = Signal()
         self.starts_in_lane_4 = Signal()
         self.runs             = Signal()
+        self.lead             = Signal(8, reset=LEAD_CYCLES)
+        self.clear            = Signal()
         self.sent_count       = Signal(32)
         self.late_count       = Signal(32)
 
         # # #
 
-        elapsed  = Signal((CYCLE_BITS + 1, True), reset=-LEAD_CYCLES)
+        elapsed  = Signal((CYCLE_BITS + 1, True))
         left     = Signal((CYCLE_BITS + 2, True)) # Cycles, a cycle ago.
         there    = Signal()
         is_due   = Signal()
         is_late  = Signal()
-        was_run  = Signal()
         self.comb += [
             sink.connect(source, omit={"valid", "ready", "lane_4"}),
             source.lane_4.eq(self.due[COLUMN_BITS] & ~is_late),
@@ -323,13 +330,12 @@ class ColumnPacer(LiteXModule):
         ]
         self.sync.timebase += [
             # What is known of a frame that has started is old for three cycles; the next one starts ten later.
-            If(self.runs, elapsed.eq(elapsed + 1)).Else(elapsed.eq(-LEAD_CYCLES)),
+            If(self.runs, elapsed.eq(elapsed + 1)).Else(elapsed.eq(-self.lead)),
             left.eq(self.due[log2_int(LANES):] - elapsed),
             there.eq(self.is_there),
             is_due.eq(self.is_there & there & (left <= 0)),
             is_late.eq(left < 0),
-            was_run.eq(self.runs),
-            If(self.runs & ~was_run,
+            If(self.clear,
                 self.sent_count.eq(0),
                 self.late_count.eq(0),
             ).Elif(self.starts,
@@ -389,6 +395,9 @@ class XgmiiTrainPort(LiteXModule):
         Present time.
     start, stop : Signal(), Signal(), in
         One cycle: starts the program; ends it after the present frame.
+    timed, start_time : Signal(), Signal(64), in
+        The program waits until its first SFD stands at the pins at this time (ns), to half a cycle (3.2 ns); one that has passed
+        is at once. They must stand still from ``start`` on.
     is_running : Signal(), out
 
     The program is in ``dues`` (`TrainDues`), its header in the memory ``header``, counts in ``pacer`` (`ColumnPacer`).
@@ -401,6 +410,8 @@ class XgmiiTrainPort(LiteXModule):
         self.fraction         = Signal(FRACTION_BITS)
         self.start            = Signal()
         self.stop             = Signal()
+        self.timed            = Signal()
+        self.start_time       = Signal(64)
         self.is_running       = Signal()
 
         # # #
@@ -411,8 +422,12 @@ class XgmiiTrainPort(LiteXModule):
         self.builder = builder = ProbeBuilder(header)
         self.pacer   = pacer   = ColumnPacer()
         self.stamp   = stamp   = StartStamp()
-        stops = Signal()
+        self.start_at = start_at = StartTime()
+        stops      = Signal()
+        is_reached = Signal()
+        settles    = Signal(8) # While it is set: what is known of the time is that of the program before.
         self.comb += [
+            *copied(start_at, self, "now", "start_time"),
             dues.start.eq(self.start & ~self.is_running),
             dues.stop.eq(stops),
             dues.source.connect(builder.descriptors),
@@ -422,7 +437,9 @@ class XgmiiTrainPort(LiteXModule):
             pacer.due.eq(dues.source.due),
             pacer.is_there.eq(dues.source.valid & ~stops),
             pacer.in_frame.eq(builder.in_frame),
-            pacer.runs.eq(self.is_running),
+            pacer.runs.eq(self.is_running & (~self.timed | is_reached)),
+            pacer.clear.eq(dues.start),
+            pacer.lead.eq(Mux(self.timed, TIMED_LEAD, LEAD_CYCLES)),
             builder.starts.eq(self.starts),
             *copied(pacer, self, "starts", "starts_in_lane_4"),
             *copied(stamp, self, "starts", "starts_in_lane_4", "now", "fraction"),
@@ -434,4 +451,6 @@ class XgmiiTrainPort(LiteXModule):
                 self.is_running.eq(0),
             ),
             stops.eq(self.is_running & (stops | self.stop)),
+            settles.eq(Mux(self.is_running, settles[1:], 2**len(settles) - 1)),
+            is_reached.eq(self.is_running & (is_reached | (start_at.is_reached & ~settles[0]))),
         ]

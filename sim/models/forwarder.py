@@ -88,14 +88,18 @@ class Switch(Device):
     def forward(self, tick: int, port: int, length: int) -> int | None:
         """Return when a frame leaves, or None where the queue is full."""
         lane = 0 if self.is_shared else port
-        waiting = self._waiting.setdefault(lane, deque())
+        waiting = self._waiting.get(lane) or self._waiting.setdefault(lane, deque())
         parts, each = self._parts, self._services.get(length) or self._service_of(length)
-        came = (tick + self._held(length)) * parts
+        came = (tick + length + ON_LINE + self.latency) * parts
         while waiting and waiting[0] <= came:
             waiting.popleft()
         if len(waiting) >= self.queue:
             return None
-        start = self._awake(max(came, self._free.get(lane, 0)))
+        start = self._free.get(lane, 0)
+        if start < came:
+            start = came
+        if self.pause:
+            start = self._awake(start, self.pause)
         self._free[lane] = start + each
         waiting.append(start)
         return start // parts
@@ -131,10 +135,8 @@ class Switch(Device):
         self._services[length] = int(parts)
         return int(parts)
 
-    def _awake(self, start: int) -> int:
-        if not self.pause:
-            return start
-        asleep, period = (ticks * self._parts for ticks in self.pause)
+    def _awake(self, start: int, pause: tuple[int, int]) -> int:
+        asleep, period = (ticks * self._parts for ticks in pause)
         into = start % period
         return start + asleep - into if into < asleep else start
 
@@ -144,13 +146,14 @@ class Policer(Device):
     """Loses what comes above a share of the line, with a bucket of two frames, and has no queue."""
 
     share: Fraction = Fraction(834, 1000)
-    _full: dict[int, Fraction] = field(default_factory=dict)  # When the bucket of each direction is full again.
+    #: When the bucket of each direction is full again, in parts of a tick: as many as the share's numerator.
+    _full: dict[int, int] = field(default_factory=dict)
 
     def forward(self, tick: int, port: int, length: int) -> int | None:
         """Return when a frame leaves, or None where the bucket is empty."""
-        cost = (length + SLOT) / self.share
-        full = max(self._full.get(port, Fraction(0)), Fraction(tick))
-        if full - tick > cost:
+        cost, now = (length + SLOT) * self.share.denominator, tick * self.share.numerator
+        full = max(self._full.get(port, 0), now)
+        if full - now > cost:
             return None
         self._full[port] = full + cost
         return tick + self._held(length)

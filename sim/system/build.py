@@ -440,6 +440,8 @@ def build_probe(
 
     Raises ValueError when the file adds nothing.
     """
+    if extension and not extension.is_file():
+        extend_with(None, extension)  # Which says so, before the probe is made.
     # A UART at 115200 would spend the simulation waiting: 16 clocks a bit are as good. RAM costs nothing here.
     bauds = {"uart_baud": 3_906_250, "gnss_baud": 3_906_250}
     of_blocks = with_cpu and options.get("main_ram") != "sdram"

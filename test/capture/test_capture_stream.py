@@ -32,6 +32,7 @@ from liteprobe.host.measure.streams import ReceivedStream
 from liteprobe.host.packets.batch import Batch, joined
 from liteprobe.host.serve.poll import Totals
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of, line_rate, mixed
+from liteprobe.sim.drivers.tools.wire import is_full
 
 SEED = 20261122
 
@@ -234,7 +235,7 @@ def damaged(blocks: Blocks, random: np.random.Generator) -> tuple[Blocks, NDArra
 
 def test_fuzz_never_crashes_and_counts_every_block() -> None:
     blocks = blocks_of(mixed(300, SEED, channels=(0, 1), gaps=0.02), flush_every=50)
-    for seed in range(150):
+    for seed in range(150 if is_full() else 50):
         random = np.random.default_rng(seed)
         decoder, count = BlockDecoder(), 0
         for _ in range(3):

@@ -35,9 +35,10 @@ from liteprobe.host.serve.station_metrics import StationMetrics
 from liteprobe.host.store.store import ResultStore
 from liteprobe.sim.drivers.system.fleet import name_of
 from liteprobe.sim.drivers.system.fleet_stations import COUNT, START_S, Killed, Stations, hostile
+from liteprobe.sim.drivers.tools.wire import is_full
 from liteprobe.sim.models.probe.fleet import TAI_NS
 
-FAULTS = 16
+FAULTS = 16 if is_full() else 8
 Run = Callable[..., tuple[int, str, str]]
 
 

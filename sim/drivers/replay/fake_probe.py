@@ -29,6 +29,7 @@ from liteprobe.sim.models.probe.replay import ReplayModel
 MAGIC, ASK = 0x4C52, 1
 GAP, STRANGER, RUNNING, UNDERRUN = 1, 2, 4, 8
 KEEP_ALIVE_S = 0.01
+REAL_S = 0.001
 POSITIONS = 1 << 32
 
 
@@ -197,6 +198,11 @@ class ReplayLink(FakeLink):
     def __init__(self, model: ReplayModel, folder: Path, receiver: FakeReceiver | None) -> None:
         super().__init__(model, folder)
         self._receiver = receiver
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass; the processes that stream are real ones, and whoever waits for them leaves the processor to them."""
+        super().wait(seconds)
+        time.sleep(REAL_S)
 
     def replay_address(self) -> tuple[str, int] | None:
         """Return where the socket is."""

@@ -48,7 +48,7 @@ static void bench()
     size_t place = 0;
     bool has_frame = false, was_shown = false, has_starved = false, has_line = true;
     uint32_t state = 0;
-    uint64_t quiet = 0;
+    uint64_t quiet = 0, taken = 0;
     top.timebase_rst = top.eth_rx_rst = 1;
     top.rx_data = IDLE.data;
     top.rx_control = IDLE.control;
@@ -97,10 +97,12 @@ static void bench()
         has_starved = has_starved || (starves && top.sink_ready);
         if (shows && top.sink_ready) {
             place += 8;
+            taken = now;
             has_frame = place < head.length;
         }
         pulse(top.timebase_clk);
         pulse(top.eth_rx_clk);
+        check(!has_frame || now < head.not_before + 100000 || now < taken + 100000, "a frame isn't taken");
         quiet = has_frame || has_line ? 0 : quiet + 1;
     }
     printf("%u %u %u %u %u %u %u %u %u %u %u\n", top.sent_count, top.lost_count, top.underrun_count, top.frame_count,

@@ -5,7 +5,8 @@
 // judges nothing.
 //
 // The file programs holds structs program, header 16 words of 64 bits. Written are sent, a struct xgmii for each cycle of timebase;
-// sfds, a struct sfd for each that left, came, a struct sfd for each that stood at the receiver's pins; records, a struct record each.
+// sfds, a struct sfd for each that left, came, a struct sfd for each that stood at the receiver's pins; records, a struct record each; asked, the time at
+// which each program was to start.
 // Output: a line "<sent> <late>" for each program, then "<lost>". What the file before holds, a struct xgmii a cycle, comes to the
 // receiver before all that is sent. The line takes ``delay`` cycles; the receiver's clock has a period
 // of ``rx_fs``, where it isn't 6.4 ns the line inserts and deletes words of idle.
@@ -21,6 +22,7 @@ struct program {
     uint32_t count, repeats, interval, fraction, gap, length, header_words, fill;
     uint32_t stop_after; // Cycles; 0: never.
     uint32_t wait;       // Cycles before it starts.
+    uint32_t ahead;      // Nanoseconds, at the start, until its first SFD; 0: at once.
 };
 
 struct [[gnu::packed]] sfd {
@@ -39,9 +41,9 @@ struct [[gnu::packed]] record {
 static const xgmii IDLE = {0x0707070707070707, 0xff};
 static const uint64_t CYCLE_FS = 6400000;
 
-static FILE *sent, *sfds, *came, *records;
+static FILE *sent, *sfds, *came, *records, *asked;
 static std::deque<xgmii> line;
-static uint64_t rx_fs, tx_at, rx_at, delay, sfd_word, start_word;
+static uint64_t rx_fs, tx_at, rx_at, delay, left_at;
 
 static bool is_idle(const xgmii &word) { return word.control == IDLE.control && word.data == IDLE.data; }
 
@@ -87,6 +89,8 @@ static void step()
     put(sent, word);
     line.push_back(word);
     if (top.tx_sfd)
+        left_at = now;
+    if (top.tx_sfd)
         put(sfds, sfd{now, top.now, uint32_t(top.fraction >> 8), top.tx_sfd_high});
     if (top.record_valid)
         put(records, record{top.record_sent, top.record_arrival, top.record_sequence, top.record_stream, top.record_length,
@@ -103,6 +107,7 @@ static void bench()
     sfds = output("sfds");
     came = output("came");
     records = output("records");
+    asked = output("asked");
     delay = option("delay", 1);
     rx_fs = option("rx_fs", CYCLE_FS);
     tx_at = rx_at = CYCLE_FS;
@@ -139,12 +144,16 @@ static void bench()
         top.fill = one.fill;
         for (uint32_t n = 0; n < one.wait + 8; n++)
             step();
+        top.timed = one.ahead != 0;
+        top.start_time = top.now + one.ahead;
         top.start = 1;
+        put(asked, uint64_t(top.start_time));
         step();
-        const uint64_t begin = now;
+        const uint64_t begin = left_at = now;
         do {
             top.stop = one.stop_after && now - begin == one.stop_after;
             step();
+            check(now < left_at + 100000, "nothing leaves");
             top.eval();
         } while (top.is_running);
         printf("%u %u\n", top.sent_count, top.late_count);

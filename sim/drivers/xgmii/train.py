@@ -56,7 +56,7 @@ class XgmiiTrainBench(PinnedBench):
         self.add_outputs(clock, ["now", "fraction"])
         self.add_inputs(port.dues, ["count", "repeats", "interval", "gap", "length", "header_words", "fill"])
         self.add_input("fraction_of_interval", port.dues.fraction)
-        self.add_inputs(port, ["start", "stop"])
+        self.add_inputs(port, ["start", "stop", "timed", "start_time"])
         self.add_outputs(port, ["is_running"])
         self.add_outputs(port.pacer, ["sent_count", "late_count"])
         self.add_inputs(write, ["adr", "dat_w", "we"], "header_")
@@ -85,7 +85,7 @@ COLUMN = int(3.2 * 2**32)
 
 @dataclass(frozen=True)
 class Program:
-    """A program of trains; times in octets of the line (0.8 ns), ``stop_after`` and ``wait`` in cycles."""
+    """A program of trains; times in octets of the line (0.8 ns), ``stop_after`` and ``wait`` in cycles, ``ahead`` in ns."""
 
     count: int
     repeats: int = 1
@@ -97,6 +97,7 @@ class Program:
     fill: Fill = Fill.ZERO
     stop_after: int = 0
     wait: int = 0
+    ahead: int = 0
 
     @property
     def dues(self) -> list[int]:
@@ -108,7 +109,7 @@ class Program:
 @dataclass(frozen=True)
 class TrainRun:
     """Holds the places of starts on the line, frames, times of the SFDs by the clock in 2^-32 ns, counts of each program; what
-    came back: times of SFDs at the receiver's pins, records.
+    came back: times of SFDs at the receiver's pins, records; when programs were asked to start.
     """
 
     starts: list[int]
@@ -118,6 +119,7 @@ class TrainRun:
     arrivals: list[int]
     records: NDArray[np.void]
     lost: int
+    asked: list[int]
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ def run(programs: Sequence[Program], frame: ProbeFrame, loop: Loop = Loop(), bef
         [(int(one["now"]) << 32) + int(one["fraction"]) + (COLUMN if one["is_high"] else 0) for one in done.array(name, SFD)]
         for name in ("sfds", "came")
     )
-    return TrainRun(places, frames, times, counts, arrivals, done.array("records", RECORD), lost)
+    asked = done.array("asked", "<u8").tolist()
+    return TrainRun(places, frames, times, counts, arrivals, done.array("records", RECORD), lost, asked)
 
 
 def wrong(programs: Sequence[Program], frame: ProbeFrame, done: TrainRun) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Fill
+from liteprobe.sim.drivers.xgmii import schedule
 from liteprobe.sim.drivers.xgmii.train import INCREMENT, Loop, Program, run, wrong, wrong_records
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
@@ -72,6 +73,24 @@ def test_a_stop_ends_after_the_present_frame_and_the_next_program_runs_whole():
     assert all(10 < count < 17 for count, _ in done.counts[4::2])
 
 
+def test_a_timed_program_has_its_first_sfd_at_its_time_to_half_a_cycle():
+    frame = ProbeFrame(60)
+    chance = random.Random(11)
+    programs = [Program(3, wait=chance.randrange(9), ahead=chance.randrange(600, 3000)) for _ in range(300)]
+    done = run(programs, frame)
+    assert wrong(programs, frame, done) == []
+    off = [(time - (asked << 32)) / 2**32 for time, asked in zip(done.times[::3], done.asked, strict=True)]
+    assert -3.21 < min(off) < -2 and 2 < max(off) < 3.21
+
+
+def test_a_program_whose_time_has_passed_starts_at_once_and_one_that_waits_can_be_stopped():
+    frame = ProbeFrame(60)
+    programs = [Program(3, ahead=1), Program(3, ahead=2**31, stop_after=100), Program(2, ahead=5000)]
+    done = run(programs, frame)
+    assert [count for count, _ in done.counts] == [3, 0, 2]
+    assert wrong(programs, frame, done) == []
+
+
 # Records ------------------------------------------------------------------------------------------
 
 
@@ -116,3 +135,18 @@ def test_a_hostile_line_leaves_no_record_with_the_stamp_of_another_frame():
     owd = own["arrival"].astype(np.int64) - own["sent"].astype(np.int64)
     assert owd.max() - owd.min() <= 1
     assert own["sequence"].tolist() == list(range(500))
+
+
+# Any schedule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8, 0.99])
+def test_frames_of_any_lengths_start_in_the_column_of_their_time(load):
+    frames = schedule.poisson(2000, load, 12)
+    assert schedule.off_schedule(frames, schedule.run(frames)) == 0
+
+
+def test_a_frame_that_is_due_within_the_one_before_is_late_and_moves_none_after_it():
+    frames = np.array([(0, 200), (100, 60), (1000, 60), (1084, 60)], schedule.FRAME)
+    done = schedule.run(frames)
+    assert (done.starts.tolist(), done.sent, done.late) == ([0, 224, 1000, 1084], 4, 1)
