@@ -377,8 +377,8 @@ class ClusterPool:
             self._lose()
         try:
             # Not `scheduler_info`: what it returns the client itself renews meanwhile, without any workers.
-            identity = self._client.sync(self._client.scheduler.identity, n_workers=-1)
-            workers: dict[str, Any] = identity["workers"]
+            scheduler: Any = self._client.scheduler
+            workers: dict[str, Any] = self._client.sync(scheduler.identity, n_workers=-1)["workers"]
             new = sorted(workers.keys() - self._asked.keys())
             # By what any Python has: a worker ends by a message that it can't decode, as where it has no LiteProbe.
             said = self._client.run(eval, VERSION_OF_WORKER, workers=new, on_error="return") if new else {}
