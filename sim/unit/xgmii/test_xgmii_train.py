@@ -17,7 +17,7 @@ from liteprobe.sim.models.traffic.trains import ProbeFrame
 from liteprobe.sim.models.xgmii import Line
 
 
-@pytest.mark.parametrize("length", [60, 61, 62, 63, 64, 67, 128, 1514, 9000])
+@pytest.mark.parametrize("length", [*range(60, 69), 128, 1514, 9000])
 def test_trains_fill_the_line_at_any_length(length):
     programs = [Program(100, 2, length=length)]
     frame = ProbeFrame(length)
@@ -94,7 +94,7 @@ def test_a_program_whose_time_has_passed_starts_at_once_and_one_that_waits_can_b
 # Records ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [60, 61, 64, 67, 1514])
+@pytest.mark.parametrize("length", [60, 61, 65, 67, 1514])
 @pytest.mark.parametrize("delay", [1, 40])
 def test_each_frame_that_comes_back_has_a_record_with_both_times(length, delay):
     frame = ProbeFrame(length, stream_id=0x1234)
