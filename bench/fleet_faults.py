@@ -9,6 +9,8 @@ from pathlib import Path
 
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, Hostile, hostile
+from liteprobe.sim.drivers.system.fleet_captures import FleetCapturer
+from liteprobe.sim.drivers.system.fleet_captures import hostile as hostile_captures
 from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
@@ -84,6 +86,12 @@ def test_faults(is_full: bool) -> Iterator[Figure]:
 def test_faults_streams(is_full: bool) -> Iterator[Figure]:
     """The same, of pairs that send streams."""
     yield from _faults(hostile, FleetTester, is_full)
+
+
+@row("fleet")
+def test_faults_captures(is_full: bool) -> Iterator[Figure]:
+    """The same, with captures at two probes beside the streams: no frame wrong, none missing in silence."""
+    yield from _faults(hostile_captures, FleetCapturer, is_full)
 
 
 # # #

@@ -179,7 +179,7 @@ def test_pscheduler(size: Size, tmp_path: Path) -> Iterator[Figure]:
     )
     yield Figure("of these, with an answer that is refused or wrong", wrong, "", 0)
     yield Figure("results made wrong on purpose, which it refuses", refused, "", 2, is_least=True)
-    yield from _drawn(theirs, tool, size.of(50, 300, 3000))
+    yield from _drawn(theirs, tool, size.of(50, 2000, 10_000))
 
 
 def _between_probes(tool: Tool, folder: Path, results: dict[str, list[Json]]) -> int:

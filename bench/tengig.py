@@ -22,7 +22,7 @@ from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.drivers.xgmii import train
+from liteprobe.sim.drivers.xgmii import schedule, train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
 from liteprobe.sim.models import xgmii
@@ -129,6 +129,19 @@ def test_trains(size: Size) -> Iterator[Figure]:
     yield Figure("trains_starts_octets_stamps_or_records_wrong", wrong, "", 0)
     yield Figure("trains_delay_off_theory", spread, "ns", 1)
     yield Figure("trains_span_off_theory", most, "octets", 3)
+
+
+@row("tengig")
+def test_schedule(size: Size) -> Iterator[Figure]:
+    """Frames of 60 to 1514 octets with exponential gaps at 8 Gb/s: starts off their column. ``--full``: a million of them.
+
+    Descriptors come by pins: what reads them from a memory isn't built yet.
+    """
+    frames = schedule.poisson(size.of(2_000, 50_000, 1_000_000), 0.8, drawn().randrange(2**32))
+    done = schedule.run(frames)
+    note(f"# {10 * (frames['length'] + 24).sum() / done.starts[-1]:.3f} Gb/s with overhead")
+    yield Figure("schedule_frames", done.sent, "frames", len(frames), is_least=True)
+    yield Figure("schedule_starts_off", schedule.off_schedule(frames, done), "frames", 0)
 
 
 # Area ---------------------------------------------------------------------------------------------

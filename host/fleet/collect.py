@@ -38,6 +38,8 @@ def check_stations(plan: ExperimentPlan) -> None:
     """Raise UsageError unless all probes of a plan have stations, and it says when they start."""
     if others := [one.name for one in plan.probes if not one.url.startswith(SCHEME)]:
         raise UsageError(f"'{others[0]}' has no station: its url is to be station://HOST:PORT, as of all others")
+    if plan.captures:
+        raise UsageError("stations keep no captures: leave out 'captures', or have this host run the plan")
     plan.starts()
 
 

@@ -28,7 +28,8 @@ from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, 
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.clock.clock import ClockReport
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, PlannedProbe, id_of
+from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedPair, PlannedProbe, id_of
 from liteprobe.host.fleet.streams import PlannedStreams
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.measure.percentiles import Cells
@@ -140,6 +141,7 @@ class ExperimentResult(Result):
     pairs: Sequence[PairFigures]
     faults: Mapping[str, str]  # Why a probe was left out, by its name.
     notes: Sequence[str] = ()
+    captures: Sequence[CaptureFigures] = ()
     missing: frozenset[str] = frozenset()  # Of these probes, which are among the faults, the station has given nothing.
 
     COLUMNS: ClassVar[Columns] = Columns(
@@ -193,8 +195,9 @@ class ExperimentResult(Result):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every pair has its delays."""
-        return not self.faults and all(one.bound_ns is not None for one in self.pairs)
+        """Whether every pair has its delays, and every capture its frames."""
+        is_measured = not self.faults and all(one.bound_ns is not None for one in self.pairs)
+        return is_measured and all(one.is_complete for one in self.captures)
 
     def error_ns(self, part: PairFigures) -> float:
         """Return the bound of a delay of a pair."""
@@ -239,6 +242,7 @@ class ExperimentResult(Result):
         """Return all as plain data, as ``liteprobe experiment --json`` has it."""
         return {
             "pairs": [one.to_dict() for one in self.pairs],
+            "captures": [one.to_dict() for one in self.captures],
             "faults": dict(self.faults),
             "notes": list(self.notes),
             "is_complete": self.is_complete,
@@ -343,6 +347,8 @@ class Experiment:
         self._period_ns = SECOND_NS
         self._started: list[PlannedPair] = []  # Pairs of the last start.
         self._late: list[PlannedPair] = []  # Pairs that missed the last start.
+        self._captures = [CaptureFigures(one.probe, one.files) for one in plan.captures]
+        self._sleep: Sleep = self._wait  # What lets time pass for all.
         self._reading_ns: dict[str, int] = {}  # How long it takes to read the time of a probe, by its name.
 
     def __enter__(self) -> Self:
@@ -446,6 +452,47 @@ class Experiment:
         Raises UsageError when the start is past; ProbeError where too few probes are left for any pair; Interrupted, after all
         ports were stopped, whose ``results`` are what there is: an `ExperimentResult`.
         """
+        if not self.plan.captures:
+            return self._run(show)
+        self.check()
+        beside = {one.probe: CaptureBeside(one, self.probes[one.probe]) for one in self.plan.captures if self._can(one)}
+        self._captures = [beside[one.probe].figures if one.probe in beside else one for one in self._captures]
+
+        def conduct(sleep: Sleep) -> None:
+            self._sleep = sleep
+            try:
+                self._run(show)
+            finally:
+                self._sleep = self._wait
+                for one in beside.values():
+                    one.end()
+
+        try:
+            in_turns([*(one.run for one in beside.values()), conduct], self._wait)
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupted):
+                stop.results = [self.result()]
+            raise
+        return self.result()
+
+    @property
+    def refused_captures(self) -> dict[str, str]:
+        """Why there is no capture at probes, by their names."""
+        return {one.probe: one.why for one in self._captures if one.why and one.result is None}
+
+    def _can(self, planned: PlannedCapture) -> bool:
+        """Return whether a probe can capture, and keep why it can't."""
+        figures = next(one for one in self._captures if one.probe == planned.probe)
+        if planned.probe not in self.probes:
+            figures.why = self.faults[planned.probe]
+        elif Part.MONITOR not in self.probes[planned.probe].parts:
+            names = [name for name, parts in PRESETS.items() if Part.MONITOR in parts]
+            preset = preset_of(self.probes[planned.probe].parts)
+            figures.why = f"a {preset} captures nothing: load {' or '.join(names)}"
+        return not figures.why
+
+    def _run(self, show: Callable[[ExperimentLook], None] | None) -> ExperimentResult:
+        """Run all rounds."""
         rounds = self.plan.rounds()
         try:
             for number, pairs in enumerate(rounds):
@@ -471,7 +518,11 @@ class Experiment:
             if not one.is_measured and not one.why:
                 gone = [f"{name}: {self.faults[name]}" for name in (one.sender, one.receiver) if name in self.faults]
                 one.why = "; ".join(gone) or "it was not started"
-        return ExperimentResult([replace(one) for one in self._all], dict(self.faults))
+        captures = [
+            one if one.result or one.why else replace(one, why=self.faults.get(one.probe, "it was not started"))
+            for one in self._captures
+        ]
+        return ExperimentResult([replace(one) for one in self._all], dict(self.faults), captures=captures)
 
     @property
     def _all(self) -> list[PairFigures]:
@@ -500,7 +551,7 @@ class Experiment:
             self._started, self._late = todo, []
             start_ns = self._start_ns(todo, is_first and not attempt)
             acts = [partial(self._pair, pair, start_ns, attempt > 0) for pair in todo]
-            in_turns(acts, self._wait)
+            in_turns(acts, self._sleep)
 
     def _start_ns(self, pairs: Sequence[PlannedPair], is_first: bool) -> int:
         """Return the instant of the next start (TAI, ns)."""
@@ -674,12 +725,12 @@ def unfit(plan: ExperimentPlan, planned: PlannedProbe, probe: Probe) -> str:
     preset = preset_of(probe.parts)
     if plan.preset and preset != plan.preset:
         return f"of another preset: it is a {preset}, the plan says {plan.preset}"
-    if not probe.ports:
+    if not probe.ports and planned.name in plan.in_pairs:
         return f"of another preset: a {preset} sends nothing"
     if plan.parts_of(planned.name) & Part.STREAMS & ~probe.parts:
         names = [name for name, parts in PRESETS.items() if Part.STREAMS in parts]
         return f"of another preset: a {preset} sends no streams, and measures none: load {' or '.join(names)}"
-    if planned.port >= len(probe.ports):
+    if planned.port >= len(probe.ports) and planned.name in plan.in_pairs:
         return f"it has no port {planned.port}: give 0 to {len(probe.ports) - 1}"
     probe.registers.own()
     status = probe.timebase.clock.status()

@@ -1,13 +1,14 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plans an experiment on many probes: which they are, who sends what to whom, and when; read from YAML (docs/experiment.md)."""
+"""Plans an experiment on many probes: who they are, who sends what to whom, who captures; from YAML (docs/experiment.md)."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from liteprobe.cores.formats import PRESETS, TICK_NS, Part
+from liteprobe.cores.formats import CHANNELS, PRESETS, TICK_NS, Part
+from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
 from liteprobe.host.base.document import (
     ByName,
     ByShape,
@@ -30,6 +31,14 @@ from liteprobe.host.base.document import (
 from liteprobe.host.base.errors import UsageError, nearest
 from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.base.units import TIMES
+from liteprobe.host.capture.request import (
+    SNAP_MOST,
+    CaptureRequest,
+    CaptureSettings,
+    Keep,
+    Sampling,
+    Transport,
+)
 from liteprobe.host.traffic.document import OF_ALL, STREAM_GROUPS, STREAMS_DOCUMENT, stream_of
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.lengths import Fixed
@@ -130,6 +139,19 @@ class PlannedPair:
         return min(duration_ns, max(ends)) if len(ends) == len(self.streams) else duration_ns
 
 
+@dataclass(frozen=True)
+class PlannedCapture:
+    """A capture at a probe, for as long as the experiment takes."""
+
+    probe: str
+    request: CaptureRequest
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of its files."""
+        return tuple(str(one) for one in (self.request.write, self.request.headers, self.request.blocks) if one)
+
+
 def id_of(pair: PlannedPair) -> tuple[str, str]:
     """Return both names of a pair."""
     return pair.sender, pair.receiver
@@ -187,13 +209,17 @@ class ExperimentPlan:
         None,
         "when each has sent its `count`",
     )
+    captures: tuple[PlannedCapture, ...] = ()
     by_name: Mapping[str, PlannedProbe] = field(init=False, repr=False, compare=False)
     with_streams: frozenset[str] = field(init=False, repr=False, compare=False)  # Probes that send or measure some.
+    in_pairs: frozenset[str] = field(init=False, repr=False, compare=False)  # Probes that send or measure anything.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {one.name: one for one in self.probes})
         ends = frozenset(name for one in self.pairs if one.streams for name in (one.sender, one.receiver))
         object.__setattr__(self, "with_streams", ends)
+        in_pairs = frozenset(name for one in self.pairs for name in (one.sender, one.receiver))
+        object.__setattr__(self, "in_pairs", in_pairs)
         check_fields(self)
         if len(self.by_name) < len(self.probes):
             raise UsageError("two probes of an experiment have the same name: give each one of its own")
@@ -218,6 +244,28 @@ class ExperimentPlan:
             raise UsageError("'duration' is of streams, and no pair has any: leave it out")
         if len({(one.sender, one.receiver) for one in self.pairs}) < len(self.pairs):
             raise UsageError("a pair is given twice: leave out one")
+        self._check_captures()
+
+    def _check_captures(self) -> None:
+        hear_trains = {one.receiver for one in self.pairs if one.program is not None}
+        files: dict[str, str] = {}
+        for one in self.captures:
+            if one.probe not in self.by_name:
+                raise UsageError(f"no probe is called '{one.probe}': {nearest(one.probe, tuple(self.by_name))}")
+            if one.probe in hear_trains:
+                raise UsageError(
+                    f"'{one.probe}' hears a train, whose records take its capture: capture at another probe, or send streams"
+                )
+            for name in one.files:
+                if name == "-" or (other := files.setdefault(name, one.probe)) != one.probe:
+                    said = (
+                        "stdout can't take captures"
+                        if name == "-"
+                        else f"'{other}' and '{one.probe}' would both write {name}"
+                    )
+                    raise UsageError(f"{said}: give a file each, as with {{probe}} in its name")
+        if len({one.probe for one in self.captures}) < len(self.captures):
+            raise UsageError("a probe has two captures: leave out one")
 
     @property
     def round_ns(self) -> int:
@@ -230,7 +278,8 @@ class ExperimentPlan:
 
     def parts_of(self, name: str) -> Part:
         """Return the parts that a probe needs for its pairs."""
-        return Part.GENERATE | (Part.STREAMS if name in self.with_streams else Part(0))
+        own = Part.STREAMS if name in self.with_streams else Part(0)
+        return own | (Part.GENERATE if name in self.in_pairs else Part(0))
 
     def starts(self) -> list[tuple[int, list[PlannedPair]]]:
         """Return each start (TAI, ns) and its pairs, of a plan that stations run; raises UsageError where it doesn't say when."""
@@ -349,6 +398,27 @@ PAIR = Section(
 )
 PROBE = section_of(PlannedProbe, "probe")
 MESH = "mesh"
+FILE = Text("the path of a file", r".+")
+#: Keys of a capture are the options of `liteprobe capture` that a capture beside an experiment can have.
+CAPTURE = Section(
+    "capture",
+    {
+        "at": Key(NAME, "Name or label of the probes.", is_needed=True),
+        "write": Key(FILE, "Frames as pcapng (`FILE.pcap`: as pcap); `{probe}` in it is the probe's name."),
+        "headers": Key(FILE, "Unified headers as Parquet, likewise."),
+        "blocks": Key(FILE, "Blocks as they come, likewise."),
+        "filter": Key(Text("an expression like tcpdump's", r".+"), "Which frames.", "all"),
+        "host_filter": Key(Flag(), "By libpcap on this host.", "false"),
+        "ports": Key(Several(Whole(0, 1), 2), "Ports whose frames are kept.", "both"),
+        "sample": Key(Text("N, or hash:N[:SEED]", r"\S+", Sampling.of), "Every Nth frame.", "all"),
+        "damaged": Key(Flag(), "Damaged frames, too.", "false"),
+        "snap": Key(Whole(0, SNAP_MOST), "Octets of a frame at the most.", "all"),
+        "keep": Key(OneOf(KEEPS), "What is kept of a frame.", "what the files need"),
+        "channels": Key(Several(Whole(0, CHANNELS - 1), CHANNELS), "Flows go to these, by hash.", "0"),
+        "via": Key(OneOf(TRANSPORTS), "How blocks come here.", "the fastest way"),
+        "utc": Key(Whole(-100, 100), "Stamps are UTC, so many seconds less than TAI.", "stamps are TAI"),
+    },
+)
 PLAN_DOCUMENT = Section(
     "experiment",
     {
@@ -362,9 +432,13 @@ PLAN_DOCUMENT = Section(
             "Who sends to whom: a list, or `mesh`: each to all others, as their roles let them.",
             MESH,
         ),
+        "captures": Key(
+            Several(CAPTURE, PROBES_MAX),
+            "What is captured at probes, from before the first start until after the last.",
+        ),
     },
 )
-SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR)
+SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR, CAPTURE)
 
 
 def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
@@ -384,8 +458,11 @@ def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
             probes.append(build(PlannedProbe, entries, name=word))
     with source.line(document.line_of("pairs", "probes")):
         pairs = pairs_of(_ends(document, probes))
-    with source.line(document.line):
-        made: ExperimentPlan = build(ExperimentPlan, document, probes=tuple(probes), pairs=pairs)
+    captures = [one for entries in document.get("captures", ()) for one in _captures(entries, probes)]
+    with source.line(document.line_of("captures") if captures else document.line):
+        made: ExperimentPlan = build(
+            ExperimentPlan, document, probes=tuple(probes), pairs=pairs, captures=tuple(captures)
+        )
     return made
 
 
@@ -445,6 +522,37 @@ def _sent(document: Entries, pair: Entries) -> Sent:
         raise pair.source.error(pair.line, "nothing says what is sent: give 'train' or 'streams'")
     own = nothing if pair is document else pair.get("train", nothing)
     return program_of(own.over(document.get("train", nothing), STREAM_GROUPS))
+
+
+def _captures(entries: Entries, probes: Sequence[PlannedProbe]) -> Iterator[PlannedCapture]:
+    """Give the capture of each probe that is called so."""
+    keep, sample = entries.get("keep"), entries.get("sample")
+    with entries.source.line(entries.line):
+        settings = CaptureSettings(
+            entries.get("channels") or (0,),
+            entries.get("snap", SNAP_MOST),
+            None if keep is None else Keep[keep.upper()],
+            sample or Sampling(),
+            bool(entries.get("damaged")),
+        )
+        for one in _called(entries, "at", probes):
+            files = {
+                name: entries.values[name].replace("{probe}", one.name)
+                for name in ("write", "headers", "blocks")
+                if name in entries.values
+            }
+            yield PlannedCapture(
+                one.name,
+                CaptureRequest(
+                    **files,
+                    settings=settings,
+                    ports=entries.get("ports"),
+                    filter=entries.get("filter"),
+                    host_filter=bool(entries.get("host_filter")),
+                    tai_utc_s=entries.get("utc"),
+                    transport=Transport(entries.get("via")),
+                ),
+            )
 
 
 def _called(entries: Entries, key_name: str, probes: Sequence[PlannedProbe]) -> list[PlannedProbe]:

@@ -197,6 +197,8 @@ class ProbeStation:
         plan = read_plan(text)
         if name not in plan.by_name:
             raise UsageError(f"the plan has no probe '{name}'")
+        if plan.captures:
+            raise UsageError("stations keep no captures: leave out 'captures'")
         plan.starts()
         done = {path.name.removesuffix(HALF) for path in self.folder.glob(f"{key}.*{HALF}")}
         return KeptPlan(key, plan, name, done)

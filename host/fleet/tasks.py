@@ -376,7 +376,9 @@ class ClusterPool:
         if self._client.status != "running":
             self._lose()
         try:
-            workers: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+            # Not `scheduler_info`: what it returns the client itself renews meanwhile, without any workers.
+            scheduler: Any = self._client.scheduler
+            workers: dict[str, Any] = self._client.sync(scheduler.identity, n_workers=-1)["workers"]
             new = sorted(workers.keys() - self._asked.keys())
             # By what any Python has: a worker ends by a message that it can't decode, as where it has no LiteProbe.
             said = self._client.run(eval, VERSION_OF_WORKER, workers=new, on_error="return") if new else {}

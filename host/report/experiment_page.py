@@ -48,6 +48,8 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
             ]
         ),
         *said_of([f"{name} was left out: {why}" for name, why in result.faults.items()], "note"),
+        *said_of([one.said for one in result.captures if not one.is_complete], "note"),
+        *said_of([one.said for one in result.captures if one.is_complete]),
         *said_of(result.notes, "note"),
         page.tiles_of(_tiles(result)),
         *_figures(result, unit, scale),

@@ -59,6 +59,24 @@ def after(count: int, act: Callable[[], None]) -> Callable[[TasksOutcome], None]
     return progress
 
 
+def test_workers_are_seen_at_each_look_though_the_client_renews_what_it_knows(tmp_path: Path) -> None:
+    """Let the client of Dask renew it all the time: a look that sees no workers would give all tasks out once more."""
+    import dask
+
+    with Cluster(tmp_path) as cluster, dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}):
+        cluster.add("one")
+        pool = ClusterPool(cluster.address)
+        try:
+            wait_for(lambda: pool.take() or pool.size == 2)
+            sizes: Counter[int] = Counter()
+            for _ in range(200):
+                pool._look()
+                sizes[pool.size] += 1
+        finally:
+            pool.close()
+    assert sizes == {2: 200}
+
+
 def test_a_killed_worker_loses_nothing_and_all_is_as_on_one_machine(tmp_path: Path) -> None:
     asked, log = queues(tmp_path / "log", 30), tmp_path / "log"
     with Cluster(tmp_path / "cluster") as cluster:

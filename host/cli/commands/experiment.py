@@ -90,11 +90,15 @@ def run(args: argparse.Namespace) -> None:
     with experiments.Experiment(plan, steal=args.steal) as experiment:
         experiment.tend = owd.disciplined(args, *experiment.probes.values())
         said: set[str] = set()
+        said_of_captures: set[str] = set()
 
         def name_faults() -> None:
             for name in experiment.faults.keys() - said:
                 say(f"{name} is left out: {experiment.faults[name]}", stream=sys.stderr)
             said.update(experiment.faults)
+            for capture in experiment.refused_captures.keys() - said_of_captures:
+                say(f"no capture at {capture}: {experiment.refused_captures[capture]}", stream=sys.stderr)
+            said_of_captures.update(experiment.refused_captures)
 
         with tables.progress(not is_plain(args), every_s(args), "starts") as show_done:
 
@@ -159,7 +163,8 @@ def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
         for one in pairs:
             for name, *cells in _flows(one, plan.duration_ns):
                 table.add_row(str(number), one.sender, one.receiver, *[rich.text.Text(name)] * has_streams, *cells)
-    return table
+    captured = [f"capture at {one.probe}: {', '.join(one.files)}" for one in plan.captures]
+    return rich.console.Group(table, *map(rich.text.Text, captured))
 
 
 def _flows(pair: plans.PlannedPair, duration_ns: Fraction | None) -> Iterator[tuple[str, str, str, str]]:
@@ -194,6 +199,7 @@ def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
     why = found.COLUMNS.of("why") if any(one.why or one.note for one in found.pairs) else []
     parts.append(tables.figures([*keys, *delays, *why], found.pairs))
     parts += [rich.text.Text(f"{name} was left out: {why}") for name, why in found.faults.items()]
+    parts += [rich.text.Text(one.said) for one in found.captures]
     parts.append(
         rich.text.Text(
             f"{len(found.measured)} of {len(found.pairs)} {found.of_what} have delays; bounds 95 %, of both clocks then."

@@ -4,7 +4,7 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,15 +12,16 @@ from liteprobe.cores.formats import CLOCK_STEPS_BIT, PRESETS, UNCERTAINTY_UNKNOW
 from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
-from liteprobe.host.fleet.experiment import Experiment, PairFigures
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh
+from liteprobe.host.capture.request import CaptureRequest
+from liteprobe.host.fleet.experiment import Experiment, ExperimentResult, PairFigures
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedProbe, mesh
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.models.probe.fleet import Fleet, FleetProbe, FleetTester
+from liteprobe.sim.models.probe.fleet import Fleet, FleetProbe
 
 
 class FleetLink(FakeLink):
@@ -157,9 +158,11 @@ STREAMS = (
     Stream("voice", 1, Fixed(60), Interval(pps=20_000), count=20),
     Stream("data", 2, RandomLength(60, 1514), Interval(rate_bps=3*10**8, exponential=True), count=40),
 )
-SENT: dict[type[FleetProbe], TrainProgram | Sequence[Stream]] = {FleetProbe: PROGRAM, FleetTester: STREAMS}
 PROBES_OF_FAULTS = 5
 WITHIN_BOUNDS = 2.5 # Nearly five standard deviations: a delay that is further off is wrong.
+
+
+CheckCaptures = Callable[[Fleet, ExperimentResult, str, "Hostile"], None]
 
 
 @dataclass
@@ -179,14 +182,26 @@ def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe, kind: st
 
     ``of``: the kind of the probes: trains are sent, or streams; ``kind``: of the fault, where it isn't random.
     """
+    return befallen(seed, folder, of, None, kind)
+
+
+def befallen(
+    seed: int, folder: Path, of: type[FleetProbe], check_captures: CheckCaptures | None, kind: str = ""
+) -> Hostile:
+    """Do what `hostile` says; ``check_captures`` holds those at the victim and at the probe after it against the truth."""
     draw = random.Random(seed)
-    drawn, victim = draw.choice(KINDS), draw.randrange(PROBES_OF_FAULTS)
+    # Of a slow link a start takes minutes of the model's time, in which captures look for frames again and again.
+    kinds = [one for one in KINDS if one != "slow"] if check_captures else KINDS
+    drawn, victim = draw.choice(kinds), draw.randrange(PROBES_OF_FAULTS)
     kind = kind or drawn
     second_ns = draw.randrange(7)*1e9
     at_ns = second_ns + (draw.uniform(-5e4, 7e5) if draw.random() < 0.6 else draw.uniform(0, 1e9))
     bench = FleetBench(PROBES_OF_FAULTS, seed, folder, of)
     bench.fault(kind, victim, max(at_ns, 0.0))
-    experiment = Experiment(bench.plan(SENT[of]), opener=bench.open_one)
+    at = [name_of(n) for n in (victim, (victim + 1) % PROBES_OF_FAULTS)] if check_captures else []
+    captures = tuple(PlannedCapture(name, CaptureRequest(write=folder/f"{name}.pcapng")) for name in at)
+    sent = PROGRAM if of is FleetProbe else STREAMS
+    experiment = Experiment(bench.plan(sent, captures=captures), opener=bench.open_one)
     try:
         with experiment:
             result = experiment.run()
@@ -195,6 +210,8 @@ def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe, kind: st
     found = Hostile(kind, [], [], [], True, not result.is_complete)
     for one in result.pairs:
         judge(bench, one, found, name_of(victim))
+    if check_captures:
+        check_captures(bench.fleet, result, name_of(victim), found)
     found.is_noticed |= any(one.note for one in result.pairs)
     reached = [probe for probe, link in zip(bench.fleet.probes, bench.links, strict=True) if not link.is_cut]
     found.is_stopped = all(probe.values["port0_tx_state"] == TransmitState.IDLE for probe in reached)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from liteprobe.cores.formats import Fill
+from liteprobe.sim.drivers.xgmii import schedule
 from liteprobe.sim.drivers.xgmii.train import INCREMENT, Loop, Program, run, wrong, wrong_records
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 from liteprobe.sim.models.xgmii import Line
 
 
-@pytest.mark.parametrize("length", [60, 61, 62, 63, 64, 67, 128, 1514, 9000])
+@pytest.mark.parametrize("length", [*range(60, 69), 128, 1514, 9000])
 def test_trains_fill_the_line_at_any_length(length):
     programs = [Program(100, 2, length=length)]
     frame = ProbeFrame(length)
@@ -93,7 +94,7 @@ def test_a_program_whose_time_has_passed_starts_at_once_and_one_that_waits_can_b
 # Records ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [60, 61, 64, 67, 1514])
+@pytest.mark.parametrize("length", [60, 61, 65, 67, 1514])
 @pytest.mark.parametrize("delay", [1, 40])
 def test_each_frame_that_comes_back_has_a_record_with_both_times(length, delay):
     frame = ProbeFrame(length, stream_id=0x1234)
@@ -134,3 +135,18 @@ def test_a_hostile_line_leaves_no_record_with_the_stamp_of_another_frame():
     owd = own["arrival"].astype(np.int64) - own["sent"].astype(np.int64)
     assert owd.max() - owd.min() <= 1
     assert own["sequence"].tolist() == list(range(500))
+
+
+# Any schedule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8, 0.99])
+def test_frames_of_any_lengths_start_in_the_column_of_their_time(load):
+    frames = schedule.poisson(2000, load, 12)
+    assert schedule.off_schedule(frames, schedule.run(frames)) == 0
+
+
+def test_a_frame_that_is_due_within_the_one_before_is_late_and_moves_none_after_it():
+    frames = np.array([(0, 200), (100, 60), (1000, 60), (1084, 60)], schedule.FRAME)
+    done = schedule.run(frames)
+    assert (done.starts.tolist(), done.sent, done.late) == ([0, 224, 1000, 1084], 4, 1)
