@@ -30,7 +30,7 @@ from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedPair, PlannedProbe, id_of
-from liteprobe.host.fleet.streams import PlannedStreams
+from liteprobe.host.fleet.streams import IsLost, PlannedRun, PlannedStreams
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.probe import Probe
@@ -274,30 +274,13 @@ class ExperimentLook:
 # A pair -------------------------------------------------------------------------------------------
 
 
-class PlannedWay(OneWay):
-    """One pair's train, whose start is given; it lets time pass for all others, too."""
+class PlannedWay(PlannedRun, OneWay):
+    """One pair's train, whose start is given."""
 
-    def __init__(
-        self, route: Route, plan: ExperimentPlan, start_ns: int, sleep: Sleep, is_lost: Callable[[RunDevice], bool]
-    ) -> None:
+    def __init__(self, route: Route, plan: ExperimentPlan, start_ns: int, sleep: Sleep, is_lost: IsLost) -> None:
         self._planned_ns, self._sleep, self._is_lost = start_ns, sleep, is_lost
         waiting_ns = plan.waiting_time_ns
         super().__init__([route], None if waiting_ns is None else int(waiting_ns))
-
-    def start_ns(self) -> int:
-        """Return the instant that is common to all pairs."""
-        return self._planned_ns
-
-    def let_pass(self, seconds: float) -> None:
-        """Let others go on; ProbeError where one of the two was lost meanwhile."""
-        self._sleep(seconds)
-        for probe in self.probes:
-            if self._is_lost(probe):
-                raise NoProbeError(f"{probe.url} was lost")
-
-    def stop_ports(self, probe: RunDevice) -> bool:
-        """Stop what it sends, unless nobody answers there."""
-        return not self._is_lost(probe) and super().stop_ports(probe)
 
     def _check_arrival(self, job: RunningTrain, counters: dict[str, int]) -> None:
         if counters["frames"]:

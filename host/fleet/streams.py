@@ -9,7 +9,7 @@ from liteprobe.host.base.errors import NoProbeError
 from liteprobe.host.clock.clock import ClockReport, ClockVerdict, ClockWatch
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair
 from liteprobe.host.fleet.turns import Sleep
-from liteprobe.host.run.engine import START_MARGIN_NS, RunDevice
+from liteprobe.host.run.engine import START_MARGIN_NS, PortRun, RunDevice
 from liteprobe.host.run.figures import StreamFigures, TrafficResult
 from liteprobe.host.run.streams import MakeMeters, SendOptions, StreamMeters, Traffic
 from liteprobe.host.suites.owd import LateError, verdict_of
@@ -17,8 +17,31 @@ from liteprobe.host.suites.owd import LateError, verdict_of
 IsLost = Callable[[RunDevice], bool]
 
 
-class PlannedStreams(Traffic):
-    """One pair's streams, whose start is given; it lets time pass for all others, too.
+class PlannedRun(PortRun):
+    """Gives a run of a pair, the class behind this one, the start of its plan; it lets time pass for all others, too."""
+
+    _planned_ns: int
+    _sleep: Sleep
+    _is_lost: IsLost
+
+    def start_ns(self) -> int:
+        """Return the instant that is common to all pairs."""
+        return self._planned_ns
+
+    def let_pass(self, seconds: float) -> None:
+        """Let others go on; NoProbeError where one of the two was lost meanwhile."""
+        self._sleep(seconds)
+        for probe in self.probes:
+            if self._is_lost(probe):
+                raise NoProbeError(f"{probe.url} was lost")
+
+    def stop_ports(self, probe: RunDevice) -> bool:
+        """Stop what it sends, unless nobody answers there."""
+        return not self._is_lost(probe) and super().stop_ports(probe)
+
+
+class PlannedStreams(PlannedRun, Traffic):
+    """One pair's streams, whose start is given.
 
     Parameters
     ----------
@@ -62,10 +85,6 @@ class PlannedStreams(Traffic):
 
     # What is other than of one probe ------------------------------------------------------------
 
-    def start_ns(self) -> int:
-        """Return the instant that is common to all pairs."""
-        return self._planned_ns
-
     def starting(self, probe: RunDevice, now_ns: int) -> float:
         """Note the start, as of `Traffic`; LateError where it is too near by now."""
         if self._planned_ns < now_ns + START_MARGIN_NS:
@@ -82,14 +101,3 @@ class PlannedStreams(Traffic):
         """Return the bound of a delay: meters take the tick's end for an arrival, so it has half a tick more (ns)."""
         del rows
         return float("inf") if clock.bound_ns is None else clock.bound_ns + TICK_NS / 2
-
-    def let_pass(self, seconds: float) -> None:
-        """Let others go on; NoProbeError where one of the two was lost meanwhile."""
-        self._sleep(seconds)
-        for probe in self.probes:
-            if self._is_lost(probe):
-                raise NoProbeError(f"{probe.url} was lost")
-
-    def stop_ports(self, probe: RunDevice) -> bool:
-        """Stop what it sends, unless nobody answers there."""
-        return not self._is_lost(probe) and super().stop_ports(probe)
