@@ -7,14 +7,13 @@ They are two thirds of the work of compiling a small model, and the same in each
 ``compile_once.py FOLDER COMPILER ARGUMENT...``; objects are kept in FOLDER.
 """
 
+import fcntl
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
-
-from liteprobe.host.base.output import in_turn
 
 
 def whole(target: Path, make: Callable[[Path], None]) -> Path:
@@ -41,7 +40,8 @@ def kept_object(
     folder.mkdir(parents=True, exist_ok=True)
     text = b"\0".join(text if isinstance(text, bytes) else text.encode() for text in texts)
     target = folder / f"{stem}-{sha256(text).hexdigest()[:16]}{suffix}"
-    with in_turn(target.with_suffix(".lock")):
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Stands alone (output.in_turn): it is run without packages.
         return whole(target, make)
 
 
