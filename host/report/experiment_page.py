@@ -95,7 +95,8 @@ def _figures(result: ExperimentResult, unit: str, scale: float) -> list[Block]:
         for place, name in enumerate(chosen):
             at, came = result.distribution(name)
             x, y = thin(at / scale, 100 * came / max(result.parts[name].count("sent") or came[-1], 1))
-            axes.step(x, y, where="post", lw=1.4, **series(place))
+            if len(x):  # From 0 on: all may have come in one bin.
+                axes.step([x[0], *x], [0, *y], where="post", lw=1.4, **series(place))
         percent_axis(axes, "frames sent")
         axes.ticklabel_format(axis="x", useOffset=False)
         axes.set_xlabel(f"delay ({unit})")

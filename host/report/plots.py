@@ -104,7 +104,12 @@ def legend_below(figure: Figure, axes: Axes, lines: Sequence[tuple[str, int]]) -
         axes.set_title("nothing to draw", loc="left")
         return
     handles = [Line2D([], [], label=name, **series(place)) for name, place in lines]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    for columns in (3, 2, 1):  # As many as long names leave space for.
+        legend = figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+        figure.draw_without_rendering()
+        if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def percent_axis(axes: Axes, label: str) -> None:

@@ -3,6 +3,7 @@
 """Plans of experiments: what a document says, who sends to whom in which start, and what is refused."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh, plan_schema, read_plan
 from liteprobe.host.traffic.document import read_document
 from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.sim.drivers.tools.figures import ROOT
 
 PLAN = """
 probes:
@@ -158,3 +160,11 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert validator.is_valid(yaml.safe_load(PLAN + LISTED)) and validator.is_valid(yaml.safe_load(STREAMS))
     assert not validator.is_valid(yaml.safe_load(STREAMS.replace("rate: 10M", "rat: 10M")))
     assert not validator.is_valid(yaml.safe_load(PLAN + "pairs: some"))
+
+
+def test_the_plans_of_the_page_are_plans() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8"), re.DOTALL)
+    plans = [block for block in blocks if block.startswith("probes:")]
+    assert len(plans) >= 4
+    for text in plans:
+        assert read_plan(text).rounds()
