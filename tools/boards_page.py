@@ -54,8 +54,8 @@ Each section has its date and its seeds:
 
 | date | sections |
 |---|---|
-| 2026-11-28 | `train` of all boards; `monitor`, `replay` and `emulator` of the 5A-75B; `tester`, `generator` and `emulator` (with processor) of the i9 |
-| 2026-11-27 | `emulator` of the i9 without processor |
+| 2026-11-28 | `train` of all boards; `monitor`, `replay`, `emulator` of the 5A-75B; `tester`, `generator`, `emulator` of the i9 |
+| 2026-11-27 | `emulator` of the i9 without its processor |
 | 2026-11-24 | `replay` of the i9 |
 
 - In the night to the 28th the gateware became [smaller](design/smaller.md) and its longest paths shorter: a `train` on
