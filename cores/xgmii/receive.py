@@ -218,7 +218,7 @@ class FrameFinder(LiteXModule):
         is_kept   = Signal(LANES) # Lanes before the end.
         is_wrong  = Signal() # Since the frame began.
         was_wrong = Signal()
-        index     = Signal(max=RUNT_WORDS + 1) # Of the word; stops where the frame is no runt.
+        index     = Signal(max=RUNT_WORDS + 1) # Words of the frame so far, up to the shortest whole one.
         present   = Signal(max=RUNT_WORDS + 1)
         number    = Signal(number_bits)
         ends      = [self.ends[:lane + 1] != 0 for lane in range(LANES)]

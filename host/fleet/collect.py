@@ -10,7 +10,7 @@ from liteprobe.host.agent.keys import Keys
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.fleet.experiment import ExperimentResult, PairFigures, disagreeing
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, joined
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, id_of
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe
 from liteprobe.host.fleet.station import PART_MOST, SECOND_NS, envelope, key_of, version
 
 SCHEME = "station://"
@@ -100,7 +100,7 @@ def collect(plan: ExperimentPlan, text: str, connect: Connect) -> ExperimentResu
 
 
 def forget(plan: ExperimentPlan, text: str, connect: Connect) -> dict[str, str]:
-    """Have all stations delete a plan and its result; return which of them could not be told, and why."""
+    """Have all stations delete a plan and its result; return those that did not answer, each with the reason."""
 
     def tell(planned: PlannedProbe) -> str:
         with connect(planned) as client:
@@ -142,18 +142,18 @@ def _pairs(
     for start_ns, pairs in plan.starts():
         odd = _odd([half for half in halves.values() if half.start_ns == start_ns])
         for pair in pairs:
-            ends = id_of(pair)
+            ends = pair.ends
             own = {end: halves[*ends, end] for end in (SENDS, HEARS) if (*ends, end) in halves}
             said = [f"{name}: {odd[name]}" for name in ends if name in odd]
             said += [f"{name}: {faults[name]}" for name in ends if name in faults]
             nothing = [PairFigures(*ends, name, why="; ".join(said)) for name in pair.flows if said]
             found[ends] = nothing or joined(pair, own, plan)
         faults.update({name: why for name, why in odd.items() if name not in faults})
-    return [one for pair in plan.pairs for one in found[id_of(pair)]]
+    return [one for pair in plan.pairs for one in found[pair.ends]]
 
 
 def _odd(halves: Sequence[Half]) -> dict[str, str]:
-    """Return whose clock told another time than most, before a start or after its end, and by how much, in words."""
+    """Return the probes whose clock differed from most others, before a start or after its end, and by how much in words."""
     found: dict[str, str] = {}
     for place in range(2):
         known = [one for one in halves if one.off_ns]

@@ -29,7 +29,7 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedPair, PlannedProbe, id_of
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedPair, PlannedProbe
 from liteprobe.host.fleet.streams import IsLost, PlannedRun, PlannedStreams
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.measure.percentiles import Cells
@@ -326,7 +326,7 @@ class Experiment:
         self.probes: dict[str, Probe] = {}
         self._opened: list[Probe] = []
         self.faults: dict[str, str] = {}
-        self._figures = {id_of(one): [PairFigures(*id_of(one), name) for name in one.flows] for one in plan.pairs}
+        self._figures = {one.ends: [PairFigures(*one.ends, name) for name in one.flows] for one in plan.pairs}
         self._period_ns = SECOND_NS
         self._started: list[PlannedPair] = []  # Pairs of the last start.
         self._late: list[PlannedPair] = []  # Pairs that missed the last start.
@@ -517,9 +517,9 @@ class Experiment:
     def _void(self, faults: Mapping[str, str]) -> None:
         """Take away the delays of the last start whose clocks tell another time since."""
         for pair in self._started:
-            for name in (pair.sender, pair.receiver):
+            for name in pair.ends:
                 if "disagree" in faults.get(name, ""):
-                    for one in self._figures[id_of(pair)]:
+                    for one in self._figures[pair.ends]:
                         one.why = f"{name}: {faults[name]}"
 
     def _round(self, pairs: Sequence[PlannedPair], is_first: bool) -> None:
@@ -568,7 +568,7 @@ class Experiment:
 
     def _pair(self, pair: PlannedPair, start_ns: int, is_again: bool, sleep: Sleep) -> None:
         """Measure one pair, whatever comes of the others."""
-        found = self._figures[id_of(pair)]
+        found = self._figures[pair.ends]
         if not self._has(pair):  # Lost since the others were loaded.
             return
         for one in found:
@@ -585,7 +585,7 @@ class Experiment:
                 one.note = "late: it was not loaded in time for the start of the others, and started after them"
 
     def _train(self, pair: PlannedPair, found: Sequence[PairFigures], start_ns: int, sleep: Sleep) -> None:
-        sends, hears = (self.plan.by_name[name].port for name in id_of(pair))
+        sends, hears = (self.plan.by_name[name].port for name in pair.ends)
         assert pair.program
         route = Route(pair.program, self.probes[pair.sender], self.probes[pair.receiver], sends, hears)
         way = None
@@ -638,14 +638,14 @@ class Experiment:
 
     def _fail(self, pair: PlannedPair, found: Sequence[PairFigures], error: ProbeError) -> None:
         """Say what ended a pair, and which of its probes is lost."""
-        for name in (pair.sender, pair.receiver):
+        for name in pair.ends:
             if name in self.probes:
                 try:
                     self.probes[name].registers.own()
                     self.probes[name].timebase.moment()
                 except ProbeError as fault:
                     self._leave_out(name, lost(fault))
-        gone = [f"{name}: {self.faults[name]}" for name in (pair.sender, pair.receiver) if name in self.faults]
+        gone = [f"{name}: {self.faults[name]}" for name in pair.ends if name in self.faults]
         for one in found:
             one.why = "; ".join(gone) or str(error)
 

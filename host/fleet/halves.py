@@ -374,7 +374,7 @@ class HalfWay(PlannedWay):
         self, pair: PlannedPair, here: RunDevice, plan: ExperimentPlan, end: str, when: tuple[int, Sleep]
     ) -> None:
         ends = _with_absent(pair, here, plan, end)
-        sends, hears = (plan.by_name[name].port for name in (pair.sender, pair.receiver))
+        sends, hears = (plan.by_name[name].port for name in pair.ends)
         start_ns, sleep = when
         self.here = here
         self.half = Half(pair.sender, pair.receiver, end, start_ns)
@@ -531,8 +531,8 @@ class _JoinedStreams(PlannedStreams):
 def _join_train(found: PairFigures, pair: PlannedPair, sends: Half, hears: Half, plan: ExperimentPlan) -> None:
     """Take the figures of a pair's train."""
     assert pair.program and sends.verdict and hears.verdict and sends.clock and hears.clock
-    here, there = (AbsentProbe(name, None, _ports(plan), hears) for name in (pair.sender, pair.receiver))
-    sends_by, hears_by = (plan.by_name[name].port for name in (pair.sender, pair.receiver))
+    here, there = (AbsentProbe(name, None, _ports(plan), hears) for name in pair.ends)
+    sends_by, hears_by = (plan.by_name[name].port for name in pair.ends)
     route = Route(pair.program, here, there, sends_by, hears_by)
     program = replace(pair.program, start_time_ns=sends.start_ns, gap_ns=0.0)
     job = RunningTrain(route, program, schedule(program, TICK_NS * INCREMENT_ONE), [hears.records])

@@ -48,7 +48,7 @@ from liteprobe.host.traffic.train import TrainProgram, interval_ns_for_rate
 
 PROBES_MAX = 256  # A mesh of them has 65,280 pairs, which stream ids of 16 bits tell apart.
 PAIRS_MAX = 65_535
-IDS = 1 << 16  # Of streams, by which frames of one pair are told from those of all others.
+IDS = 1 << 16  # Of streams: the id in a frame says which pair it belongs to.
 LABELS_MAX = 16
 SECOND_NS = 10**9
 TAI_MAX_S = 2**33
@@ -63,6 +63,9 @@ ROLES = ("both", "sends", "receives")
 
 def _time(written: str, most_ns: int, may_be_0: bool = False) -> Quantity:
     return Quantity("a time", written, TIMES, Fraction(most_ns), may_be_0, plain="ns")
+
+
+UP_TO_A_DAY = _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS)
 
 
 def _address(text: str) -> str:
@@ -125,6 +128,11 @@ class PlannedPair:
     streams: tuple[Stream, ...] = ()
 
     @property
+    def ends(self) -> tuple[str, str]:
+        """Names of both probes, which no other pair has in this order."""
+        return self.sender, self.receiver
+
+    @property
     def flows(self) -> tuple[str, ...]:
         """Names of what is measured one by one: of the streams, or an empty one of the train."""
         return tuple(one.name for one in self.streams) or ("",)
@@ -150,11 +158,6 @@ class PlannedCapture:
     def files(self) -> tuple[str, ...]:
         """Names of its files."""
         return tuple(str(one) for one in (self.request.write, self.request.headers, self.request.blocks) if one)
-
-
-def id_of(pair: PlannedPair) -> tuple[str, str]:
-    """Return both names of a pair."""
-    return pair.sender, pair.receiver
 
 
 @dataclass(frozen=True)
@@ -197,14 +200,14 @@ class ExperimentPlan:
     )
     round_every_ns: Fraction | None = key(
         "round_every",
-        _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS),
+        UP_TO_A_DAY,
         "From one start to the next, in whole seconds, where stations run it.",
         None,
         "as long as the longest train or stream takes, and some",
     )
     duration_ns: Fraction | None = key(
         "duration",
-        _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS),
+        UP_TO_A_DAY,
         "After which the probes end all streams.",
         None,
         "when each has sent its `count`",
@@ -216,9 +219,9 @@ class ExperimentPlan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {one.name: one for one in self.probes})
-        ends = frozenset(name for one in self.pairs if one.streams for name in (one.sender, one.receiver))
+        ends = frozenset(name for one in self.pairs if one.streams for name in one.ends)
         object.__setattr__(self, "with_streams", ends)
-        in_pairs = frozenset(name for one in self.pairs for name in (one.sender, one.receiver))
+        in_pairs = frozenset(name for one in self.pairs for name in one.ends)
         object.__setattr__(self, "in_pairs", in_pairs)
         check_fields(self)
         if len(self.by_name) < len(self.probes):
@@ -230,7 +233,7 @@ class ExperimentPlan:
         if not 1 <= len(self.pairs) <= PAIRS_MAX:
             raise UsageError(f"the experiment has {len(self.pairs)} pairs: give 1 to {PAIRS_MAX}")
         for pair in self.pairs:
-            for name in (pair.sender, pair.receiver):
+            for name in pair.ends:
                 if name not in self.by_name:
                     raise UsageError(f"no probe is called '{name}': {nearest(name, tuple(self.by_name))}")
             if pair.sender == pair.receiver:
@@ -242,7 +245,7 @@ class ExperimentPlan:
                 raise UsageError(f"stream '{endless}' has no end: give it a count, or a duration of all")
         if self.duration_ns is not None and not any(one.streams for one in self.pairs):
             raise UsageError("'duration' is of streams, and no pair has any: leave it out")
-        if len({(one.sender, one.receiver) for one in self.pairs}) < len(self.pairs):
+        if len({one.ends for one in self.pairs}) < len(self.pairs):
             raise UsageError("a pair is given twice: leave out one")
         self._check_captures()
 

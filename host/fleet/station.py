@@ -27,7 +27,7 @@ from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.base.output import write_synced
 from liteprobe.host.fleet.experiment import lost, unfit
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, half_of
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, id_of, read_plan
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, read_plan
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites.owd import LateError
@@ -280,10 +280,10 @@ class ProbeStation:
 
     def _open(self, kept: KeptPlan) -> Iterator[tuple[int, int]]:
         """Give the starts that are not done, each with its place."""
-        names = {(id_of(pair), end): f"{kept.key}.{number:05}" for number, (pair, end) in _numbered(kept)}
+        names = {(pair.ends, end): f"{kept.key}.{number:05}" for number, (pair, end) in _numbered(kept)}
         for place, (start_ns, own) in enumerate(kept.starts):
             there = kept.done | self._unwritten.keys()
-            if any(names[id_of(pair), end] not in there for pair, end in own):
+            if any(names[pair.ends, end] not in there for pair, end in own):
                 yield start_ns, place
 
     def _measure(self, kept: KeptPlan, own: tuple[int, list[tuple[PlannedPair, str]]], wait: Sleep) -> None:
@@ -331,7 +331,7 @@ class ProbeStation:
         number = next(
             number
             for number, (pair, end) in _numbered(kept)
-            if (id_of(pair), end) == ((half.sender, half.receiver), half.end)
+            if (pair.ends, end) == ((half.sender, half.receiver), half.end)
         )
         name = f"{kept.key}.{number:05}"
         with self._lock:

@@ -253,7 +253,7 @@ def configured(path: Path | None = None) -> dict[str, PlannedProbe]:
 
 
 def ends_of(spec: Json, ports: Mapping[str, PlannedProbe]) -> Ends:
-    """Return the ends of a test, ``reverse`` applied; UsageError where one is no port of a probe."""
+    """Return who sends and who receives; ``reverse`` swaps them. Raises UsageError for an address that no port of a probe has."""
     found = []
     for key in ("source", "dest"):
         address = _normal(spec[key])

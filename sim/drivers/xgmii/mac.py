@@ -96,7 +96,7 @@ class MacRun:
         return [octets[begin:end] for begin, end in places], lasts
 
     def sfd_places(self) -> list[int]:
-        """Return the places of the SFDs that the transmitter told of."""
+        """Return where each SFD was, as the transmitter reported it."""
         cycles = np.flatnonzero(self.flags & 1)
         return (8 * cycles + np.where(self.flags[cycles] & 2, 7, 3)).tolist()
 
