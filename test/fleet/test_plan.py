@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh, plan_schema, read_plan
+from liteprobe.host.fleet.plan import ExperimentPlan, mesh, plan_schema, read_plan
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.traffic.document import read_document
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools.figures import ROOT
