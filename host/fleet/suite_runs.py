@@ -235,7 +235,7 @@ class _Session(StampRun):
     """A session of STAMP that begins at an instant, beside others."""
 
     def __init__(self, probe: Probe, session: StampSession, when: tuple[int | None, Sleep], is_lost: IsLost) -> None:
-        self._when, self._is_lost = when, is_lost
+        self._when, self._is_lost = when, lambda found: is_lost(probe)
         super().__init__(InTurns(probe, when[1], lambda: self.stop()), session)
 
     def traffic_of(self, stream: Stream, options: SendOptions) -> SharedTraffic:
