@@ -12,8 +12,8 @@ from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, Hostile, hos
 from liteprobe.sim.drivers.system.fleet_captures import FleetCapturer
 from liteprobe.sim.drivers.system.fleet_captures import hostile as hostile_captures
 from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
-from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.drivers.system.fleet_suites import hostile as hostile_suites
+from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
 
 PROBES = 20

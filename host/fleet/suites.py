@@ -247,11 +247,13 @@ def _service_test(given: Entries, a: PlannedProbe, b: PlannedProbe | None) -> y1
     services = tuple(
         replace(one, stream=between(one.stream, a, b, one.stream.stream_id)) for one in y1564.services_of(given)
     )
-    times = {"duration": "step_s", "performance": "performance_s", "pause": "pause_s"}
-    usual = {to: one for to, one in zip(times.values(), y1564.usual_s(a.url), strict=True)}
-    own = {to: float(given.get(name)) / 1e9 for name, to in times.items() if name in given.values}
+    names = ("duration", "performance", "pause")
+    step_s, performance_s, pause_s = (
+        float(given.get(name)) / 1e9 if name in given.values else usual_s
+        for name, usual_s in zip(names, y1564.usual_s(a.url), strict=True)
+    )
     others = {name: given.get(name) for name in ("tests", "steps") if name in given.values}
-    return y1564.Y1564Request(services, **{**usual, **own, **others})
+    return y1564.Y1564Request(services, step_s=step_s, performance_s=performance_s, pause_s=pause_s, **others)
 
 
 def _soak(given: Entries, a: PlannedProbe, b: PlannedProbe | None, **others: Any) -> soak.SoakRequest:
