@@ -338,10 +338,9 @@ class Poller:
                 if states and states[number].taken
             },
             any(choosing),
-            self._sampler
-            and self._sampler.table(
-                {port.port: totals(port, seen)[0] for port, seen in zip(ports, events, strict=True)}
-            ),
+            self._sampler.table({one.port: totals(one, seen)[0] for one, seen in zip(ports, events, strict=True)})
+            if self._sampler
+            else None,
         )
 
 

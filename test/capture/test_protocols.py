@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""What frames carry, counted of headers: held against the stacks that were sent, and against tshark; hostile frames; samples."""
+"""Holds what frames carry, by their headers, against the stacks that were sent and against tshark: hostile frames, samples."""
 
 import io
 import random
