@@ -173,10 +173,11 @@ class App:
 
     def state(self) -> Line:
         """Return what is known of the probe, its owner and what runs, as a line."""
-        owner, run = self.owners.holder(), self.worker.run
+        claims, owner, run = self.owners.claims, self.owners.holder(), self.worker.run
         return {
             "kind": "state",
             "probe": self.worker.status(),
+            "claims": owner.claim if owner else claims,
             "owner": owner and {"name": owner.name, "since": owner.since.isoformat(timespec="seconds")},
             "run": run and run.document(),
             "watchers": len(self.hub.watchers),
@@ -368,7 +369,7 @@ def _claim(app: App, request: Request, body: Any) -> Line:
         raise UsageError("give your 'name' as text, and 'patience_s' as a number")
     owner = app.owners.claim(name, float(patience))
     app.hub.tell(app.state())
-    return {"name": owner.name, "key": owner.key, "patience_s": owner.patience_s}
+    return {"name": owner.name, "key": owner.key, "patience_s": owner.patience_s, "claim": owner.claim}
 
 
 def _release(app: App, request: Request, body: Any) -> Line:

@@ -366,6 +366,9 @@ def test_errors_have_the_place_of_what_is_wrong(
 
 
 def test_a_part_that_the_probe_lacks_is_named(served: Serving) -> None:
+    needed = {one["name"]: one["presets"] for one in served.call("GET", "/api/kinds")[1]}
+    assert (needed["network"], needed["replay"]) == (["emulator"], ["replay"])
+    assert needed["monitor"] == ["monitor", "generator", "tester", "replay"]
     served.claim()
     status, said = served.call("POST", "/api/runs", {"kind": "network", "document": "both: {delay: 5ms}"})
     assert status == 400 and "was built without the part emulate: give it as preset=emulator" in said["error"]
