@@ -24,7 +24,7 @@ from liteprobe.sim.drivers.system.fleet_suites import (
     AT,
     OF_STATIONS,
     bench_of,
-    check,
+    check_all,
     document,
     hostile,
     hostile_stations,
@@ -84,8 +84,8 @@ def test_what_suites_find_is_what_the_model_did(tmp_path: Path) -> None:
     ) as run:
         result = run.run()
     found = Hostile("none", [], [], [], True, False)
+    check_all(bench, result.suites, found)
     for one in result.suites:
-        check(bench, one, found, [])
         assert one.is_complete and one.rows and one.uncertainty_ns
     assert (found.wrong, found.unnamed, found.missing) == ([], [], [])
     soak = result.suites[2]
@@ -165,8 +165,7 @@ def test_stations_run_suites_alone_and_one_that_was_killed_goes_on(stations: Sta
             starts[1][0],
         ]
         found = Hostile("killed", [], [], [], True, False)
-        for one in result.suites:
-            check(stations.bench, one, found, [])
+        check_all(stations.bench, result.suites, found)
         assert (found.wrong, found.unnamed, found.missing) == ([], [], [])
         (note,) = [one.note for one in result.suites if one.sender == "p01"]
         assert note == ("the station was away meanwhile: 2 trials were kept" if reads else "")

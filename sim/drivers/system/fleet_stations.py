@@ -213,7 +213,7 @@ def befallen(
         judge(made.bench, one, found, name_of(victim))
     if check:
         check(made, result, found, name_of(victim))
-    found.is_noticed = not result.is_complete or any(one.note for one in (*result.pairs, *result.suites))
+    found.is_noticed = not result.is_complete or any([*(one.note for one in result.pairs), *(one.note for one in result.suites)])
     return found
 
 
@@ -239,8 +239,14 @@ def check_captures(made: Stations, result: ExperimentResult, found: Hostile, vic
             found.wrong.append(f"{one.said}: a frame is there twice")
         if one.result and one.result.frames != len(held):
             found.wrong.append(f"{one.said}: {len(held)} are there")
-        # Pairs have stream ids of their own: what else came of those that the file has is missing in it.
+        # Pairs have stream ids of their own: what else came of those that the file has is missing in it. What a victim sends
+        # may come when nobody expects it any more, or yet.
         own = {each[1] for each in held}
-        others = [key for key, each in came.items() if each is not None and key[0] in own]
-        if one.is_complete and not is_concerned and len(others) != len(held):
-            found.wrong.append(f"{one.said}: {len(others)} came")
+        others = {
+            (each.stream_id, each.sequence)
+            for each in fleet.passages
+            if each.receiver == probe.number and each.came_ns is not None and name_of(each.sender) != victim
+        }
+        missing = {key for key in others if key[0] in own} - {each[1:] for each in held}
+        if one.is_complete and not is_concerned and missing:
+            found.wrong.append(f"{one.said}: {len(missing)} more came")

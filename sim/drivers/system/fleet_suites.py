@@ -4,6 +4,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
 from liteprobe.cores.formats import TransmitState
@@ -39,7 +40,6 @@ suites:
 """
 AT = 4 # The probe that hears itself.
 DELAY_TICKS = 2 # That a meter may add: it takes the end of the tick, by a bin.
-START_NS = 60e9 # All of a suite is over by then.
 BIN = 1/128 # Of a delay, which a meter keeps in bins.
 
 
@@ -56,9 +56,17 @@ def bench_of(seed: int, folder: Path, of: type[FleetProbe] = FleetTester) -> Fle
     return bench
 
 
-def check(bench: FleetBench, one: SuiteFigures, found: Hostile, victims: Sequence[str]) -> None:
-    """Hold what came of a suite against the truth: all that its trials count, and every delay."""
-    is_concerned = found.kind == "interrupt" or any(name in victims for name in (one.sender, one.receiver))
+def check_all(bench: FleetBench, suites: Sequence[SuiteFigures], found: Hostile, victim: str = "") -> None:
+    """Hold what came of all suites against the truth."""
+    for one in suites:
+        later = [each.start_time_ns for each in suites if each.sender == one.sender and each.start_time_ns]
+        until = min((each for each in later if each > (one.start_time_ns or 0)), default=None)
+        check(bench, one, found, victim, inf if until is None else until - TAI_NS - 1e6)
+
+
+def check(bench: FleetBench, one: SuiteFigures, found: Hostile, victim: str, until_ns: float) -> None:
+    """Hold what came of a suite against the truth, until the next one of its probe: all that its trials count, every delay."""
+    is_concerned = found.kind == "interrupt" or victim in (one.sender, one.receiver)
     if not one.is_complete:
         found.unnamed += [one.name]*(not one.why)
         found.missing += [one.words]*(not is_concerned)
@@ -67,7 +75,7 @@ def check(bench: FleetBench, one: SuiteFigures, found: Hostile, victims: Sequenc
     sender, receiver = int(one.sender[1:]), int(one.receiver[1:])
     own = [each for each in bench.fleet.passages if (each.sender, each.receiver) == (sender, receiver)]
     if one.start_time_ns is not None: # Another suite of the same probe begins in a start of its own.
-        own = [each for each in own if 0 <= each.left_ns - (one.start_time_ns - TAI_NS) + 1e6 < START_NS]
+        own = [each for each in own if one.start_time_ns - TAI_NS - 1e6 <= each.left_ns < until_ns]
     own = own[CHECK_FRAMES if one.kind == "rfc2544" else 0:]
     trials = one.document["trials"]
     counted = [(way["sent"], way["lost"]) for trial in trials for way in trial["streams"]]
@@ -107,8 +115,7 @@ def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetTester) -> Host
             result = experiment.run()
     except Interrupted as stop:
         (result,) = stop.results
-    for one in result.suites:
-        check(bench, one, found, [name_of(victim)])
+    check_all(bench, result.suites, found, name_of(victim))
     found.is_noticed = not result.is_complete or any(one.note for one in result.suites)
     reached = [probe for probe, link in zip(bench.fleet.probes, bench.links, strict=True) if not link.is_cut]
     found.is_stopped = all(probe.values["port0_tx_state"] == TransmitState.IDLE for probe in reached)
@@ -141,8 +148,7 @@ suites:
 def hostile_stations(seed: int, folder: Path, of: type[FleetProbe] = FleetTester) -> Hostile:
     """Run suites on three stations, of which a random fault befalls one or its probe, and hold them against the truth."""
 
-    def check_all(made: Stations, result: ExperimentResult, found: Hostile, victim: str) -> None:
-        for one in result.suites:
-            check(made.bench, one, found, [victim])
+    def of_all(made: Stations, result: ExperimentResult, found: Hostile, victim: str) -> None:
+        check_all(made.bench, result.suites, found, victim)
 
-    return befallen(seed, folder, of, check=check_all, sent=OF_STATIONS)
+    return befallen(seed, folder, of, check=of_all, sent=OF_STATIONS)
