@@ -107,10 +107,8 @@ def collect(plan: ExperimentPlan, text: str, connect: Connect) -> ExperimentResu
     if len(faults) == len(plan.probes):
         raise ProbeError(f"no station has a result: {'; '.join(f'{name}: {why}' for name, why in faults.items())}")
     missing = set(faults)
-    odd = {
-        start_ns: _odd([one for one in (*halves.values(), *whole) if one.start_ns == start_ns])
-        for start_ns, _ in plan.starts()
-    }
+    every = [*halves.values(), *whole]
+    odd = {start_ns: _odd([one for one in every if one.start_ns == start_ns], every) for start_ns, _ in plan.starts()}
     pairs = _pairs(plan, halves, faults, odd)
     suites = _suites(plan, [one for one in whole if one.end == SUITE], faults, odd)
     captures = _captures(plan, text, [one for one in whole if one.end == CAPTURE], faults, connect)
@@ -264,10 +262,14 @@ def _fetch_file(planned: PlannedProbe, of: tuple[bytes, Half, str], path: Path, 
     write_synced(path, content)
 
 
-def _odd(halves: Sequence[Half]) -> dict[str, str]:
-    """Return the probes whose clock differed from most others, before a start or after its end, and by how much in words."""
+def _odd(halves: Sequence[Half], every: Sequence[Half]) -> dict[str, str]:
+    """Return the probes whose clock differed from most others, before a start or after its end, and by how much in words.
+
+    ``every``: of all starts: a probe that measures alone is held against what others had in theirs.
+    """
     found: dict[str, str] = {}
     for place in range(2):
-        times = {one.probe: float(one.off_ns[place]) for one in halves if one.off_ns}
-        found |= disagreeing(times, SECOND_NS)
+        times = {one.probe: float(one.off_ns[place]) for one in (*every, *halves) if one.off_ns}
+        own = {one.probe for one in halves}
+        found |= {name: why for name, why in disagreeing(times, SECOND_NS).items() if name in own}
     return found

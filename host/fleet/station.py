@@ -466,9 +466,10 @@ class ProbeStation:
         """Keep a half; ``clock``: how far off the probe's was before the start, and the probe."""
         if clock:
             off_ns, probe = clock
-            half.off_ns = [off_ns, off_ns]
+            after_ns = off_ns
             with suppress(ProbeError):
-                half.off_ns[1] = probe.timebase.now_ns - self._utc_ns()
+                after_ns = probe.timebase.now_ns - self._utc_ns()
+            half = replace(half, off_ns=[off_ns, after_ns])
         name = kept.names[half.start_ns, (half.sender, half.receiver, half.end)]
         with self._lock:
             if name in kept.done or name in self._unwritten or kept.key not in self.plans:

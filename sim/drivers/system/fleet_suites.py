@@ -90,6 +90,7 @@ def check(bench: FleetBench, one: SuiteFigures, found: Hostile, victim: str, unt
     if one.uncertainty_ns is None:
         found.wrong += [f"{one.name}: delays without an error"]*bool(one.rows)
         return
+    true_ns = true_ns or [inf] # Any delay is wrong then.
     most_ns = WITHIN_BOUNDS*one.uncertainty_ns + 8*DELAY_TICKS
     for part, row in one.rows.items():
         for name in ("least", "mean", "p50", "p99_9", "most"):
