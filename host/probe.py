@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
+from liteprobe.host.base.line import TEN_GIGABIT, Line, line_of_url
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import Seconds, validated
@@ -31,7 +32,6 @@ from liteprobe.host.run.receive import BlindPort, MeterPort, ReceivePort, RingPo
 from liteprobe.host.run.streams import RunningStream, SendOptions, StreamsPort, Traffic
 from liteprobe.host.run.trains import Progress, Route, TrainRun
 from liteprobe.host.traffic.layout import receivers_of
-from liteprobe.host.traffic.line import TEN_GIGABIT, Line, line_of_url
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
 
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 SOC_RESET = 1
 #: What a probe says of itself; ``octets_per_tick`` only where that isn't 1.
 IDENTITY = tuple(
-    f"probe_{name}"
-    for name in ("parts", "ports", "record_depth", "ticks_per_second", "octets_per_tick", "data_width")
+    f"probe_{name}" for name in ("parts", "ports", "record_depth", "ticks_per_second", "octets_per_tick", "data_width")
 )
 #: Options of a build, by the part that a preset may have or not.
 OPTIONS = {
@@ -114,7 +113,7 @@ class Probe:
         except BaseException:
             self.link.close()
             raise
-        self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
+        self.timebase = Timebase(self.registers, self.link.oscillator_ppm, self.line)
         self.port_count = self._identity["probe_ports"]
         self.links = Links(self.registers, self.port_count, self.link.wait)
         self._hosts: dict[int, NetworkHost] = {}
@@ -181,7 +180,7 @@ class Probe:
 
     @property
     def line(self) -> Line:
-        """What its test ports' lines carry."""
+        """Line of its test ports."""
         octets = self._identity.get("probe_octets_per_tick", 1)  # Where it isn't said, a tick is an octet.
         return Line(8 * octets * self._identity["probe_ticks_per_second"], octets)
 

@@ -88,7 +88,7 @@ class XgmiiMeter(LiteXModule):
     """
     def __init__(self):
         self.sink         = sink = stream.Endpoint(record_layout())
-        self.measured     = measured = stream.Endpoint(measured_layout)
+        self.measured     = stream.Endpoint(measured_layout)
         self.stream_base  = Signal(16)
         self.latch        = Signal()
         self.clear        = Signal()

@@ -89,7 +89,7 @@ class XgmiiTransmitPath(RegisterBank):
     Limits: header and fill as of `TrainDues` and `ProbeBuilder`; there is no checksum to mend, and no management in band.
     """
     def __init__(self, clock, mac):
-        self.program       = program = Record([(name, bits) for name, bits in SETTINGS.items()])
+        self.program       = program = Record(list(SETTINGS.items()))
         self.arm           = Signal()
         self.stop          = Signal()
         self.clear         = Signal()

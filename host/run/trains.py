@@ -193,7 +193,9 @@ class TrainRun(PortRun):
     def gap_ns(self, route: Route, record_ns: float) -> float:
         """Return the gap between trains in which their records are fetched, one in ``record_ns``."""
         link = route.receiver.link
-        return gap_for(route.program, FETCH_MARGIN * self._count * record_ns, link.look_ns, link.is_in_band, route.sender.line)
+        return gap_for(
+            route.program, FETCH_MARGIN * self._count * record_ns, link.look_ns, link.is_in_band, route.sender.line
+        )
 
     def pause(self, left_ns: float, rest_ns: float) -> None:
         """Let time pass until the next look: at the most until the end, and until a ring could be full."""
@@ -369,6 +371,7 @@ def result_of(job: RunningTrain, counters: dict[str, int], clock: ClockVerdict, 
         uncertainty_ns=float("inf") if clock.bound_ns is None else clock.bound_ns,
         complete=is_whole and job.with_records and counters["records_lost"] == 0,
         notes=(*said, *_start_notes(job, records), *_notes(job, counters)),
+        line=job.route.sender.line,
     )
 
 

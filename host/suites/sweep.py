@@ -20,10 +20,10 @@ from liteprobe.host.analysis.rows import Row, RowsResult
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.probe import Probe
-from liteprobe.host.traffic.line import GIGABIT, Line
 from liteprobe.host.traffic.train import (
     RATE_TOLERANCE,
     TrainProgram,
@@ -274,7 +274,7 @@ def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepReques
     if receive is None:
         receive = probe.link.receive_port(request.transmit, len(probe.ports))
     table = truth.read(request.truth)
-    found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
+    found = truth.programs(table, request.transmit, receive, [result.sent for result in results], probe.line)
     for row, result, true in zip(rows, results, found, strict=True):
         program, arrived = result.program, arrivals.packets(result, request.waiting_time_ns)
         deviation_ns = truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)

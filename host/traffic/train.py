@@ -13,9 +13,9 @@ from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, OVERHEAD
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import FASTEST, GIGABIT, INCREMENT_ONE, Line
 from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.headers import HALFWORD, Headers, sourced
-from liteprobe.host.traffic.line import FASTEST, GIGABIT, INCREMENT_ONE, Line
 
 COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
@@ -95,6 +95,7 @@ class TrainRecords:
     uncertainty_ns: float  # Bound of the error of one delay (ns).
     complete: bool  # Whether every frame was sent and every frame that arrived is in ``records``.
     notes: tuple[str, ...]  # What the reader of the figures must know, a sentence each.
+    line: Line = GIGABIT  # Of the port that sent.
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,9 @@ def schedule(program: TrainProgram, increment: int, line: Line = GIGABIT) -> Sch
         Of the probe. A tick of a program is an octet of it.
     """
     interval, notes = _interval_ticks(program, increment, line)
-    octet = Fraction(increment, line.octets_per_tick * INCREMENT_ONE)  # Time of one, in nanoseconds of the probe's clock.
+    octet = Fraction(
+        increment, line.octets_per_tick * INCREMENT_ONE
+    )  # Time of one, in nanoseconds of the probe's clock.
     gap_ticks = round(line.octets_of(program.gap_ns or 0.0, increment))
     interval_ticks, interval_fraction = divmod(round((interval or 0) * FRACTION_ONE), FRACTION_ONE)
     if max(interval_ticks, gap_ticks) > TICKS_MAX:
@@ -177,9 +180,7 @@ def schedule(program: TrainProgram, increment: int, line: Line = GIGABIT) -> Sch
     return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * octet, notes)
 
 
-def gap_for(
-    program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool, line: Line = GIGABIT
-) -> float:
+def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool, line: Line = GIGABIT) -> float:
     """Return the gap (ns) in which the records of a train of ``program`` are fetched before the next train.
 
     Parameters
@@ -194,9 +195,7 @@ def gap_for(
     return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns
 
 
-def _interval_ticks(
-    program: TrainProgram, increment: int, line: Line
-) -> tuple[Fraction | None, tuple[str, ...]]:
+def _interval_ticks(program: TrainProgram, increment: int, line: Line) -> tuple[Fraction | None, tuple[str, ...]]:
     """Return the interval in ticks (None: back to back), and the notes about it."""
     if program.interval_ns is None:
         return None, ()

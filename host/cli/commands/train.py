@@ -30,11 +30,12 @@ from liteprobe.host.cli.values import frame_sizes, lengths, time_ns, vlan_tags, 
 with lazily():
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import calibration
+    from liteprobe.host.base import line
     from liteprobe.host.cli import results as written
     from liteprobe.host.cli import tables
     from liteprobe.host.report import page
     from liteprobe.host.suites import sweep
-    from liteprobe.host.traffic import headers, line, train
+    from liteprobe.host.traffic import headers, train
 
 HELP = "send packet trains and measure throughput, delay, loss and order"
 EXAMPLES = """
@@ -155,7 +156,6 @@ def measure(args: argparse.Namespace, request: sweep.SweepRequest, take: sweep.T
         probes.Probe(request.url, request.map, request.steal) as probe,
         tables.progress(not is_plain(args), every_s(args)) as show,
     ):
-
         request = on_line(args, request, probe)
 
         def progressed(sent: int, total: int) -> None:

@@ -180,7 +180,9 @@ class SimOptions:
     #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
     scope: bool = False  # Whether LiteScope is built in (docs/litex-clients.md).
-    is_10g: bool = False  # Whether it is a probe of 10 Gb/s, with ports of XGMII: ``wire`` is then in the harness's time.
+    is_10g: bool = (
+        False  # Whether it is a probe of 10 Gb/s, with ports of XGMII: ``wire`` is then in the harness's time.
+    )
     ppm: float = 0.0  # Of a probe of 10 Gb/s: how much faster its ports' receive clocks are than its own.
 
     @property

@@ -52,6 +52,7 @@ FORMATS = ("ntp", "ptp")
 PAIR_OPTIONS = ("probe", "oscillators", "wire", "peer")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
+SIM_PORTS = 2
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from liteprobe.cores.formats import LINE_RATE_BPS
-from liteprobe.cores.formats.xgmii import LANES, XGMII_RATE_BPS
+from liteprobe.cores.formats.xgmii import COLUMN, LANES, XGMII_RATE_BPS
 
 INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the clock's increment.
 GIGA = 10**9
@@ -32,6 +32,16 @@ class Line:
     def tick_ns(self) -> Fraction:
         """Time of a tick of the probe's clock (ns), where that is right."""
         return self.octets_per_tick * self.octet_ns
+
+    @property
+    def cut_ns(self) -> int:
+        """Return what stamps, whole nanoseconds, leave out at most (ns): ticks of 8 ns are whole ones."""
+        return int(self.tick_ns.denominator != 1)
+
+    @property
+    def quantum_octets(self) -> Fraction:
+        """Return what an interval may be off, in octets: stamps are those of a tick or a column, and whole nanoseconds."""
+        return Fraction(min(self.octets_per_tick, COLUMN)) + self.cut_ns / self.octet_ns
 
     @property
     def increment(self) -> int:
