@@ -104,10 +104,11 @@ def rates(values: NDArray[np.floating], tick_error: float = 0.0, line: Line = GI
     }
 
 
-def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> rows.CapacityFigures:
+def capacity_of(result: TrainRecords, arrived: ArrivedPackets) -> rows.CapacityFigures:
     """Return the capacity by the least sum of delays, as a row has it."""
     stamps = arrived.tx_stamp, arrived.rx_stamp
-    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
+    program, rate_bps = result.program, result.line.rate_bps
+    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length, rate_bps).figures()
 
 
 def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> rows.TrainFigures:
@@ -174,7 +175,7 @@ def _of_records(result: TrainRecords, arrived: ArrivedPackets) -> rows.MeasuredF
     order = sequence.reordering(arrived.sequence)
     return {
         "dispersion_rate_bps": rates(rate, _tick_error(result), result.line),
-        "capacity": capacity_of(program, arrived),
+        "capacity": capacity_of(result, arrived),
         "owd_ns": sample(arrived.owd_ns),
         "ipdv_ns": sample(_ipdv(arrived, program)),
         "pdv_ns": sample(delay.pdv(arrived.owd_ns) if len(arrived.owd_ns) else arrived.owd_ns),
@@ -338,7 +339,7 @@ def _over_least(owd: rows.Sample) -> rows.Sample:
 def _capacity(program: _Program) -> rows.CapacityFigures:
     """Return the capacity by the pairs that are there; without copies a missing record can't make a wrong pair."""
     if program.is_plain:
-        return capacity_of(program.result.program, program.arrived)
+        return capacity_of(program.result, program.arrived)
     return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
 
 

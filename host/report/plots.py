@@ -18,6 +18,7 @@ from liteprobe.host.analysis.rows import Row
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT
 from liteprobe.host.base.text import safe
 from liteprobe.host.suites.sweep import Sweep
 
@@ -296,7 +297,7 @@ def step_ns(sweep: Sweep) -> int:
     return max(1, int(sweep.results[0].line.octet_ns))
 
 
-def bin_edges(values_ns: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+def bin_edges(values_ns: NDArray[np.int64], step: int = int(GIGABIT.octet_ns)) -> NDArray[np.int64]:
     """Return edges of bins (ns) from below 0 to beyond the greatest: whole steps wide, about ``BINS_MAX`` of them."""
     span = int(values_ns.max()) if len(values_ns) else 0
     width = step * max(1, -(-(span + step) // (step * BINS_MAX)))
