@@ -59,11 +59,20 @@ class SplitMemory(LiteXModule):
         return reader.dat_r
 
 class PairMemory(LiteXModule):
-    """A memory of 6 * 2^n words that takes two of them a cycle, the first of which is even; else as of `SplitMemory`."""
+    """A memory of 6 * 2^n words that takes two of them a cycle, the first of which is even.
+
+    Attributes
+    ----------
+    write, write_address, write_data : Signal(), Signal(n), Signal(64), in
+        Of pairs of words, the first one in the lower half.
+    read_address : Signal(n + 1), in
+    read_data : Signal(32), out
+        In the next cycle.
+    """
     def __init__(self, words):
         bits = bits_for(words//2 - 1)
         self.write         = Signal()
-        self.write_address = Signal(bits)  # Of pairs.
+        self.write_address = Signal(bits)
         self.write_data    = Signal(64)
         self.read_address  = Signal(bits + 1)
         self.read_data     = Signal(32)

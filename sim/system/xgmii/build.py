@@ -5,6 +5,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from migen import *
 
@@ -48,19 +49,25 @@ class Board(board.Board):
         return self.platform.request("xgmii", port), getattr(self.clocks, f"eth_rx{port}")
 
 
+def make_soc() -> Any:
+    """Return the SoC of the probe, finalized."""
+    from liteprobe.soc.config import ProbeConfig
+    from liteprobe.soc.tengig import TenGigabitSoC
+
+    config = ProbeConfig(preset="train", link="own", with_cpu=False, with_discipline=False)
+    soc = TenGigabitSoC(Board(), config)
+    soc.finalize()
+    return soc
+
+
 def build_probe() -> Path:
     """Return the folder with ``liteprobe-sim`` and ``csr.json`` of the probe of 10 Gb/s."""
     files = [path for folder in ("cores", "soc") for path in (ROOT / folder).rglob("*.py")]
     own = [*sorted(Path(__file__).parent.glob("*.py")), MODEL]
 
     def make() -> Design:
-        from liteprobe.soc.config import ProbeConfig
-        from liteprobe.soc.tengig import TenGigabitSoC
-
-        config = ProbeConfig(preset="train", link="own", with_cpu=False, with_discipline=False)
-        soc = TenGigabitSoC(Board(), config)
-        soc.finalize()
-        variant = harness_variant("own", config.ip_address, sys_half_ticks=SYS_HALF_TICKS)
+        soc = make_soc()
+        variant = harness_variant("own", soc.probe_config.ip_address, sys_half_ticks=SYS_HALF_TICKS)
         return Design(soc, variant, write_verilog, (MODEL,))
 
     return build(content_key("10g-own-no-cpu", [*files, *own, *harness_files()], ""), make)
