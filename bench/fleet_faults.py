@@ -12,6 +12,7 @@ from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, Hostile, hos
 from liteprobe.sim.drivers.system.fleet_captures import FleetCapturer
 from liteprobe.sim.drivers.system.fleet_captures import hostile as hostile_captures
 from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
+from liteprobe.sim.drivers.system.fleet_suites import hostile as hostile_suites
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
 
@@ -92,6 +93,12 @@ def test_faults_streams(is_full: bool) -> Iterator[Figure]:
 def test_faults_captures(is_full: bool) -> Iterator[Figure]:
     """The same, with captures at two probes beside the streams: no frame wrong, none missing in silence."""
     yield from _faults(hostile_captures, FleetCapturer, is_full)
+
+
+@row("fleet")
+def test_faults_suites(is_full: bool) -> Iterator[Figure]:
+    """A random fault each on six probes that run suites, at themselves and between them."""
+    yield from _faults(hostile_suites, FleetTester, is_full)
 
 
 # # #

@@ -43,7 +43,6 @@ PANELS = {
 EACH = ("What runs", "Probe and links", "Probe, since it was heard of", "Clock state")
 BOUND = "Clock, bound of its error"  # Of the clock that is disciplined, that of the model that sends trains.
 LOST = "Streams: lost frames"  # Of a STAMP session it is known at the end.
-MODELLED = ("Capture: blocks that wait", "Capture: frames dropped")  # Of a ring, which no model of a probe has.
 #: The same probe, streams and looks without a server: what that has in memory (MB).
 BARE = """
 import sys
@@ -175,7 +174,7 @@ def panels_of(kind: str) -> set[str]:
         return titles | {title for title in QUERIES if title.startswith(PANELS[kind])} - (
             {LOST} if kind == "stamp" else set()
         )
-    return titles | {title for title in QUERIES if not title.startswith(tuple(PANELS.values()))} - {BOUND, *MODELLED}
+    return titles | {title for title in QUERIES if not title.startswith(tuple(PANELS.values()))} - {BOUND}
 
 
 @row("serve", is_long=True)
@@ -201,11 +200,8 @@ def test_grafana(is_full: bool) -> Iterator[Figure]:
                         missing.append(f"{kind}: {title}")
     note(f"{len(WAYS)} ways of running ({', '.join(WAYS)}), {len(QUERIES)} panels, {asked} queries")
     note(f"without data: {', '.join(missing) or 'none'}")
-    note(
-        f"not asked here: {len(MODELLED)} panels of the ring of a capture ({', '.join(MODELLED)}): test_dashboard asks them"
-    )
     yield Figure("serve_grafana_queries_without_data", len(missing), "queries", 0)
-    yield Figure("serve_grafana_panels_without_data", len(set(QUERIES) - seen - set(MODELLED)), "panels", 0)
+    yield Figure("serve_grafana_panels_without_data", len(set(QUERIES) - seen), "panels", 0)
     errors = schema_errors(Path("build") / "grafana", DASHBOARD)
     note(
         "Grafana's types: npm or a registry is not here"

@@ -27,15 +27,17 @@ SCHEMAS = {
     "services": services.schema,
     "experiment": plans.plan_schema,
 }
+PAGES = ("traffic.md", "emulator.md", "y1564.md", "experiment.md")
 TABLE = re.compile(r"^<!-- keys: ([^\n]*) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(rf"the keys of an? ({'|'.join(sorted(ALL, key=len, reverse=True))})\b")
 
 
 def table(section: Section, page: str) -> str:
-    """Return the table of a section on a page; what other sections say is linked there, or on the page of streams."""
+    """Return the table of a section on a page; what other sections say is linked there, or on the page that has it."""
 
     def link(found: re.Match[str]) -> str:
-        where = "" if f"<!-- keys: {found[1]} -->" in page else "traffic.md"
+        mark = f"<!-- keys: {found[1]} -->"
+        where = "" if mark in page else next((name for name in PAGES if mark in (DOCS / name).read_text()), PAGES[0])
         return f"[{found[1]}]({where}#{found[1].lower().replace(' ', '-')})"
 
     lines = ["| key | value | without it | |", "|---|---|---|---|"]
@@ -57,7 +59,7 @@ def schemas() -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    for name in ("traffic.md", "emulator.md", "y1564.md", "experiment.md"):
+    for name in PAGES:
         (DOCS / name).write_text(current((DOCS / name).read_text()))
     for path, text in schemas().items():
         path.parent.mkdir(exist_ok=True)

@@ -91,6 +91,31 @@ def _greatest_share(found: int, count: int, confidence: float = 0.95) -> float:
 
 
 @validated
+def share_interval(
+    found: Annotated[int, Between(0, 10**15)], count: Annotated[int, Between(0, 10**15)], of: int | None = None
+) -> tuple[float, float]:
+    """Return the 95 % interval of a share (0 to 1), where ``found`` of ``count`` that were drawn are such; 0 to 1 of none.
+
+    ``of``: how many there are in all, drawn or not; the interval is a point where all were drawn. None: without end.
+
+    Limits: members are drawn by chance. Every so manieth is not, where what comes repeats with the same period.
+
+    Source: E. B. Wilson, JASA 22 (1927), 209-212 (score interval); Cochran, Sampling Techniques, 3.2 (finite population).
+
+    >>> share_interval(3, 10, 10)
+    (0.3, 0.3)
+    """
+    if not count:
+        return 0.0, 1.0
+    left = 1.0 if of is None else max(1.0 - count / of, 0.0) if of else 0.0
+    square = NormalDist().inv_cdf(0.975) ** 2 * left
+    share = found / count
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    reach = math.sqrt(square * (share * (1 - share) / count + square / (4 * count**2))) / (1 + square / count)
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+
+
+@validated
 def bounded_mean_interval(
     values: NDArray[np.floating], least: float, most: float, same: float = 0.0
 ) -> tuple[float, float]:

@@ -42,7 +42,6 @@ FIGURES_OF_CLASSES = (
     "sent received lost loss_ratio discarded full early no_store marked duplicated corrupted late rate "
     "least mean p50 p99 p99_9 most"
 )
-FIGURES_OF_EXPERIMENTS = "sent received lost duplicated reordered loss_ratio bound least mean std p50 p99 p99_9 most"
 FIGURES_OF_CLOCKS = "bound offset rate_ppb edges rejected missing spurious glitches faults unlocked"
 FIGURES_OF_CHECKS = "passed failed not_done sent received lost loss_ratio least most"
 FIGURES_OF_SESSIONS = "sent received lost duplicated reordered loss_ratio least mean std p50 p99 p99_9 most"
@@ -54,4 +53,11 @@ FIGURES_OF_RFC2544 = (
 FIGURES_OF_Y1564 = "passed failed not_done lost loss_ratio rate least mean most pdv available_ratio"
 FIGURES_OF_SOAKS = (
     "sent received lost loss_ratio duplicated reordered late bit_errors checked_bits bit_error_ratio events"
+)
+#: Of pairs, and of suites.
+FIGURES_OF_EXPERIMENTS = " ".join(
+    dict.fromkeys(
+        f"sent received lost duplicated reordered loss_ratio bound least mean std p50 p99 p99_9 most {FIGURES_OF_RFC2544} "
+        f"{FIGURES_OF_Y1564} {FIGURES_OF_SOAKS}".split()
+    )
 )

@@ -35,6 +35,7 @@ FREE_S = 0.01
 DMA_LOOK_S = 0.0005  # Two lines at line rate fill a ring of 256 blocks in 1.4 ms.
 DMA_END_LOOKS = 4000  # After the end, looks without a block after which none is waited for: 2 s.
 LINGER_S = 0.3  # After the end, time without a block after which none is waited for.
+FETCH = 16  # Blocks over the bus at once: over a UART a quarter of a second.
 
 
 Batches = Iterator[tuple[Blocks, NDArray[np.uint32] | None]]
@@ -265,11 +266,11 @@ class BusSource:
                 waiting = (states[channel].written - first) % 2**32
                 if waiting > states[channel].taken:
                     raise ProbeError(f"channel {channel} began anew while it was read: is another host capturing, too?")
-                if waiting:
-                    yield self._ring.fetch(channel, range(first, first + waiting)), None
-                    self._read[channel] = (first + waiting) % 2**32
+                if part := min(waiting, FETCH):
+                    yield self._ring.fetch(channel, range(first, first + part)), None
+                    self._read[channel] = (first + part) % 2**32
                     self._ring.free(channel, self._read[channel])
-                count += waiting
+                count += part
             if not count:
                 if was_stopping:
                     return

@@ -45,7 +45,7 @@ class Keeper:
         if self._has_records and not any(map(len, records.values())):
             say("no delay is known one by one here: the store has histograms alone", stream=sys.stderr)
         own |= {"document": content, "began_ns": self._began_ns, "records": records}
-        run = StoredRun.of(result, self._command, **{**own, **more})
+        run = StoredRun.of(result, more.pop("command", self._command), **{**own, **more})
         out.take(self._segments)
         out.write(self.store.place, lambda: self.store.keep(run, name=self._name))
 

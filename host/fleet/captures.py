@@ -5,18 +5,17 @@
 Stands alone: a run of its own that goes on beside those of pairs, over all starts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from liteprobe.host.base.errors import ProbeError
-from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.output import words_of
 from liteprobe.host.capture.request import CaptureResult
 from liteprobe.host.capture.run import capture_probe
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.fleet.plan import PlannedCapture
-from liteprobe.host.fleet.turns import Sleep
+from liteprobe.host.fleet.turns import InTurns, Sleep
 from liteprobe.host.probe import Probe
 
 TURN_S = 0.005  # From one look at what has come to the next.
@@ -58,22 +57,6 @@ class CaptureFigures:
         }
 
 
-class _InTurns:
-    """A probe whose waits let others go on; ``end`` is called when a signal has come."""
-
-    def __init__(self, probe: Probe, sleep: Sleep, end: Callable[[], None]) -> None:
-        self.url, self.link, self.registers, self.timebase = probe.url, probe.link, probe.registers, probe.timebase
-        self.port_count = probe.port_count
-        self._sleep, self._end = sleep, end
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass for all; after a signal what is on its way is still taken."""
-        try:
-            self._sleep(seconds)
-        except Interrupted:
-            self._end()
-
-
 class CaptureBeside:
     """Runs a capture as one of several turns, until `end` is called; a companion of the capture, as `CaptureCompanion` says.
 
@@ -86,11 +69,11 @@ class CaptureBeside:
         self._planned, self._probe = planned, probe
         self.figures = CaptureFigures(planned.probe, planned.files)
         self._is_over = False
-        self._device: _InTurns | None = None
+        self._device: InTurns | None = None
 
     def run(self, sleep: Sleep) -> None:
         """Capture until `end`, and keep what came, or why nothing did."""
-        self._device = _InTurns(self._probe, sleep, self.end)
+        self._device = InTurns(self._probe, sleep, self.end)
         figures = self.figures
         try:
             figures.result = capture_probe(self._device, self._planned.request, companion=self)

@@ -10,7 +10,8 @@ from liteprobe.host.agent.keys import Keys
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.fleet.experiment import ExperimentResult, PairFigures, disagreeing
 from liteprobe.host.fleet.halves import HEARS, SENDS, Half, joined
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.fleet.station import PART_MOST, SECOND_NS, envelope, key_of, version
 
 SCHEME = "station://"
@@ -40,6 +41,8 @@ def check_stations(plan: ExperimentPlan) -> None:
         raise UsageError(f"'{others[0]}' has no station: its url is to be station://HOST:PORT, as of all others")
     if plan.captures:
         raise UsageError("stations keep no captures: leave out 'captures', or have this host run the plan")
+    if plan.suites:
+        raise UsageError("stations run no suites: leave out 'suites', or have this host run the plan")
     plan.starts()
 
 
@@ -139,9 +142,11 @@ def _pairs(
     Of a start by such a clock nothing is known: frames may have passed while the other end didn't listen.
     """
     found: dict[tuple[str, str], list[PairFigures]] = {}
-    for start_ns, pairs in plan.starts():
+    for start_ns, all_of_one in plan.starts():
         odd = _odd([half for half in halves.values() if half.start_ns == start_ns])
-        for pair in pairs:
+        for pair in all_of_one:
+            if not isinstance(pair, PlannedPair):
+                continue
             ends = pair.ends
             own = {end: halves[*ends, end] for end in (SENDS, HEARS) if (*ends, end) in halves}
             said = [f"{name}: {odd[name]}" for name in ends if name in odd]

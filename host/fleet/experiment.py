@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs an experiment on many probes: one-way delay and loss of each pair, all started at one TAI instant.
 
-Each pair is a run of its own (`OneWay` of a train, `Traffic` of streams), and all of them go on in turns (`in_turns`): what
-fails in one ends it alone.
+Each pair is a run of its own (`OneWay` of a train, `Traffic` of streams), each suite, too, and all of them go on in turns
+(`in_turns`): what fails in one ends it alone.
 """
 
 import time
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import PRESETS, TICK_NS, Part, preset_of
 from liteprobe.host.analysis import arrivals
 from liteprobe.host.analysis.columns import Column, Columns, delays
+from liteprobe.host.analysis.expect import Values
 from liteprobe.host.analysis.result import Result, of_cells
 from liteprobe.host.analysis.rows import Row, finite
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, ProbeError, UsageError
@@ -29,8 +30,11 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.clock.clock import ClockReport
 from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedPair, PlannedProbe
+from liteprobe.host.fleet.plan import ExperimentPlan, Planned, PlannedCapture, PlannedPair
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.fleet.streams import IsLost, PlannedRun, PlannedStreams
+from liteprobe.host.fleet.suite_runs import SuiteFigures, SuiteRun, suite_values
+from liteprobe.host.fleet.suites import PlannedSuite
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.probe import Probe
@@ -135,13 +139,14 @@ class PairFigures:
 class ExperimentResult(Result):
     """Result of an experiment: all of `Result`, a part for each pair's train, or for each of its streams.
 
-    ``is_complete``: whether every pair has its delays.
+    ``is_complete``: whether every pair has its delays, every capture its frames, and every suite its end.
     """
 
     pairs: Sequence[PairFigures]
     faults: Mapping[str, str]  # Why a probe was left out, by its name.
     notes: Sequence[str] = ()
     captures: Sequence[CaptureFigures] = ()
+    suites: Sequence[SuiteFigures] = ()
     missing: frozenset[str] = frozenset()  # Of these probes, which are among the faults, the station has given nothing.
 
     COLUMNS: ClassVar[Columns] = Columns(
@@ -195,9 +200,11 @@ class ExperimentResult(Result):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every pair has its delays, and every capture its frames."""
+        """Whether every pair has its delays, every capture its frames, and every suite its end."""
         is_measured = not self.faults and all(one.bound_ns is not None for one in self.pairs)
-        return is_measured and all(one.is_complete for one in self.captures)
+        return is_measured and all(
+            [*(one.is_complete for one in self.captures), *(one.is_complete for one in self.suites)]
+        )
 
     def error_ns(self, part: PairFigures) -> float:
         """Return the bound of a delay of a pair."""
@@ -210,6 +217,11 @@ class ExperimentResult(Result):
             name: {key: one for key, one in found.items() if key not in ("name", "why")}
             for name, found in super().figures.items()
         }
+
+    @property
+    def judged_figures(self) -> Mapping[str, Values]:
+        """Figures of pairs, and those of suites, which are called by the suite and its part."""
+        return {**self.figures, **suite_values(self.suites)}
 
     def table(self) -> dict[str, Any]:
         """Return a table by its columns, as of `Result`, and why a pair has no delays."""
@@ -243,6 +255,7 @@ class ExperimentResult(Result):
         return {
             "pairs": [one.to_dict() for one in self.pairs],
             "captures": [one.to_dict() for one in self.captures],
+            "suites": [one.to_dict() for one in self.suites],
             "faults": dict(self.faults),
             "notes": list(self.notes),
             "is_complete": self.is_complete,
@@ -265,10 +278,12 @@ class ExperimentLook:
     of_rounds: int
     pairs: Sequence[PairFigures]
     faults: Mapping[str, str]
+    doing: Mapping[str, str] = field(default_factory=dict)  # How far suites are that run, by their names.
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"rounds": self.rounds, "of_rounds": self.of_rounds, "faults": dict(self.faults)}
+        suites = {"suites": dict(self.doing)} if self.doing else {}
+        return {"rounds": self.rounds, "of_rounds": self.of_rounds, "faults": dict(self.faults), **suites}
 
 
 # A pair -------------------------------------------------------------------------------------------
@@ -281,6 +296,10 @@ class PlannedWay(PlannedRun, OneWay):
         self._planned_ns, self._sleep, self._is_lost = start_ns, sleep, is_lost
         waiting_ns = plan.waiting_time_ns
         super().__init__([route], None if waiting_ns is None else int(waiting_ns))
+
+    def start_ns(self) -> int:
+        """Return the instant that is common to all pairs."""
+        return self._planned_ns
 
     def _check_arrival(self, job: RunningTrain, counters: dict[str, int]) -> None:
         if counters["frames"]:
@@ -328,8 +347,10 @@ class Experiment:
         self.faults: dict[str, str] = {}
         self._figures = {one.ends: [PairFigures(*one.ends, name) for name in one.flows] for one in plan.pairs}
         self._period_ns = SECOND_NS
-        self._started: list[PlannedPair] = []  # Pairs of the last start.
-        self._late: list[PlannedPair] = []  # Pairs that missed the last start.
+        self._suites = {one.title: SuiteFigures.of(one) for one in plan.suites}
+        self._started: list[Planned] = []  # What began with the last start.
+        self._late: list[Planned] = []  # What missed the last start.
+        self._doing: Callable[[dict[str, str]], None] = lambda doing: None  # Given how far suites are.
         self._captures = [CaptureFigures(one.probe, one.files) for one in plan.captures]
         self._sleep: Sleep = self._wait  # What lets time pass for all.
         self._reading_ns: dict[str, int] = {}  # How long it takes to read the time of a probe, by its name.
@@ -476,55 +497,75 @@ class Experiment:
 
     def _run(self, show: Callable[[ExperimentLook], None] | None) -> ExperimentResult:
         """Run all rounds."""
-        rounds = self.plan.rounds()
+        rounds = self.plan.all_rounds()
+
+        def see(number: int, doing: dict[str, str]) -> None:
+            if show:
+                show(ExperimentLook(number, len(rounds), self._all, self.faults, doing))
+
         try:
-            for number, pairs in enumerate(rounds):
+            for number, all_of_one in enumerate(rounds):
                 self.check()
-                if show:
-                    show(ExperimentLook(number, len(rounds), self._all, self.faults))
-                self._round([one for one in pairs if self._has(one)], is_first=number == 0)
+                see(number, {})
+                self._doing = partial(see, number)
+                self._round([one for one in all_of_one if self._has(one)], is_first=number == 0)
             self.check()
         except KeyboardInterrupt as stop:
             if isinstance(stop, Interrupted):
                 stop.results = [self.result()]
             raise
-        if not any(one.start_time_ns is not None for one in self._all):
+        if not any(one.start_time_ns is not None for one in self._parts):
             said = "; ".join(f"{name}: {why}" for name, why in self.faults.items())
             is_lost = all(why.startswith("lost") for why in self.faults.values())
             kind = NoProbeError if is_lost and self.faults else ProbeError
-            raise kind(f"no pair has two probes that can take part: {said}")
+            raise kind(f"no {'pair has two probes' if self._all else 'suite has probes'} that can take part: {said}")
         return self.result()
 
     def result(self) -> ExperimentResult:
         """Return what came of each pair so far."""
-        for one in self._all:
+        for one in self._parts:
             if not one.is_measured and not one.why:
-                gone = [f"{name}: {self.faults[name]}" for name in (one.sender, one.receiver) if name in self.faults]
+                ends = dict.fromkeys((one.sender, one.receiver))
+                gone = [f"{name}: {self.faults[name]}" for name in ends if name in self.faults]
                 one.why = "; ".join(gone) or "it was not started"
         captures = [
             one if one.result or one.why else replace(one, why=self.faults.get(one.probe, "it was not started"))
             for one in self._captures
         ]
-        return ExperimentResult([replace(one) for one in self._all], dict(self.faults), captures=captures)
+        suites = [replace(one) for one in self._suites.values()]
+        return ExperimentResult(
+            [replace(one) for one in self._all], dict(self.faults), captures=captures, suites=suites
+        )
+
+    @property
+    def _parts(self) -> list[PairFigures | SuiteFigures]:
+        return [*self._all, *self._suites.values()]
 
     @property
     def _all(self) -> list[PairFigures]:
         return [one for pair in self._figures.values() for one in pair]
 
-    def _has(self, pair: PlannedPair) -> bool:
-        return pair.sender in self.probes and pair.receiver in self.probes
+    def _has(self, one: Planned) -> bool:
+        return one.sender in self.probes and one.receiver in self.probes
+
+    def _found(self, one: Planned) -> Sequence[PairFigures | SuiteFigures]:
+        """Return what comes of a pair, or of a suite."""
+        return [self._suites[one.title]] if isinstance(one, PlannedSuite) else self._figures[one.ends]
 
     def _void(self, faults: Mapping[str, str]) -> None:
-        """Take away the delays of the last start whose clocks tell another time since."""
-        for pair in self._started:
-            for name in pair.ends:
+        """Take away the delays of the last start whose clocks tell another time since, and all of such suites."""
+        for started in self._started:
+            for name in started.ends:
                 if "disagree" in faults.get(name, ""):
-                    for one in self._figures[pair.ends]:
-                        one.why = f"{name}: {faults[name]}"
+                    for one in self._found(started):
+                        if isinstance(one, SuiteFigures):
+                            one.void(f"{name}: {faults[name]}")
+                        else:
+                            one.why = f"{name}: {faults[name]}"
 
-    def _round(self, pairs: Sequence[PlannedPair], is_first: bool) -> None:
-        """Start pairs together; those that weren't loaded in time start later, and are noted."""
-        todo = list(pairs)
+    def _round(self, all_of_one: Sequence[Planned], is_first: bool) -> None:
+        """Start pairs and suites together; those that weren't loaded in time start later, and are noted."""
+        todo = list(all_of_one)
         for attempt in range(ATTEMPTS):
             if attempt:
                 self.check()
@@ -533,20 +574,21 @@ class Experiment:
                 return
             self._started, self._late = todo, []
             start_ns = self._start_ns(todo, is_first and not attempt)
-            acts = [partial(self._pair, pair, start_ns, attempt > 0) for pair in todo]
+            acts = [partial(self._one, one, start_ns, attempt > 0) for one in todo]
             in_turns(acts, self._sleep)
 
-    def _start_ns(self, pairs: Sequence[PlannedPair], is_first: bool) -> int:
+    def _start_ns(self, pairs: Sequence[Planned], is_first: bool) -> int:
         """Return the instant of the next start (TAI, ns)."""
-        ends = [name for one in pairs for name in (one.sender, one.receiver)]
+        ends = [name for one in pairs for name in dict.fromkeys(one.ends)]
         now_ns = self.probes[ends[0]].timebase.now_ns
         lead_ns = START_MARGIN_NS + sum(self._lead_ns(name) for name in ends) // 2
         if is_first and self.plan.start_tai_s is not None:
             start_ns = self.plan.start_tai_s * SECOND_NS
             if start_ns < now_ns + lead_ns:
+                what = f"{len(pairs)} {'suites' if isinstance(pairs[0], PlannedSuite) else 'pairs'}"
                 raise UsageError(
-                    f"start_tai {self.plan.start_tai_s} is past, or less than {lead_ns / 1e9:.3f} s ahead, in which {len(pairs)} "
-                    f"pairs are loaded: the clocks read {now_ns / 1e9:.3f} s, give a later one"
+                    f"start_tai {self.plan.start_tai_s} is past, or less than {lead_ns / 1e9:.3f} s ahead, in which {what} are "
+                    f"loaded: the clocks read {now_ns / 1e9:.3f} s, give a later one"
                 )
             return start_ns
         ahead_ns = max(lead_ns, int(self.plan.start_in_ns)) if is_first else lead_ns
@@ -566,23 +608,42 @@ class Experiment:
             if self.tend:
                 self.tend()
 
-    def _pair(self, pair: PlannedPair, start_ns: int, is_again: bool, sleep: Sleep) -> None:
-        """Measure one pair, whatever comes of the others."""
-        found = self._figures[pair.ends]
-        if not self._has(pair):  # Lost since the others were loaded.
+    def _one(self, planned: Planned, start_ns: int, is_again: bool, sleep: Sleep) -> None:
+        """Measure one pair, or run one suite, whatever comes of the others."""
+        found = self._found(planned)
+        if not self._has(planned):  # Lost since the others were loaded.
             return
         for one in found:
             one.why = ""
         try:
-            (self._streams if pair.streams else self._train)(pair, found, start_ns, sleep)
+            if isinstance(planned, PlannedSuite):
+                self._suite(planned, start_ns, sleep)
+            else:
+                (self._streams if planned.streams else self._train)(
+                    planned, self._figures[planned.ends], start_ns, sleep
+                )
         except LateError as error:
-            self._late.append(pair)
+            self._late.append(planned)
             for one in found:
                 one.why = f"late: {error}"
             return
         for one in found if is_again else ():
             if one.is_measured and not one.note:
                 one.note = "late: it was not loaded in time for the start of the others, and started after them"
+
+    def _suite(self, planned: PlannedSuite, start_ns: int, sleep: Sleep) -> None:
+        found = self._suites[planned.title]
+        ends = (self.probes[planned.sender], self.probes[planned.receiver])
+
+        def say(words: str) -> None:
+            self._doing({planned.title: words})
+
+        try:
+            SuiteRun(planned, ends, self.plan, (start_ns, sleep), self._is_lost, found, say).run()
+        except LateError:
+            raise
+        except ProbeError as error:
+            self._fail(planned, [found], error)
 
     def _train(self, pair: PlannedPair, found: Sequence[PairFigures], start_ns: int, sleep: Sleep) -> None:
         sends, hears = (self.plan.by_name[name].port for name in pair.ends)
@@ -636,16 +697,16 @@ class Experiment:
     def _is_lost(self, probe: RunDevice) -> bool:
         return all(one is not probe for one in self.probes.values())
 
-    def _fail(self, pair: PlannedPair, found: Sequence[PairFigures], error: ProbeError) -> None:
-        """Say what ended a pair, and which of its probes is lost."""
-        for name in pair.ends:
+    def _fail(self, pair: Planned, found: Sequence[PairFigures | SuiteFigures], error: ProbeError) -> None:
+        """Say what ended a pair or a suite, and which of its probes is lost."""
+        for name in dict.fromkeys(pair.ends):
             if name in self.probes:
                 try:
                     self.probes[name].registers.own()
                     self.probes[name].timebase.moment()
                 except ProbeError as fault:
                     self._leave_out(name, lost(fault))
-        gone = [f"{name}: {self.faults[name]}" for name in pair.ends if name in self.faults]
+        gone = [f"{name}: {self.faults[name]}" for name in dict.fromkeys(pair.ends) if name in self.faults]
         for one in found:
             one.why = "; ".join(gone) or str(error)
 

@@ -1,11 +1,11 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plans an experiment on many probes: who they are, who sends what to whom, who captures; from YAML (docs/experiment.md)."""
+"""Plans an experiment on many probes: who sends what to whom, who captures, who runs suites; from YAML (docs/experiment.md)."""
 
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import ceil
 
 from liteprobe.cores.formats import CHANNELS, PRESETS, TICK_NS, Part
 from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
@@ -29,7 +29,6 @@ from liteprobe.host.base.document import (
     section_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
-from liteprobe.host.base.probe_url import full_url
 from liteprobe.host.base.units import TIMES
 from liteprobe.host.capture.request import (
     SNAP_MOST,
@@ -39,8 +38,19 @@ from liteprobe.host.capture.request import (
     Sampling,
     Transport,
 )
+from liteprobe.host.fleet.probes import (
+    IDS,
+    NAME,
+    PROBE,
+    PlannedProbe,
+    addressed,
+    between,
+    called,
+    check_measured,
+    refuse_ends,
+)
+from liteprobe.host.fleet.suites import STAMP, SUITE, SUITE_SECTIONS, SUITES_MAX, PlannedSuite, suites_of
 from liteprobe.host.traffic.document import OF_ALL, STREAM_GROUPS, STREAMS_DOCUMENT, stream_of
-from liteprobe.host.traffic.headers import Headers
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.load import check_port, end_ticks
 from liteprobe.host.traffic.stream import Stream
@@ -48,17 +58,11 @@ from liteprobe.host.traffic.train import TrainProgram, interval_ns_for_rate
 
 PROBES_MAX = 256  # A mesh of them has 65,280 pairs, which stream ids of 16 bits tell apart.
 PAIRS_MAX = 65_535
-IDS = 1 << 16  # Of streams: the id in a frame says which pair it belongs to.
-LABELS_MAX = 16
 SECOND_NS = 10**9
 TAI_MAX_S = 2**33
 LINE_NS_MOST = 80_000.0  # Of the longest frame, back to back.
 FETCH_NS = 500_000.0  # For the record of a frame.
 ROUND_NS = 10 * SECOND_NS  # To open a probe, to load it, and to let go of it.
-NAME = Text("letters, digits, and _ . -, 32 at most", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
-URL = Text("an address like 192.168.1.50, or a URL", r"\S+", convert=full_url)
-MAC = Text("a MAC address like 02:4c:50:00:00:01", r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-ROLES = ("both", "sends", "receives")
 
 
 def _time(written: str, most_ns: int, may_be_0: bool = False) -> Quantity:
@@ -66,53 +70,6 @@ def _time(written: str, most_ns: int, may_be_0: bool = False) -> Quantity:
 
 
 UP_TO_A_DAY = _time("a time like 10s, up to 24h (86400s)", 86_400 * SECOND_NS)
-
-
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise UsageError(f"'{text}' is not an IP address: give one like 10.0.0.1") from None
-
-
-@dataclass(frozen=True)
-class PlannedProbe:
-    """A probe of an experiment; RangeError, naming the fix, where it can't be one."""
-
-    name: str
-    url: str = key("url", URL, "Address or URL, as `--probe` takes it.")
-    labels: tuple[str, ...] = key("labels", Several(NAME, LABELS_MAX), "Groups that it is in, for `pairs`.", (), "none")
-    role: str = key("role", OneOf(ROLES), "What it does in pairs.", "both")
-    port: int = key("port", Whole(0, 7), "Its port that sends and receives.", 0)
-    map: str | None = key("map", Text("the path of a file", r".+"), "Its register map.", None, "found by its hash")
-    ip: str | None = key(
-        "ip", Text("an IP address", r"[0-9a-fA-F.:]+", convert=_address), "Address of its port.", None, "of benchmarks"
-    )
-    mac: str | None = key("mac", MAC, "MAC address of its port.", None, "locally administered")
-    router_mac: str | None = key(
-        "router_mac", MAC, "MAC address that its frames are sent to: of its router.", None, "that of the other probe"
-    )
-
-    station_key: str | None = key(
-        "station_key",
-        Text("the path of a file", r".+"),
-        "Public key of its station (NAME.key).",
-        None,
-        "none: loopback",
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self, f" of probe '{self.name}'")
-
-    @property
-    def sends(self) -> bool:
-        """Whether it is the first of pairs."""
-        return self.role != "receives"
-
-    @property
-    def receives(self) -> bool:
-        """Whether it is the second of pairs."""
-        return self.role != "sends"
 
 
 Sent = TrainProgram | Sequence[Stream]  # What a pair sends.
@@ -145,6 +102,9 @@ class PlannedPair:
         if duration_ns is None:
             return max(ends)
         return min(duration_ns, max(ends)) if len(ends) == len(self.streams) else duration_ns
+
+
+Planned = PlannedPair | PlannedSuite
 
 
 @dataclass(frozen=True)
@@ -213,16 +173,18 @@ class ExperimentPlan:
         "when each has sent its `count`",
     )
     captures: tuple[PlannedCapture, ...] = ()
+    suites: tuple[PlannedSuite, ...] = ()
     by_name: Mapping[str, PlannedProbe] = field(init=False, repr=False, compare=False)
     with_streams: frozenset[str] = field(init=False, repr=False, compare=False)  # Probes that send or measure some.
     in_pairs: frozenset[str] = field(init=False, repr=False, compare=False)  # Probes that send or measure anything.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {one.name: one for one in self.probes})
+        of_suites = frozenset(name for one in self.suites for name in one.ends)
         ends = frozenset(name for one in self.pairs if one.streams for name in one.ends)
-        object.__setattr__(self, "with_streams", ends)
+        object.__setattr__(self, "with_streams", ends | of_suites)
         in_pairs = frozenset(name for one in self.pairs for name in one.ends)
-        object.__setattr__(self, "in_pairs", in_pairs)
+        object.__setattr__(self, "in_pairs", in_pairs | of_suites)
         check_fields(self)
         if len(self.by_name) < len(self.probes):
             raise UsageError("two probes of an experiment have the same name: give each one of its own")
@@ -230,7 +192,7 @@ class ExperimentPlan:
         for one in self.probes:
             if (other := urls.setdefault(one.url, one.name)) != one.name:
                 raise UsageError(f"probes '{other}' and '{one.name}' are both {one.url}: leave out one")
-        if not 1 <= len(self.pairs) <= PAIRS_MAX:
+        if not (0 if self.suites else 1) <= len(self.pairs) <= PAIRS_MAX:
             raise UsageError(f"the experiment has {len(self.pairs)} pairs: give 1 to {PAIRS_MAX}")
         for pair in self.pairs:
             for name in pair.ends:
@@ -248,9 +210,17 @@ class ExperimentPlan:
         if len({one.ends for one in self.pairs}) < len(self.pairs):
             raise UsageError("a pair is given twice: leave out one")
         self._check_captures()
+        for suite in self.suites:
+            for name in suite.ends:
+                if name not in self.by_name:
+                    raise UsageError(f"no probe is called '{name}': {nearest(name, tuple(self.by_name))}")
+        titles = [one.title for one in self.suites]
+        if again := next((one for one in titles if titles.count(one) > 1), None):
+            raise UsageError(f"two suites are '{again}': give each a 'name' of its own")
 
     def _check_captures(self) -> None:
         hear_trains = {one.receiver for one in self.pairs if one.program is not None}
+        hold_sessions = {one.sender for one in self.suites if one.kind == STAMP}
         files: dict[str, str] = {}
         for one in self.captures:
             if one.probe not in self.by_name:
@@ -258,6 +228,10 @@ class ExperimentPlan:
             if one.probe in hear_trains:
                 raise UsageError(
                     f"'{one.probe}' hears a train, whose records take its capture: capture at another probe, or send streams"
+                )
+            if one.probe in hold_sessions:
+                raise UsageError(
+                    f"'{one.probe}' has a session of STAMP, which takes its capture: capture at another probe"
                 )
             for name in one.files:
                 if name == "-" or (other := files.setdefault(name, one.probe)) != one.probe:
@@ -275,7 +249,7 @@ class ExperimentPlan:
         """Time from one start to the next where stations run the plan (ns), whole seconds."""
         if self.round_every_ns is not None:
             return -(-int(self.round_every_ns) // SECOND_NS) * SECOND_NS
-        longest_ns = max(one.longest_ns(self.duration_ns) for one in self.pairs)
+        longest_ns = max((one.longest_ns(self.duration_ns) for one in self.pairs), default=Fraction(0))
         waiting_ns = SECOND_NS if self.waiting_time_ns is None else int(self.waiting_time_ns)
         return -(-int(longest_ns + waiting_ns + ROUND_NS) // SECOND_NS) * SECOND_NS
 
@@ -284,12 +258,32 @@ class ExperimentPlan:
         own = Part.STREAMS if name in self.with_streams else Part(0)
         return own | (Part.GENERATE if name in self.in_pairs else Part(0))
 
-    def starts(self) -> list[tuple[int, list[PlannedPair]]]:
-        """Return each start (TAI, ns) and its pairs, of a plan that stations run; raises UsageError where it doesn't say when."""
+    def starts(self) -> list[tuple[int, list[Planned]]]:
+        """Return each start (TAI, ns) and what begins then, of a plan that stations run; UsageError where it doesn't say when."""
         if self.start_tai_s is None:
             raise UsageError("stations need 'start_tai': give a TAI second, as of: echo $(($(date +%s) + 37 + 60))")
-        first_ns = self.start_tai_s * SECOND_NS
-        return [(first_ns + number * self.round_ns, pairs) for number, pairs in enumerate(self.rounds())]
+        start_ns, found = self.start_tai_s * SECOND_NS, list[tuple[int, list[Planned]]]()
+        for all_of_one in self.all_rounds():
+            found.append((start_ns, all_of_one))
+            start_ns += self.span_ns(all_of_one)
+        return found
+
+    def span_ns(self, all_of_one: Sequence[Planned]) -> int:
+        """Return the time from a start to the next, or to the end, where stations run the plan (ns), whole seconds."""
+        longest_s = max((one.most_s for one in all_of_one if isinstance(one, PlannedSuite)), default=None)
+        if longest_s is None:
+            return self.round_ns
+        return SECOND_NS * ceil(longest_s) + ROUND_NS
+
+    def all_rounds(self) -> list[list[Planned]]:
+        """Return what begins together, start by start: first the pairs, then the suites, each probe in one at a time."""
+        found: list[list[PlannedSuite]] = []
+        for suite in self.suites:
+            place = 1 + max((n for n, of in enumerate(found) for one in of if {*one.ends} & {*suite.ends}), default=-1)
+            found += [[] for _ in range(place + 1 - len(found))]
+            found[place].append(suite)
+        pairs: list[list[Planned]] = [[*all_of_one] for all_of_one in self.rounds()]
+        return pairs + [[*all_of_one] for all_of_one in found]
 
     def rounds(self) -> list[list[PlannedPair]]:
         """Return the pairs in as many starts as are needed: a port sends to one at a time, and hears one.
@@ -330,55 +324,18 @@ def pairs_of(ends: Iterable[tuple[PlannedProbe, PlannedProbe, Sent]]) -> tuple[P
     found, next_id = [], 1
     for a, b, sent in ends:
         if isinstance(sent, TrainProgram):
-            program = replace(sent, headers=_addressed(sent.headers, a, b), stream_id=next_id)
+            program = replace(sent, headers=addressed(sent.headers, a, b), stream_id=next_id)
             found.append(PlannedPair(a.name, b.name, program))
             next_id += 1
         else:
             shift = max(next_id - min(one.stream_id for one in sent), 0)
-            streams = tuple(_planned(one, a, b, one.stream_id + shift) for one in sent)
+            streams = tuple(between(one, a, b, one.stream_id + shift) for one in sent)
             found.append(PlannedPair(a.name, b.name, None, streams))
             next_id = 1 + max(one.stream_id for one in streams)
         if next_id > IDS:
             raise UsageError(f"the streams of all pairs need more than {IDS - 1} ids: give fewer pairs or streams")
     return tuple(found)
 
-
-def _addressed(own: Headers, a: PlannedProbe, b: PlannedProbe) -> Headers:
-    return replace(
-        own,
-        source_ip=a.ip or own.source_ip,
-        destination_ip=b.ip or own.destination_ip,
-        source_mac=a.mac or own.source_mac,
-        destination_mac=a.router_mac or b.mac or own.destination_mac,
-    )
-
-
-def _planned(stream: Stream, a: PlannedProbe, b: PlannedProbe, number: int) -> Stream:
-    """Return a stream with the ends of its pair; ``number``: its id."""
-    check_measured(stream)
-    if stream.source is not None or stream.via is not None:
-        raise UsageError(f"stream '{stream.name}': {OF_PAIRS['from' if stream.via is None else 'via']}")
-    if number >= IDS:
-        raise UsageError(f"the streams of all pairs need more than {IDS - 1} ids: give fewer pairs or streams")
-    return replace(stream, headers=_addressed(stream.headers, a, b), stream_id=number, port=a.port)
-
-
-def check_measured(stream: Stream) -> None:
-    """Raise UsageError unless both ends of a pair can measure a stream: by probe headers with whole stamps."""
-    stamp = stream.used_stamp
-    if not stream.probe or stamp is None or stamp.range_ns is not None:
-        raise UsageError(
-            f"stream '{stream.name}': a pair is measured by probe headers and the stamps in them: "
-            f"leave out '{'stamp' if stream.probe else 'probe'}', and ethertype and tcp"
-        )
-
-
-#: Why streams of pairs don't have keys that `liteprobe send` takes.
-OF_PAIRS = {
-    "port": "the port of a pair is that of its probe: leave 'port' out here, and give it in `probes`",
-    "from": "nobody asks for addresses here: leave 'from' out, and give 'ip', 'mac' and 'router_mac' in `probes`",
-    "via": "nobody asks for addresses here: leave 'via' out, and give 'router_mac' in `probes`",
-}
 
 # Documents ----------------------------------------------------------------------------------------
 
@@ -399,7 +356,6 @@ PAIR = Section(
         "streams": Key(STREAMS, "In the place of what the document says: streams, with the document's `defaults`."),
     },
 )
-PROBE = section_of(PlannedProbe, "probe")
 MESH = "mesh"
 FILE = Text("the path of a file", r".+")
 #: Keys of a capture are the options of `liteprobe capture` that a capture beside an experiment can have.
@@ -439,9 +395,10 @@ PLAN_DOCUMENT = Section(
             Several(CAPTURE, PROBES_MAX),
             "What is captured at probes, from before the first start until after the last.",
         ),
+        "suites": Key(Several(SUITE, SUITES_MAX), "What suites run at probes or between them, after the pairs."),
     },
 )
-SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR, CAPTURE)
+SECTIONS = (PLAN_DOCUMENT, PROBE, PAIR, CAPTURE, *SUITE_SECTIONS)
 
 
 def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
@@ -459,13 +416,14 @@ def read_plan(text: str, name: str = "plan.yaml") -> ExperimentPlan:
     for word, entries in given.items():
         with source.line(entries.line):
             probes.append(build(PlannedProbe, entries, name=word))
+    suites = [one for entries in document.get("suites", ()) for one in suites_of(entries, probes)]
+    is_of_suites = bool(suites) and not any(name in document.values for name in ("train", "streams", "pairs"))
     with source.line(document.line_of("pairs", "probes")):
-        pairs = pairs_of(_ends(document, probes))
+        pairs = () if is_of_suites else pairs_of(_ends(document, probes))
     captures = [one for entries in document.get("captures", ()) for one in _captures(entries, probes)]
-    with source.line(document.line_of("captures") if captures else document.line):
-        made: ExperimentPlan = build(
-            ExperimentPlan, document, probes=tuple(probes), pairs=pairs, captures=tuple(captures)
-        )
+    of_all = {"probes": tuple(probes), "pairs": pairs, "captures": tuple(captures), "suites": tuple(suites)}
+    with source.line(document.line_of("captures", "suites")):
+        made: ExperimentPlan = build(ExperimentPlan, document, **of_all)
     return made
 
 
@@ -488,8 +446,8 @@ def _ends(document: Entries, probes: Sequence[PlannedProbe]) -> list[tuple[Plann
         sent = _sent(document, entries)
         ways = [("from", "to"), ("to", "from")] if entries.get("both_ways") else [("from", "to")]
         for first, second in ways:
-            for a in _called(entries, first, probes):
-                for b in _called(entries, second, probes):
+            for a in called(entries, first, probes):
+                for b in called(entries, second, probes):
                     if a is b:
                         continue
                     _check_roles(entries, a, b)
@@ -512,9 +470,7 @@ def _sent(document: Entries, pair: Entries) -> Sent:
         given = pair.get("streams") or document.get("streams")
         streams = []
         for number, entries in enumerate(given, 1):
-            for name in ("port", "from", "via"):
-                if name in entries.values or name in common.values:
-                    raise (entries if name in entries.values else common).error(name, OF_PAIRS[name])
+            refuse_ends(entries, common)
             streams.append(stream_of(entries.over(common, STREAM_GROUPS), number))
             with entries.source.line(entries.line):
                 check_measured(streams[-1])
@@ -538,7 +494,7 @@ def _captures(entries: Entries, probes: Sequence[PlannedProbe]) -> Iterator[Plan
             sample or Sampling(),
             bool(entries.get("damaged")),
         )
-        for one in _called(entries, "at", probes):
+        for one in called(entries, "at", probes):
             files = {
                 name: entries.values[name].replace("{probe}", one.name)
                 for name in ("write", "headers", "blocks")
@@ -556,17 +512,6 @@ def _captures(entries: Entries, probes: Sequence[PlannedProbe]) -> Iterator[Plan
                     transport=Transport(entries.get("via")),
                 ),
             )
-
-
-def _called(entries: Entries, key_name: str, probes: Sequence[PlannedProbe]) -> list[PlannedProbe]:
-    word = entries.get(key_name)
-    called = [one for one in probes if one.name == word] or [one for one in probes if word in one.labels]
-    if not called:
-        words = tuple(
-            dict.fromkeys([*(one.name for one in probes), *(label for one in probes for label in one.labels)])
-        )
-        raise entries.error(key_name, f"no probe has the name or label '{word}': {nearest(word, words)}")
-    return called
 
 
 def _check_roles(entries: Entries, a: PlannedProbe, b: PlannedProbe) -> None:

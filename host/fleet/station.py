@@ -70,7 +70,8 @@ class KeptPlan:
     def starts(self) -> list[tuple[int, list[tuple[PlannedPair, str]]]]:
         """Each start (TAI, ns) in which the probe has a part, with its pairs and which end of them it is."""
         found = []
-        for start_ns, pairs in self.plan.starts():
+        for start_ns, all_of_one in self.plan.starts():
+            pairs = [one for one in all_of_one if isinstance(one, PlannedPair)]
             own = [(one, SENDS) for one in pairs if one.sender == self.name]
             own += [(one, HEARS) for one in pairs if one.receiver == self.name]
             if own:
@@ -80,8 +81,8 @@ class KeptPlan:
     @property
     def span_ns(self) -> tuple[int, int]:
         """From when to when the probe is taken (TAI, ns)."""
-        starts = self.plan.starts()
-        return starts[0][0] - AHEAD_S * SECOND_NS, starts[-1][0] + self.plan.round_ns
+        (first_ns, _), (last_ns, last) = (self.plan.starts()[place] for place in (0, -1))
+        return first_ns - AHEAD_S * SECOND_NS, last_ns + self.plan.span_ns(last)
 
 
 class ProbeStation:

@@ -13,20 +13,16 @@ from liteprobe.host.run.engine import START_MARGIN_NS, PortRun, RunDevice
 from liteprobe.host.run.figures import StreamFigures, TrafficResult
 from liteprobe.host.run.streams import MakeMeters, SendOptions, StreamMeters, Traffic
 from liteprobe.host.suites.owd import LateError, verdict_of
+from liteprobe.host.traffic.stream import Stream
 
 IsLost = Callable[[RunDevice], bool]
 
 
 class PlannedRun(PortRun):
-    """Gives a run of a pair, the class behind this one, the start of its plan; it lets time pass for all others, too."""
+    """Has a run of a pair, the class behind this one, let time pass for all others, too."""
 
-    _planned_ns: int
     _sleep: Sleep
     _is_lost: IsLost
-
-    def start_ns(self) -> int:
-        """Return the instant that is common to all pairs."""
-        return self._planned_ns
 
     def let_pass(self, seconds: float) -> None:
         """Let others go on; NoProbeError where one of the two was lost meanwhile."""
@@ -40,15 +36,66 @@ class PlannedRun(PortRun):
         return not self._is_lost(probe) and super().stop_ports(probe)
 
 
-class PlannedStreams(PlannedRun, Traffic):
-    """One pair's streams, whose start is given.
+class SharedTraffic(PlannedRun, Traffic):
+    """Streams from a probe that another one measures, or itself; beside others, with whom it shares the time.
 
     Parameters
     ----------
     ends : the probe that sends, and the one that measures.
-    when : the start (TAI, ns), and what lets time pass.
+    when : the start (TAI, ns), None: at once; and what lets time pass.
     is_lost : returns whether nobody answers at a probe any more.
     """
+
+    def __init__(
+        self,
+        ends: tuple[RunDevice, RunDevice],
+        streams: Sequence[Stream],
+        options: SendOptions,
+        when: tuple[int | None, Sleep],
+        is_lost: IsLost,
+        meters_of: MakeMeters = StreamMeters,
+    ) -> None:
+        self._planned_ns, self._sleep = when
+        self._is_lost, self._ends = is_lost, ends
+        receiver = None if ends[0] is ends[1] else ends[1]
+        super().__init__(ends[0], streams, options, receiver, meters_of)
+
+    @property
+    def last_clocks(self) -> tuple[ClockReport, ClockReport]:
+        """The clocks of sender and receiver at the last look."""
+        sender, receiver = (self.clocks[id(probe)].last for probe in self._ends)
+        assert sender and receiver  # Both have such a clock, or they would not take part.
+        return sender, receiver
+
+    # What is other than of one probe ------------------------------------------------------------
+
+    def start_ns(self) -> int | None:
+        """Return the instant of the plan, or as of `Traffic`."""
+        return super().start_ns() if self._planned_ns is None else self._planned_ns
+
+    def starting(self, probe: RunDevice, now_ns: int) -> float:
+        """Note the start, as of `Traffic`; LateError where it is too near by now."""
+        if self._planned_ns is not None and self._planned_ns < now_ns + START_MARGIN_NS:
+            raise LateError("the probes took too long to get ready for the start: run it again")
+        return super().starting(probe, now_ns)
+
+    @property
+    def clock(self) -> ClockVerdict:
+        """Verdict of both clocks until now; its bound is that of a delay whose tick is known (ns)."""
+        if self._ends[0] is self._ends[1]:
+            return super().clock
+        watches = [self.clocks.get(id(probe)) or ClockWatch(probe.timebase.clock) for probe in self._ends]
+        return verdict_of([one.end() for one in watches], None)
+
+    def _bound_ns(self, rows: Sequence[StreamFigures], clock: ClockVerdict) -> float:
+        """Return the bound of a delay: meters take the tick's end for an arrival, so it has half a tick more (ns)."""
+        if self._ends[0] is self._ends[1]:
+            return super()._bound_ns(rows, clock)
+        return float("inf") if clock.bound_ns is None else clock.bound_ns + TICK_NS / 2
+
+
+class PlannedStreams(SharedTraffic):
+    """One pair's streams, whose start is given; ``ends``, ``when`` and ``is_lost`` as of `SharedTraffic`."""
 
     def __init__(
         self,
@@ -59,11 +106,9 @@ class PlannedStreams(PlannedRun, Traffic):
         is_lost: IsLost,
         meters_of: MakeMeters = StreamMeters,
     ) -> None:
-        self._planned_ns, self._sleep = when
-        self._is_lost, self._ends = is_lost, ends
         seconds = None if plan.duration_ns is None else float(plan.duration_ns) / 1e9
         options = SendOptions(plan.by_name[pair.receiver].port, seconds)
-        super().__init__(ends[0], pair.streams, options, ends[1], meters_of)
+        super().__init__(ends, pair.streams, options, when, is_lost, meters_of)
         if plan.waiting_time_ns is not None:
             self.patience_s = float(plan.waiting_time_ns) / 1e9
 
@@ -75,29 +120,3 @@ class PlannedStreams(PlannedRun, Traffic):
             if not end.port.transmit.is_link_up:
                 self.lose_link(end.name, f"{sum(row.sent for row in found.rows)} frames had been sent")
         return found
-
-    @property
-    def last_clocks(self) -> tuple[ClockReport, ClockReport]:
-        """The clocks of sender and receiver at the last look."""
-        sender, receiver = (self.clocks[id(probe)].last for probe in self._ends)
-        assert sender and receiver  # Both have such a clock, or they would not take part.
-        return sender, receiver
-
-    # What is other than of one probe ------------------------------------------------------------
-
-    def starting(self, probe: RunDevice, now_ns: int) -> float:
-        """Note the start, as of `Traffic`; LateError where it is too near by now."""
-        if self._planned_ns < now_ns + START_MARGIN_NS:
-            raise LateError("the probes took too long to get ready for the start: run it again")
-        return super().starting(probe, now_ns)
-
-    @property
-    def clock(self) -> ClockVerdict:
-        """Verdict of both clocks until now; its bound is that of a delay whose tick is known (ns)."""
-        watches = [self.clocks.get(id(probe)) or ClockWatch(probe.timebase.clock) for probe in self._ends]
-        return verdict_of([one.end() for one in watches], None)
-
-    def _bound_ns(self, rows: Sequence[StreamFigures], clock: ClockVerdict) -> float:
-        """Return the bound of a delay: meters take the tick's end for an arrival, so it has half a tick more (ns)."""
-        del rows
-        return float("inf") if clock.bound_ns is None else clock.bound_ns + TICK_NS / 2

@@ -8,6 +8,7 @@ probes, in turns, is an experiment in which the rest goes on. Stands alone: thre
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from liteprobe.host.base.interrupt import Interrupted, held
 
@@ -97,3 +98,20 @@ def in_turns(acts: Sequence[Act], wait: Sleep) -> None:
     for one in turns:
         if one.error is not None:
             raise one.error
+
+
+class InTurns:
+    """A probe whose waits let others go on; ``end`` is called when a signal has come: what is on its way is still taken."""
+
+    def __init__(self, probe: Any, sleep: Sleep, end: Callable[[], None]) -> None:
+        self._probe, self._sleep, self._end = probe, sleep, end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._probe, name)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for all."""
+        try:
+            self._sleep(seconds)
+        except Interrupted:
+            self._end()

@@ -46,6 +46,7 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
                 f"{len(result.pairs)} {result.of_what} of {len(_names(result))} probes, in {starts} "
                 f"{'starts, each' if starts != 1 else 'start,'} at one instant."
             ]
+            * bool(result.pairs)
         ),
         *said_of([f"{name} was left out: {why}" for name, why in result.faults.items()], "note"),
         *said_of([one.said for one in result.captures if not one.is_complete], "note"),
@@ -54,12 +55,25 @@ def write(path: Path, result: ExperimentResult, content: Mapping[str, Any]) -> N
         page.tiles_of(_tiles(result)),
         *_figures(result, unit, scale),
         *_matrix(result, unit, scale, digits),
-        heading(f"Pairs, delays in {unit}"),
-        listed([*columns.of("name sent received lost duplicated reordered"), *delays], result.pairs),
+        *(
+            [
+                heading(f"Pairs, delays in {unit}"),
+                listed([*columns.of("name sent received lost duplicated reordered"), *delays], result.pairs),
+            ]
+            if result.pairs
+            else []
+        ),
+        *_suites(result),
         *([heading("Without a delay, or with a note"), _reasons(missing)] if missing else []),
-        heading("Clocks"),
-        *said_of([said(BOUND)]),
-        table("Pair|Start|Sender's clock|Bound, ns|Receiver's clock|Bound, ns", _clocks(result), "words"),
+        *(
+            [
+                heading("Clocks"),
+                *said_of([said(BOUND)]),
+                table("Pair|Start|Sender's clock|Bound, ns|Receiver's clock|Bound, ns", _clocks(result), "words"),
+            ]
+            if result.pairs
+            else []
+        ),
         *page.definitions(DEFINED),
         *page.made_with({**content, "probe": {}}),
     ]
@@ -75,12 +89,18 @@ def _names(result: ExperimentResult) -> list[str]:
 
 def _tiles(result: ExperimentResult) -> list[tuple[str, str]]:
     greatest = result.uncertainty_ns
+    left_out = (page.count(len(result.faults)), "probes left out")
+    done = sum(one.is_complete for one in result.suites)
+    suites = [(f"{done} of {len(result.suites)}", "suites are complete")] * bool(result.suites)
+    if not result.pairs:
+        return [*suites, left_out]
     return [
+        *suites,
         (f"{len(result.measured)} of {len(result.pairs)}", f"{result.of_what} have delays"),
         (page.count(sum(one.count("sent") or 0 for one in result.pairs)), "frames sent"),
         (page.count(sum(one.count("lost") or 0 for one in result.pairs)), "lost, of pairs that were measured"),
         (f"{number(greatest)} ns", "the greatest bound of a delay"),
-        (page.count(len(result.faults)), "probes left out"),
+        left_out,
     ]
 
 
@@ -114,6 +134,26 @@ def _matrix(result: ExperimentResult, unit: str, scale: float, digits: int) -> l
     return [heading(f"Mean delay, {unit}"), table(["From", *(f"to {name}" for name in names)], rows)]
 
 
+def _suites(result: ExperimentResult) -> list[Block]:
+    """Return the verdict of each suite, and its figures."""
+    if not result.suites:
+        return []
+    rows = []
+    for one in result.suites:
+        start = "" if one.start_time_ns is None else _instant(one.start_time_ns)
+        ended = one.outcome or ("done" if one.is_complete else "incomplete" if one.is_measured else "-")
+        rows.append([one.name, start, ended, one.why or one.note])
+    found: list[Block] = [heading("Suites"), table("Suite|Start|Verdict|Why", rows, "words")]
+    for one in result.suites:
+        if one.shown:
+            found += [heading(one.name), *said_of(one.marks, "note"), listed(one.shown, [*one.rows.items()])]
+    return found
+
+
+def _instant(tai_ns: int) -> str:
+    return f"{datetime.fromtimestamp(tai_ns // 10**9, UTC).isoformat(sep=' ').removesuffix('+00:00')} TAI"
+
+
 def _reasons(pairs: list[PairFigures]) -> Block:
     return table("Pair|Why", [[one.name, one.why or one.note] for one in pairs], "words")
 
@@ -123,8 +163,8 @@ def _clocks(result: ExperimentResult) -> list[list[str]]:
     for one in result.pairs:
         if (figures := one.figures) is None or one.start_time_ns is None:
             continue
-        start = datetime.fromtimestamp(one.start_time_ns // 10**9, UTC).isoformat(sep=" ").removesuffix("+00:00")
+        start = _instant(one.start_time_ns)
         ends = [figures["sender"], figures["receiver"]]
         cells = [cell for end in ends for cell in (end["clock_state"], number(end["uncertainty_ns"]))]
-        rows.append([one.name, f"{start} TAI", *cells])
+        rows.append([one.name, start, *cells])
     return rows

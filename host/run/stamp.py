@@ -625,13 +625,17 @@ class StampRun:
         self._probe, self._session, self._show = probe, session, show
         options = SendOptions(receive=session.transmit, comes_back=session.answered)
         stream, tend = session.resolved(probe)
-        self._traffic = Traffic(probe, [stream], options)
+        self._traffic = self.traffic_of(stream, options)
         self._traffic.tend = tend
         self._captures = bool(probe.parts & Part.MONITOR)
         self._sink = AnswerSink(session)
         self._sent: TrafficResult | None = None
         self._look_due_s = 0.0
         self._lost_records = 0
+
+    def traffic_of(self, stream: Stream, options: SendOptions) -> Traffic:
+        """Return what sends the packets."""
+        return Traffic(self._probe, [stream], options)
 
     def run(self) -> StampResult:
         """Send all, and return what came of it; what is raised is as of `Traffic`."""

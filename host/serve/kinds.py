@@ -8,7 +8,7 @@ Documents, options, errors and forms come from one declaration each (`liteprobe.
 import json
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -36,7 +36,9 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
+from liteprobe.host.capture.protocols import ProtocolSampler, sampling_of
 from liteprobe.host.capture.request import CaptureRequest
+from liteprobe.host.capture.ring import CHANNEL_MEMORY
 from liteprobe.host.packets.stamp import ASKED
 from liteprobe.host.probe import Probe
 from liteprobe.host.report import files
@@ -62,6 +64,7 @@ PORT = Whole(0, 15)
 UPLOAD = Text("the name of a file that was uploaded", r"[0-9a-f]{16}")
 SIM_LOOK_S = 0.01
 TRIALS_SHOWN = 50
+SAMPLED = 16  # Of so many frames one is looked at for its protocol: two full lines are 190 Mb/s of headers then.
 FRAMES_MOST = 1_000_000  # Of trains, whose records this host keeps.
 ROW_SHOWN = (
     "length",
@@ -344,18 +347,26 @@ def _monitor(text: str, options: Entries, place: Place) -> AskedRun:
     del text
     seconds, rates = _seconds(options), options.get("rates")
 
+    with options.source.line(options.line_of("protocols")):
+        one_of = options.get("protocols", 1 if is_simulated(place.url) else SAMPLED)
+        sampling = sampling_of(one_of) if one_of else None
+
     def act(probe: Probe, show: Show) -> Any:
-        looker = Poller(probe, from_start=options.get("from_start", False))
-        looker.set(options.get("streams"), {}, None if rates is None else round(rates))
-        looker.follow(tuple(BinKind))
-        began_s = probe.link.now_s()
-        while True:
-            look = looker.look()
-            place.measured(look)
-            show(look_of(look))
-            if seconds is not None and probe.link.now_s() - began_s >= seconds:
-                return look
-            probe.wait(SIM_LOOK_S / 10 if is_simulated(place.url) else 0.25)
+        with ExitStack() as stack:
+            sampler = None
+            if sampling and ("protocols" in options.values or CHANNEL_MEMORY in probe.registers.memory_names):
+                sampler = stack.enter_context(ProtocolSampler(probe, sampling))
+            looker = Poller(probe, None, options.get("from_start", False), sampler)
+            looker.set(options.get("streams"), {}, None if rates is None else round(rates))
+            looker.follow(tuple(BinKind))
+            began_s = probe.link.now_s()
+            while True:
+                look = looker.look()
+                place.measured(look)
+                show(look_of(look))
+                if seconds is not None and probe.link.now_s() - began_s >= seconds:
+                    return look
+                looker.wait(SIM_LOOK_S / 10 if is_simulated(place.url) else 0.25)
 
     return AskedRun("monitor", ["all ports, until it is stopped" if seconds is None else f"for {seconds:g} s"], act)
 
@@ -587,7 +598,7 @@ KINDS = {
         RunKind(
             "monitor",
             "Monitor",
-            "What comes to the ports: rates, streams, histograms, losses by cause.",
+            "What comes to the ports: rates, protocols, streams, histograms, losses by cause.",
             "liteprobe-monitor",
             Part.MONITOR | Part.MEASURE,
             _monitor,
@@ -602,6 +613,11 @@ KINDS = {
                         "lost counts from the first look at a stream on",
                     ),
                     "rates": Key(DURATION, "Count rates over this time of the probe, from 1 ms.", "as it is set"),
+                    "protocols": Key(
+                        Whole(0, 16),
+                        "Count what frames carry, of every so manieth (1, 2, 4, 8, 16); 0: of none. It takes the capture.",
+                        f"{SAMPLED}; simulated 1; 0 where the probe captures nothing",
+                    ),
                 },
             ),
         ),

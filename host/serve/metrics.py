@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from liteprobe.cores.formats import BinKind
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.capture.protocols import PROTOCOLS
 from liteprobe.host.measure.monitor import Histogram, PortMeasurement
 from liteprobe.host.run.emulate import DROPS
 from liteprobe.host.serve.poll import ALL, RECEIVED, Look, totals
@@ -52,6 +53,7 @@ class Metrics(Collector):
         yield from _streams(look.ports)
         yield from _histograms(look.ports)
         yield from _channels(look)
+        yield from _protocols(look)
         yield from _clock(look.clock_state, look.uncertainty_ns)
 
 
@@ -185,6 +187,18 @@ def _channels(look: Look) -> Iterator[Metric]:
     yield from (dropped, waiting, blocks)
 
 
+def _protocols(look: Look) -> Iterator[Metric]:
+    """Yield what frames carry, where headers are sampled."""
+    if (table := look.protocols) is None:
+        return
+    for column in PROTOCOLS.values():
+        if column.metric:
+            metric = CounterMetricFamily(f"{PREFIX}sampled_{column.metric}", column.about, labels=["port", "protocol"])
+            for row in table.rows:
+                metric.add_metric([str(row.port), row.protocol], column.value(row))
+            yield metric
+
+
 # What a server runs ---------------------------------------------------------------------------------
 
 
@@ -271,6 +285,7 @@ class ServerMetrics(Metrics):
             yield from _streams(look.ports)
             yield from _histograms(look.ports)
             yield from _channels(look)
+            yield from _protocols(look)
         if clock := status.get("clock"):
             yield from _clock(clock["state"], clock["bound_ns"])
         about = "1 where the probe answers, else 0"

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from liteprobe.host.measure.monitor import NAMES, BinSetting, Histogram, Monitor
 from liteprobe.host.measure.percentiles import Cells
 from liteprobe.host.measure.streams import ReceivedStream, modulo_of
 from liteprobe.host.probe import Probe
+
+if TYPE_CHECKING:
+    from liteprobe.host.capture.protocols import ProtocolSampler, ProtocolTable
 
 #: Events that count every frame of a port, and its octets.
 ALL = ("all_frames", "all_octets")
@@ -60,6 +63,7 @@ class Look(Result):
     channels: dict[int, ChannelState] = field(default_factory=dict)  # That a capture uses.
     #: Bins are being chosen (`Poller.follow`): those of some port may have changed right after this look.
     is_choosing: bool = False
+    protocols: "ProtocolTable | None" = None  # What frames carry, where headers are sampled.
 
     @property
     def parts(self) -> dict[str, tuple[PortMeasurement, dict[str, int]]]:
@@ -242,11 +246,19 @@ class Totals:
 class Poller:
     """Looks at a probe again and again; ``ports`` None: at all. ``from_start``: as of `Totals`.
 
+    ``sampler``: open, counts what frames carry; None: nobody does.
+
     Raises UsageError when the probe has no such port, or no meters.
     """
 
-    def __init__(self, probe: Probe, ports: Sequence[int] | None = None, from_start: bool = False) -> None:
-        self._probe = probe
+    def __init__(
+        self,
+        probe: Probe,
+        ports: Sequence[int] | None = None,
+        from_start: bool = False,
+        sampler: "ProtocolSampler | None" = None,
+    ) -> None:
+        self._probe, self._sampler = probe, sampler
         numbers = range(probe.port_count) if ports is None else ports
         self._monitors = [Monitor(probe, number) for number in numbers]
         self._totals = Totals(from_start)
@@ -296,9 +308,15 @@ class Poller:
             self._totals.clear_port(monitor.port)
         return goes_on
 
+    def wait(self, seconds: float) -> None:
+        """Let so many seconds of the probe's time pass; what is sampled is counted meanwhile."""
+        (self._sampler or self._probe).wait(seconds)
+
     def look(self) -> Look:
         """Return how it is now: all counts of all ports latched by one batch of writes, a microsecond or so apart."""
         probe = self._probe
+        if self._sampler:
+            self._sampler.take()  # Before all frames are counted, of which these are some.
         bins = [monitor.read_bins() for monitor in self._monitors]
         latch_all(probe.registers, [name for monitor in self._monitors for name in monitor.latches])
         ports = [monitor.read(bins_before=before) for monitor, before in zip(self._monitors, bins, strict=True)]
@@ -320,6 +338,9 @@ class Poller:
                 if states and states[number].taken
             },
             any(choosing),
+            self._sampler.table({one.port: totals(one, seen)[0] for one, seen in zip(ports, events, strict=True)})
+            if self._sampler
+            else None,
         )
 
 
@@ -422,7 +443,8 @@ def document(look: Look) -> dict[str, Any]:
         )
     channels = {str(channel): asdict(state) for channel, state in look.channels.items()}
     clock = {"state": look.clock_state, "uncertainty_ns": look.uncertainty_ns, "now_ns": look.now_ns}
-    return {"url": look.url, "clock": clock, "ports": ports, "channels": channels}
+    protocols = {"protocols": look.protocols.to_dict()} if look.protocols else {}
+    return {"url": look.url, "clock": clock, "ports": ports, "channels": channels, **protocols}
 
 
 def histogram(found: Histogram) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.validate import validated
 from liteprobe.host.measure.percentiles import Bounds, Measured
 from liteprobe.host.suites.rfc2889 import NEEDS_MORE, AddressSettings, AddressTests
-from liteprobe.host.suites.search import METHODS, Found, Goal
+from liteprobe.host.suites.search import METHODS, Found, Goal, goal_of
 from liteprobe.host.suites.suite import Suite, SuiteLook, SuiteRequest, SuiteResult
 from liteprobe.host.suites.trials import (
     MEASURED,
@@ -293,6 +293,43 @@ class Rfc2544Request(SuiteRequest):
             few = [replace(one, least=int(one.least * share), most=int(one.most * share)) for one in steps]
             chosen = ",".join((self.sizes[0], self.sizes[3], self.sizes[-1]))
             yield f"--frame-size {chosen}: up to {lasting(SuitePlan(tuple(few), self.pause_s).seconds[1])}"
+
+
+def request_of(usual: Mapping[str, float], given: Mapping[str, Any], **others: Any) -> Rfc2544Request:
+    """Return what a command line or a plan asks for, by the names of options; None, or no value: as ``usual`` says.
+
+    Times are in ns, shares of 1. ``others``: fields that are no options. Raises UsageError where it can't be.
+    """
+
+    def seconds(name: str) -> float:
+        return float(usual[name] if given.get(name) is None else given[name] / 10**9)
+
+    def number(name: str) -> float:
+        return float(usual[name] if given.get(name) is None else given[name])
+
+    def chosen(names: Mapping[str, str], kind: Callable[[Any], Any]) -> dict[str, Any]:
+        return {to: kind(given[name]) for name, to in names.items() if given.get(name) is not None}
+
+    goal = chosen({"precision": "width", "loss_ratio": "loss_ratio"}, float)
+    return Rfc2544Request(
+        goal=goal_of(given.get("goal") or "rfc2544", seconds=seconds("duration"), **goal),
+        latency_s=seconds("latency_duration"),
+        latency_repeats=int(number("latency_repeats")),
+        burst_s=seconds("burst_duration"),
+        burst_repeats=int(number("burst_repeats")),
+        pause_s=seconds("pause"),
+        table=AddressSettings(
+            seconds("ageing"),
+            int(number("addresses_most")),
+            number("teach_rate"),
+            **chosen({"learned": "learned"}, int),
+        ),
+        **chosen({"tests": "tests", "sizes": "sizes"}, tuple),
+        **chosen({"search": "search"}, str),
+        **chosen({"load": "load", "loss_step": "loss_step"}, float),
+        **chosen({"addresses": "addresses"}, int),
+        **others,
+    )
 
 
 # Figures ----------------------------------------------------------------------------------------

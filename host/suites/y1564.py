@@ -206,7 +206,14 @@ def read_services(text: str, name: str = "services.yaml") -> list[EthernetServic
     ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/y1564.md says.
     """
     source = DocumentName(name)
-    document = SERVICES_DOCUMENT.read(source.compose(text, "services, as docs/y1564.md shows"), "document", source)
+    return services_of(
+        SERVICES_DOCUMENT.read(source.compose(text, "services, as docs/y1564.md shows"), "document", source)
+    )
+
+
+def services_of(document: Entries) -> list[EthernetService]:
+    """Return the services of the keys ``services`` and ``defaults``; raises UsageError as `read_services` does."""
+    source = document.source
     common = document.get("defaults", Entries({}, {}, document.line, source))
     own, found = keys_of(EthernetService), list[EthernetService]()
     fields = {name: one.name for one in dataclasses.fields(EthernetService) for name in one.metadata["keys"]}

@@ -370,7 +370,16 @@ MONITOR_USAGE = [
     (("--bins", "delay=0:63"), "invalid histogram 'delay=0:63': give length, delay, arrival like delay=0:64"),
     (("--bins", "width=0:64"), "invalid histogram"),
     (("--streams", "65536"), "there is no stream 65536"),
+    (("--protocols", "16"), "--once looks once: leave one of them out"),
 ]
+
+
+@pytest.mark.parametrize(("one_of", "said"), [("3", "give 1, 2, 4, 8 or 16"), ("16", "captures nothing")])
+def test_protocols_of_no_such_sample_or_probe_are_refused(
+    run: Run, model: MonitorProbe, one_of: str, said: str
+) -> None:
+    code, out, err = run("monitor", "--protocols", one_of)
+    assert (code, out) == (2, "") and said in err
 
 
 @pytest.mark.parametrize(("arguments", "said"), MONITOR_USAGE)

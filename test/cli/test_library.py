@@ -103,6 +103,7 @@ PURE: dict[str, dict[str, Any]] = {
     "analysis.confidence.mean_interval": {"values": FLOATS, "confidence": 0.95},
     "analysis.confidence.percentile_interval": {"values": FLOATS, "percent": 50.0, "confidence": 0.95},
     "analysis.confidence.poisson_bounds": {"found": 3, "confidence": 0.9},
+    "analysis.confidence.share_interval": {"found": 3, "count": 10, "of": 100},
     "analysis.confidence.student": {"probability": 0.9, "freedom": 4},
     "analysis.delay.interarrival_jitter": {"owd_ns": COUNTS},
     "analysis.delay.ipdv": {"sequences": NUMBERS, "owd_ns": COUNTS},

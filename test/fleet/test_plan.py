@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh, plan_schema, read_plan
+from liteprobe.host.fleet.plan import ExperimentPlan, mesh, plan_schema, read_plan
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.traffic.document import read_document
 from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools.figures import ROOT
@@ -165,6 +166,6 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
 def test_the_plans_of_the_page_are_plans() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "experiment.md").read_text(encoding="utf-8"), re.DOTALL)
     plans = [block for block in blocks if block.startswith("probes:")]
-    assert len(plans) >= 4
+    assert len(plans) >= 5
     for text in plans:
-        assert read_plan(text).rounds()
+        assert read_plan(text).all_rounds()

@@ -5,6 +5,7 @@
 Pictures go to build/serve, to be looked at. axe-core, from npm into build/axe, looks for what keeps people from using it.
 """
 
+import re
 import shutil
 import struct
 import subprocess
@@ -121,6 +122,9 @@ def test_what_runs_is_seen(kind: str, page: browser.Browser, axe: str, tmp_path:
                 assert shown == f"{stream['received']:,}"
                 drawn = f"all 296 ns: {stream['received']:,}"
                 assert drawn in page.ask("document.querySelector('main').innerText")
+        if kind == "monitor":
+            said = page.ask("document.querySelector('main').innerText")
+            assert re.search(r"Counted of [1-9][0-9,]* of [1-9][0-9,]* frames\.", said) and "IPv4 TCP https" in said
         if kind == "capture":  # What can be fetched has what the page has counted, and no less.
             run = served.ended()
             octets, at, seen = (served.app.store.folder / run.number / "capture.pcapng").read_bytes(), 0, 0

@@ -18,11 +18,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from liteprobe.cores.formats import BinKind
+from liteprobe.host.capture.decode import BlockDecoder
+from liteprobe.host.capture.protocols import ProtocolCounts
 from liteprobe.host.capture.ring import ChannelState
 from liteprobe.host.measure.monitor import BinSetting, Monitor, Rate
 from liteprobe.host.probe import Probe
 from liteprobe.host.serve.metrics import RUN_ROWS, Metrics, serve
 from liteprobe.host.serve.poll import Look, Poller
+from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import ask
 from liteprobe.sim.drivers.serve.dashboard import DASHBOARD, FOLDER, QUERIES, answered, prometheus, schema_errors
 from liteprobe.sim.drivers.serve.ways import WAYS, running
@@ -54,8 +57,15 @@ def arrive(model: MonitorProbe, first: int, count: int) -> None:
 def whole(look: Look) -> Look:
     """Return a look with all that any probe has: a disciplined clock, and a capture."""
     ports = [replace(port, rate=Rate(1, 10**6, True, 10, 1000)) for port in look.ports]
+    counts, came = ProtocolCounts(), look.ports[1].counters["frames"]
+    counts.write(BlockDecoder().decode(blocks_of([Captured(1, bytes(60), 1, with_header=True)] * came)))
     return replace(
-        look, ports=ports, uncertainty_ns=12.0, clock_state="locked", channels={0: ChannelState(8, 0, 3, 20, 5)}
+        look,
+        ports=ports,
+        uncertainty_ns=12.0,
+        clock_state="locked",
+        channels={0: ChannelState(8, 0, 3, 20, 5)},
+        protocols=counts.table({1: came}),
     )
 
 

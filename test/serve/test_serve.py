@@ -36,6 +36,7 @@ from liteprobe.host.serve.store import FILES, dumps
 from liteprobe.host.traffic.document import read_document
 from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
 from liteprobe.sim.drivers.serve.client import Serving, ask, fuzzed, line_of
+from liteprobe.sim.drivers.serve.ways import monitor as monitored
 from liteprobe.sim.drivers.serve.ways import running
 from liteprobe.sim.drivers.tools.processes import wait_for
 from liteprobe.sim.models.probe.emulator import EmulatorProbe
@@ -186,6 +187,42 @@ def test_a_monitor_shows_ports_and_feeds_metrics(tmp_path: Path) -> None:
             family.name: family for family in text_string_to_metric_families(ask(served.port, "/metrics")[2].decode())
         }
         assert [sample.value for sample in found["liteprobe_frames"].samples] == [0, 7]
+
+
+@pytest.mark.parametrize(("options", "one_of"), [({}, 1), ({"protocols": 4}, 4), ({"protocols": 0}, 0)])
+def test_a_monitor_counts_by_protocol_and_says_of_how_many_frames(
+    options: dict[str, int], one_of: int, tmp_path: Path
+) -> None:
+    with Serving(tmp_path, monitored) as served:
+        served.claim()
+        with served.lines() as one:
+            served.start("monitor", duration="20ms", **options)
+            result = line_of(one, "result")
+        if not one_of:
+            assert "protocols" not in result
+            return
+        found, port = result["protocols"], result["protocols"]["ports"][1]
+        assert found["one_of"] == one_of and result["state"] == "ended"
+        rows = {row["protocol"]: row for row in found["rows"]}
+        # One of four in turn: of each fourth frame that is one alone, and so the page says which it looks at.
+        names = {"IPv4 TCP https", "IPv4 UDP domain", "IPv6 UDP", "ARP"}
+        assert rows.keys() == names if one_of == 1 else len(rows) == 1 and rows.keys() <= names
+        assert sum(row["frames"] for row in rows.values()) == port["seen"] > 0
+        assert one_of * port["seen"] <= port["of"] <= result["ports"][1]["events"]["all_frames"]
+
+
+def test_a_sample_that_no_probe_takes_and_a_probe_that_captures_nothing_are_named(tmp_path: Path) -> None:
+    def model() -> MonitorProbe:
+        made = MonitorProbe()
+        made.values["probe_parts"] = PRESETS["monitor"]
+        return made
+
+    with Serving(tmp_path, model) as served:
+        status, said = served.call("POST", "/api/check", {"kind": "monitor", "options": {"protocols": 5}})
+        assert (status, said["path"]) == (400, "/protocols") and "give 1, 2, 4, 8 or 16" in said["error"]
+        served.claim()
+        served.start("monitor", protocols=16)
+        assert served.ended().state == "failed" and "captures nothing" in served.ended().end
 
 
 def test_a_suite_shows_trials_as_they_end(served: Serving) -> None:

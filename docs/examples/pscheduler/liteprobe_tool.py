@@ -31,7 +31,8 @@ from liteprobe.host.base.document import ByName, DocumentName, Key, Section, Tex
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.fleet.experiment import Experiment
-from liteprobe.host.fleet.plan import PROBE, ExperimentPlan, PlannedProbe, pairs_of
+from liteprobe.host.fleet.plan import ExperimentPlan, pairs_of
+from liteprobe.host.fleet.probes import PROBE, PlannedProbe
 from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.layout import words_of
 from liteprobe.host.traffic.train import schedule

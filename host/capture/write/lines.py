@@ -136,10 +136,11 @@ def _unread(octets: bytes) -> str:
     if len(octets) < HEAD_OCTETS:
         return "no header"
     ends = f"{mac(octets[MAC_OCTETS : 2 * MAC_OCTETS])} > {mac(octets[:MAC_OCTETS])}"
-    return f"{ends}: {_type(int.from_bytes(octets[2 * MAC_OCTETS :], 'big'))}, no header"
+    return f"{ends}: {type_name(int.from_bytes(octets[2 * MAC_OCTETS :], 'big'))}, no header"
 
 
-def _type(number: int) -> str:
+def type_name(number: int) -> str:
+    """Return what a type of Ethernet is called; one up to 1500 is a length: LLC."""
     return "LLC" if number <= LENGTH_MOST else TYPES.get(number, f"type 0x{number:04x}")
 
 
@@ -160,7 +161,7 @@ def made(headers: NDArray[np.void]) -> list[str]:
         ]
         if kind == Layer3.NONE:
             ends = f"{mac(header['source_mac'].tobytes())} > {mac(header['destination_mac'].tobytes())}"
-            what = _type(int(header["ethertype"]))
+            what = type_name(int(header["ethertype"]))
         else:
             source, destination = (address(kind, header[side].tobytes()) for side in ("source", "destination"))
             ends, what = _of_ip(header, flags, (source, destination))

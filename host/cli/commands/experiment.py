@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures one-way delay and loss between many probes, as a plan says."""
+"""Measures one-way delay and loss between many probes, and runs suites there, as a plan says."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from liteprobe.host.base.defaults import FIGURES_OF_EXPERIMENTS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.output import outputs
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import add, add_expect, add_results, add_steal, every_s, is_plain
 from liteprobe.host.cli.commands import owd
@@ -27,7 +28,7 @@ with lazily():
     from liteprobe.host.agent import keys
     from liteprobe.host.analysis import columns
     from liteprobe.host.cli import results, tables
-    from liteprobe.host.fleet import collect
+    from liteprobe.host.fleet import collect, suite_runs
     from liteprobe.host.fleet import experiment as experiments
     from liteprobe.host.fleet import plan as plans
     from liteprobe.host.report import files
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "plan FILE.yaml",
         Path,
-        "probes, pairs, trains or streams, and start, as docs/experiment.md shows",
+        "probes, pairs, trains, streams or suites, and start, as docs/experiment.md shows",
         nargs="?",
     )
     group = parser.add_argument_group("run")
@@ -105,7 +106,8 @@ def run(args: argparse.Namespace) -> None:
             def show(look: experiments.ExperimentLook) -> None:
                 name_faults()
                 show_done([("experiment", look.rounds, look.of_rounds)])
-                results.looks_of(args).write(look.to_dict())
+                looks = results.looks_of(args)
+                (looks.write_now_and_then if look.doing else looks.write)(look.to_dict())
 
             try:
                 found = experiment.run(show)
@@ -127,7 +129,8 @@ def _by_stations(args: argparse.Namespace, plan: plans.ExperimentPlan) -> None:
         faults = collect.hand_out(plan, text, connect)
         for name, why in faults.items():
             say(f"{name} is left out: {why}", stream=sys.stderr)
-        first, last = plan.starts()[0][0], plan.starts()[-1][0] + plan.round_ns
+        first, (last, all_of_last) = plan.starts()[0][0], plan.starts()[-1]
+        last += plan.span_ns(all_of_last)
         say(
             f"{len(plan.probes) - len(faults)} of {len(plan.probes)} stations have the plan: first start TAI {first // 10**9}, "
             f"over at {last // 10**9}; then give --collect in the place of --by-stations"
@@ -150,21 +153,44 @@ def _publish(args: argparse.Namespace, found: experiments.ExperimentResult, caus
 
         write(path, found, plain)
 
-    results.publish(args, shown(found), content, write_page, cause, found)
+    try:
+        results.publish(args, shown(found), content, write_page, cause, found)
+    finally:
+        _keep_suites(args, found, cause)
+
+
+def _keep_suites(
+    args: argparse.Namespace, found: experiments.ExperimentResult, cause: BaseException | None = None
+) -> None:
+    """Keep what came of each suite in the store as a run of its own."""
+    if (keeper := getattr(args, "keeper", None)) is None:
+        return
+    with outputs(cause) as out:
+        for one in found.suites:
+            if one.is_measured:
+                url = f"{keeper.url}/{one.name}"
+                keeper.keep(out, one, one.document, cause, command=f"experiment {one.kind}", url=url)
 
 
 def planned(plan: plans.ExperimentPlan) -> rich.console.RenderableType:
     """Return a plan as a table: who sends what to whom, in which start."""
     has_streams = any(one.streams for one in plan.pairs)
+    rounds = plan.all_rounds()
     table = tables.table(
         "start", "from", "to", *["stream"] * has_streams, "length", "count", "interval", text=3 + has_streams, keys=3
     )
-    for number, pairs in enumerate(plan.rounds(), 1):
-        for one in pairs:
-            for name, *cells in _flows(one, plan.duration_ns):
-                table.add_row(str(number), one.sender, one.receiver, *[rich.text.Text(name)] * has_streams, *cells)
+    suites = tables.table("start", "suite", "at", "to", "takes, at the most", text=4, keys=3)
+    for number, all_of_one in enumerate(rounds, 1):
+        for one in all_of_one:
+            if isinstance(one, plans.PlannedPair):
+                for name, *cells in _flows(one, plan.duration_ns):
+                    table.add_row(str(number), one.sender, one.receiver, *[rich.text.Text(name)] * has_streams, *cells)
+            else:
+                to = one.receiver if one.is_between else ""
+                suites.add_row(str(number), rich.text.Text(one.name), one.sender, to, one.words)
     captured = [f"capture at {one.probe}: {', '.join(one.files)}" for one in plan.captures]
-    return rich.console.Group(table, *map(rich.text.Text, captured))
+    shown = [*[table] * bool(plan.pairs), *[suites] * bool(plan.suites)]
+    return rich.console.Group(*shown, *map(rich.text.Text, captured))
 
 
 def _flows(pair: plans.PlannedPair, duration_ns: Fraction | None) -> Iterator[tuple[str, str, str, str]]:
@@ -197,15 +223,23 @@ def shown(found: experiments.ExperimentResult) -> rich.console.RenderableType:
     keys = found.COLUMNS.of(" ".join(["name sent received lost", *counted]))
     delays = columns.in_unit(found.COLUMNS.of("least mean p99 most bound"), unit, scale, digits)
     why = found.COLUMNS.of("why") if any(one.why or one.note for one in found.pairs) else []
-    parts.append(tables.figures([*keys, *delays, *why], found.pairs))
+    if found.pairs:
+        parts.append(tables.figures([*keys, *delays, *why], found.pairs))
+    for suite in found.suites:
+        parts += _suite(suite)
     parts += [rich.text.Text(f"{name} was left out: {why}") for name, why in found.faults.items()]
     parts += [rich.text.Text(one.said) for one in found.captures]
-    parts.append(
-        rich.text.Text(
-            f"{len(found.measured)} of {len(found.pairs)} {found.of_what} have delays; bounds 95 %, of both clocks then."
-        )
-    )
+    said = f"{len(found.measured)} of {len(found.pairs)} {found.of_what} have delays; bounds 95 %, of both clocks then."
+    parts += [rich.text.Text(said)] * bool(found.pairs)
     return rich.console.Group(*parts)
+
+
+def _suite(suite: suite_runs.SuiteFigures) -> Iterator[rich.console.RenderableType]:
+    """Give what came of a suite: what must stand above it, its figures, and its verdict."""
+    yield from (rich.text.Text(one, "bold yellow") for one in suite.marks)
+    if suite.shown:
+        yield tables.figures(suite.shown, [*suite.rows.items()])
+    yield rich.text.Text(suite.words, "bold")
 
 
 def _matrix(

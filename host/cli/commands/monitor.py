@@ -37,7 +37,7 @@ with lazily():
     from liteprobe.cores import formats
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import columns
-    from liteprobe.host.capture import ring
+    from liteprobe.host.capture import protocols, ring
     from liteprobe.host.cli import tables, verdicts
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import monitor
@@ -85,6 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "streams begin after the meters were cleared: count what is missing from number 0 on as lost (else: from the "
         "first look at a stream on)",
     )
+    add(
+        parser,
+        "--protocols ONE_OF",
+        whole,
+        "count what frames carry, of every frame (1), or every 2nd, 4th, 8th or 16th; takes the probe's capture and clears "
+        "its filter (not with --once)",
+    )
     add(parser, "--once", bool, "look once, and end")
     add_json(parser, "each look, a line a look,", "--json --jsonl FILE")
     add(
@@ -130,6 +137,7 @@ before     numbers missing at the first look at a stream: sent before the meters
 histograms values by bin (--bins); what lies outside of the bins is counted below and above
 worst      of all looks since it was cleared: rate, frames lost in one look, blocks that waited"""
 STORE_S = 60.0  # Of this machine, of which a store keeps what came.
+PROTOCOLS_SHOWN = 16  # Of a port, those of most frames.
 FEW = 8  # Rates that are shown beside others.
 PLENTY = 0.75  # Of a line or a ring: yellow from here on.
 
@@ -140,11 +148,16 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(
             "--store keeps what comes from one look to the next, and --once looks once: leave one of them out"
         )
+    if args.once and args.protocols is not None:
+        raise UsageError("--protocols counts what comes from now on, and --once looks once: leave one of them out")
     out = Outputs()
     look: poll.Look | None = None
     with ExitStack() as stack:
         probe = stack.enter_context(open_probe(args))
-        looker = poll.Poller(probe, args.port, args.from_start)
+        sampler = None
+        if args.protocols is not None:
+            sampler = stack.enter_context(protocols.ProtocolSampler(probe, protocols.sampling_of(args.protocols)))
+        looker = poll.Poller(probe, args.port, args.from_start, sampler)
         kinds = {name: kind for kind, name in monitor.NAMES.items()}
         bins = {kinds[kind]: monitor.BinSetting(origin, shift) for kind, origin, shift in args.bins if kind in kinds}
         looker.set(args.streams, bins, None if args.rates is None else round(args.rates))
@@ -254,11 +267,11 @@ class Screen:
     def waits(self, probe: probes.Probe, looker: poll.Poller, seconds: float) -> bool:
         """Let time of the probe pass, say how much is left, and obey keys; return whether the end was asked for."""
         if not self._live:
-            probe.wait(seconds)
+            looker.wait(seconds)
             return False
         step_s, left_s, drawn = STEP_LOOKS * probe.link.look_ns / 1e9, seconds, time.monotonic()
         while left_s > 0:
-            probe.wait(min(step_s, left_s))
+            looker.wait(min(step_s, left_s))
             left_s -= step_s
             key = self._key()
             if key == "q":
@@ -320,6 +333,7 @@ def fitting(
     ]
     for port, events in zip(look.ports, look.events, strict=True):
         parts = _port_parts(port, events, history.get(port.port, ()), worst)
+        parts += _protocols(look.protocols, port.port)
         url = [rich.text.Text(look.url)] * (len(rest) == 1)
         rest.append((rich.rule.Rule(f"port {port.port}", align="left", style="cyan"), [*url, *parts]))
     rest += [(None, [_ring(look.channels, worst)])] * bool(look.channels)
@@ -350,10 +364,9 @@ def view(
     parts: list[rich.console.RenderableType] = [
         rich.text.Text.assemble(("liteprobe ", "bold"), look.url, "   ", _clock(look))
     ]
-    parts += [
-        _port(port, events, (history or {}).get(port.port, ()), worst)
-        for port, events in zip(look.ports, look.events, strict=True)
-    ]
+    for port, events in zip(look.ports, look.events, strict=True):
+        shown = _port_parts(port, events, (history or {}).get(port.port, ()), worst)
+        parts.append(_framed(port.port, [*shown, *_protocols(look.protocols, port.port)]))
     if look.channels:
         parts.append(_ring(look.channels, worst))
     return rich.console.Group(*parts)
@@ -364,12 +377,6 @@ def _clock(look: poll.Look) -> rich.text.Text:
     return rich.text.Text.assemble(
         "clock ", (look.clock_state, colour), f", {timebase.bound_words(look.uncertainty_ns)}"
     )
-
-
-def _port(
-    port: monitor.PortMeasurement, events: dict[str, int], history: Sequence[float], worst: poll.Worst | None
-) -> rich.console.RenderableType:
-    return _framed(port.port, _port_parts(port, events, history, worst))
 
 
 def _framed(number: int, parts: Sequence[rich.console.RenderableType]) -> rich.console.RenderableType:
@@ -449,6 +456,17 @@ def _streams(streams: list[received.ReceivedStream]) -> rich.console.RenderableT
     )
     delays = poll.delay_columns(streams)
     return tables.figures([*name, *counts, *delays], streams, text=0)
+
+
+def _protocols(table: protocols.ProtocolTable | None, port: int) -> list[rich.console.RenderableType]:
+    """Return what frames of a port carry, where headers are sampled."""
+    if table is None:
+        return []
+    rows = [row for row in table.rows if row.port == port]
+    left = f"; {len(rows) - PROTOCOLS_SHOWN} more in --json" * (len(rows) > PROTOCOLS_SHOWN)
+    names = protocols.PROTOCOLS.of("protocol frames octets share")
+    head = rich.text.Text(f"what frames carry, {table.said(port)}{left}", "dim")
+    return [head, *([tables.figures(names, rows[:PROTOCOLS_SHOWN])] if rows else [])]
 
 
 def _modulo(modulo_ns: int | None) -> str:

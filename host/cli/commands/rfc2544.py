@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from liteprobe.host.base.defaults import FIGURES_OF_RFC2544
 from liteprobe.host.base.errors import ProbeError, UsageError
@@ -36,7 +35,6 @@ with lazily():
     from liteprobe.host.cli import kept, tables
     from liteprobe.host.report import files, rfc2544_page
     from liteprobe.host.suites import rfc2544 as suite
-    from liteprobe.host.suites import rfc2889, search
 
 HELP = "benchmark a device as RFC 2544 asks: throughput, latency, loss, back-to-back; and a switch, as RFC 2889"
 EXAMPLES = """
@@ -105,43 +103,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def request_of(args: argparse.Namespace, ways: Sequence[tuple[int, int]]) -> suite.Rfc2544Request:
     """Return what was asked for, checked; raises UsageError where it can't be."""
-    usual: dict[str, Any] = suite.usual(args.probe)
-
-    def seconds(name: str) -> float:
-        given = getattr(args, name)
-        return float(usual[name]) if given is None else given / 1e9
-
-    def count(name: str) -> int:
-        given: int | None = getattr(args, name)
-        return int(usual[name]) if given is None else given
-
-    others = {"width": args.precision, "loss_ratio": args.loss_ratio}
-    chosen = {name: float(value) for name, value in others.items() if value is not None}
     with of_options():
-        goal = search.goal_of(args.goal, seconds=seconds("duration"), **chosen)
-        return suite.Rfc2544Request(
-            tests=tuple(args.tests),
-            sizes=tuple(args.sizes or suite.SIZES),
+        return suite.request_of(
+            suite.usual(args.probe),
+            vars(args),
             ways=tuple(ways),
-            goal=goal,
-            search=args.search,
-            latency_s=seconds("latency_duration"),
-            latency_repeats=count("latency_repeats"),
-            load=None if args.load is None else float(args.load),
-            loss_step=float(args.loss_step),
-            burst_s=seconds("burst_duration"),
-            burst_repeats=count("burst_repeats"),
-            pause_s=seconds("pause"),
-            addresses=args.addresses,
             headers=headers_of(args),
             hosts=tuple(getattr(args, "from") or ()),
             routers=tuple(args.via or ()),
-            table=rfc2889.AddressSettings(
-                ageing_s=seconds("ageing"),
-                most=count("addresses_most"),
-                fps=float(usual["teach_rate"] if args.teach_rate is None else args.teach_rate),
-                learned=args.learned,
-            ),
         )
 
 

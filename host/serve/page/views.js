@@ -17,6 +17,9 @@ function mega(value) {
   return number(middle(value) / 1e6, 3) + (error >= 0.0005 ? ` ± ${number(error, 3)}` : "");
 }
 
+/** A share in per cent, from its bounds, with its error where the digit shows it. */
+const percents = ([least, most]) => number(50 * (least + most), 1) + (most - least >= 0.001 ? ` ± ${number(50 * (most - least), 1)}` : "");
+
 /** A time with the unit that suits it, from nanoseconds. */
 function time(ns) {
   if (ns === null || ns === undefined) return DASH;
@@ -397,10 +400,16 @@ class MonitorView {
         const head = make("p");
         const kinds = new Table(`What became of the frames of port ${port.port}`, [{ head: "What became of frames", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]) }, { head: "%", of: (row) => row[2] }]);
         const causes = new Table(`Losses of port ${port.port} by cause`, [{ head: "Refused, damaged or lost", of: (row) => row[0], text: true }, { head: "Frames", of: (row) => number(row[1]), bad: (row) => row[1] > 0 }]);
-        this.cards.set(port.port, { head, kinds, causes });
-        this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element)));
+        const sampled = make("p", { class: "soft" }), protocols = new Table(`Protocols of port ${port.port}`, [{ head: "Protocol", of: (row) => row.protocol, text: true },
+          { head: "Frames", of: (row) => number(row.frames) }, { head: "Octets", of: (row) => number(row.octets) }, { head: "% of all", of: (row) => percents(row.share) }]);
+        this.cards.set(port.port, { head, kinds, causes, sampled, protocols });
+        this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element), make("h3", {}, "By protocol"), sampled, protocols.element));
       }
-      const { head, kinds, causes } = this.cards.get(port.port), counters = port.counters;
+      const { head, kinds, causes, sampled, protocols } = this.cards.get(port.port), counters = port.counters, found = look.protocols;
+      const seen = found?.ports.find((one) => one.port === port.port);
+      sampled.textContent = seen ? `Counted of ${number(seen.seen)} of ${number(seen.of)} frames${found.one_of > 1 ? `: one in ${found.one_of} is looked at` : ""}.` : "Not counted: this run looks at no headers.";
+      protocols.element.hidden = !seen?.seen;
+      protocols.show((found?.rows ?? []).filter((row) => row.port === port.port));
       head.textContent = `${port.rate?.line_bits_per_s == null ? "no rate yet" : `${mega(port.rate.line_bits_per_s)} Mb/s, ${number(port.rate.frames_per_s)} frames/s`}; ${number(port.events.all_frames ?? counters.frames)} frames, ${number(port.events.all_octets ?? counters.octets)} octets`;
       const words = (name) => name.replaceAll("_", " ").replace("fcs", "FCS");
       kinds.show(Object.entries(port.events).filter(([name]) => PLAIN_EVENTS.includes(name) && name !== "all_octets").map(([name, count]) =>

@@ -3,22 +3,21 @@
 """Runs each kind of thing that a server runs, on a model of a probe that has the parts for it, and goes on until it is stopped."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
+
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.cores.formats.emulate import UNMATCHED_CLASS
-from liteprobe.host.capture import ring as capture_ring
-from liteprobe.host.capture import run as capture_run
-from liteprobe.host.capture.sources import Batches
-from liteprobe.host.capture.write.pcapng import PortInterface
 from liteprobe.host.traffic.document import read_sets
-from liteprobe.sim.drivers.capture.blocks import Captured, blocks_of
+from liteprobe.sim.drivers.capture.blocks import Captured
+from liteprobe.sim.drivers.capture.ring import WithRing
 from liteprobe.sim.drivers.replay.capture_files import Packet, pcap
 from liteprobe.sim.drivers.replay.fake_probe import fake_probe
 from liteprobe.sim.drivers.replay.sets_maker import template_of
@@ -56,16 +55,29 @@ def network() -> ModelProbe:
     return model
 
 
-class Monitored(MonitorProbe):
+#: Frames that come to a monitor, one of each four: what they carry is in their headers.
+CARRIED = [
+    bytes(Ether() / carried)
+    for carried in (
+        IP() / TCP(sport=50000, dport=443),
+        IP() / UDP(sport=50000, dport=53),
+        Dot1Q(vlan=7) / IPv6() / UDP(sport=40000, dport=40001),
+        ARP(),
+    )
+]
+
+
+class Monitored(WithRing, MonitorProbe):
     """Frames of three streams come to port 1 as time passes, and intervals of rates end; each 50th frame is damaged."""
 
-    came = 0
+    came, is_prompt = 0, False
 
     def advance(self, ticks: int) -> None:
         super().advance(ticks)
         stamp, self.came = 1_800_000_000_000_000_000 + 2000 * self.came, self.came + 1
         number = self.came % 500
         self.arrive(1, MeasuredFrame(stamp, 60 + number, 0, True, self.came % 3, self.came // 3, stamp - 500 - number))
+        self.keep(Captured(stamp, CARRIED[self.came % 4].ljust(60 + number, b"\0"), 1))
         if self.came % 50 == 0:
             self._add(1, fcs_errors=1)
             self.end_interval([0, 50], [0, 50 * 300])
@@ -73,9 +85,7 @@ class Monitored(MonitorProbe):
 
 def monitor() -> ModelProbe:
     """Return a monitor to which frames come."""
-    model = Monitored()
-    model.values["probe_parts"] = PRESETS["monitor"]
-    return model
+    return Monitored(preset="monitor")
 
 
 def disciplined() -> ModelProbe:
@@ -84,23 +94,6 @@ def disciplined() -> ModelProbe:
     model.values |= {"clock_state": 3, "clock_alive": 1, "clock_updates": 7, "clock_uncertainty": 10 * 256}
     model.values |= {"pps_period": 10**9, "pps_control": 1, "pps_present": 1}
     return model
-
-
-class Arriving:
-    """A source of blocks: frames come to port 1 until it is stopped."""
-
-    is_stopped, came, blocks = False, 0, 0
-
-    def batches(self) -> Batches:
-        while not self.is_stopped:
-            time.sleep(0.05)
-            stamps = [1_800_000_000_000_000_000 + 1_000_000 * (self.came + at) for at in range(50)]
-            made = blocks_of([Captured(stamp, bytes(60), 1) for stamp in stamps], first_number=self.blocks)
-            self.came, self.blocks = self.came + 50, self.blocks + len(made)
-            yield made, None
-
-    def stop(self) -> None:
-        self.is_stopped = True
 
 
 class Way(NamedTuple):
@@ -114,7 +107,7 @@ class Way(NamedTuple):
 
 CHARTS = "document.querySelectorAll('canvas').length === 3"
 FRAMES_SEEN = "(/[1-9][0-9,]* (of 3,000 )?frames/.exec(document.querySelector('main').innerText) ?? [''])[0]"
-#: By kind; the last three have other links.
+#: By kind; replay and sets have other links.
 WAYS = {
     "streams": Way(None, STREAMS, {}, CHARTS),
     "network": Way(network, NETWORK, {}, "document.querySelectorAll('svg rect.fill').length >= 3"),
@@ -144,15 +137,7 @@ def running(kind: str, folder: Path, has_begun: bool = True) -> Iterator[Serving
     way = WAYS[kind]
     with ExitStack() as stack:
         link = None
-        if kind == "capture":
-            ports = [PortInterface("port0"), PortInterface("port1")]
-            stack.enter_context(mock.patch.object(capture_ring, "CaptureRing", lambda registers: None))
-
-            def live(*_: Any) -> capture_run.Setup:
-                return capture_run.Setup(Arriving(), ports=ports)
-
-            stack.enter_context(mock.patch.object(capture_run, "_live", live))
-        elif kind in ("replay", "sets"):
+        if kind in ("replay", "sets"):
             made = ReplayModel if kind == "replay" else SetsModel
             model, link, _ = stack.enter_context(fake_probe(folder, made))
             if isinstance(model, SetsModel):

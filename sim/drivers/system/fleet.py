@@ -14,7 +14,8 @@ from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.capture.request import CaptureRequest
 from liteprobe.host.fleet.experiment import Experiment, ExperimentResult, PairFigures
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, PlannedProbe, mesh
+from liteprobe.host.fleet.plan import ExperimentPlan, PlannedCapture, mesh
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed, RandomLength

@@ -13,7 +13,8 @@ from liteprobe.host.agent import Agent
 from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import collect
-from liteprobe.host.fleet.plan import PlannedProbe, read_plan
+from liteprobe.host.fleet.plan import read_plan
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.fleet.turns import in_turns
 from liteprobe.host.probe import Probe

@@ -16,7 +16,8 @@ from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.fleet.experiment import Experiment
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedProbe, mesh
+from liteprobe.host.fleet.plan import ExperimentPlan, mesh
+from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.run.trains import Route
 from liteprobe.host.suites.owd import OneWay
 from liteprobe.host.suites.owd import row
