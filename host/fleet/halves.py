@@ -32,8 +32,9 @@ from liteprobe.cores.formats import (
 from liteprobe.host.analysis import arrivals, delay
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import DataError, ProbeError
+from liteprobe.host.base.line import GIGABIT, INCREMENT_ONE
 from liteprobe.host.clock.clock import ClockReport, ClockVerdict, ClockWatch
-from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.phy import Links
@@ -267,6 +268,7 @@ class AbsentProbe:
             for number in range(ports)
         ]
         self.port_count = ports
+        self.line = here.line if here else GIGABIT
         self.registers = cast(Registers, _AbsentRegisters(self.ports))
         self.lease = cast(HostLease, _AbsentLease())
         self.links = cast(Links, _AbsentLinks())
