@@ -142,9 +142,10 @@ class RingPort(ReceivePort):
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
         """Begin anew, as of `ReceivePort`."""
-        self._registers.write_many(
-            {self._prefix + "stream_id": program.stream_id, self._prefix + "records_enable": int(with_records)}
-        )
+        settings = {"stream_id": program.stream_id, "records_enable": int(with_records)}
+        if self._prefix + "payload_offset" in self._registers.names:  # It parses no headers.
+            settings["payload_offset"] = program.headers.payload_offset
+        self._registers.write_many({self._prefix + name: value for name, value in settings.items()})
         self._registers.write(self._prefix + "clear", 1)
         # Cleared or not, the ring is empty when both counts agree.
         self._read = self._registers.read(self._prefix + "records_written")

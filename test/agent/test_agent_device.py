@@ -283,7 +283,7 @@ def test_the_command_serves_a_python_file_until_it_is_ended(tmp_path: Path, numb
     process.send_signal(number)
     is_terminated = number == signal.SIGTERM
     ended = "3 requests\n" + "liteprobe: terminated\n" * is_terminated
-    assert (process.communicate(timeout=10), process.returncode) == (("", ended), 143 * is_terminated)
+    assert (process.communicate(timeout=LIMIT_S), process.returncode) == (("", ended), 143 * is_terminated)
 
 
 def test_the_command_refuses_what_it_can_not_serve(run: Run, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from liteprobe.host.otg.server import OtgServer, OtgSettings, http_settings, own
 from liteprobe.host.otg.session import SessionSettings, error_of
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fake_link import FakeLink
-from liteprobe.sim.drivers.tools.processes import wait_for
+from liteprobe.sim.drivers.tools.processes import LIMIT_S, wait_for
 from liteprobe.sim.models.probe.streams import TrafficProbe
 from liteprobe.sim.models.probe.trains import ModelProbe
 
@@ -254,7 +254,9 @@ def test_time_goes_by_the_scale_and_says_so(tmp_path: Path) -> None:
         request = api.metrics_request()
         request.port.port_names = ["p1"]
         assert api.get_metrics(request).port_metrics[0].location == "0 (time scale 500)"
-        assert requests.get(server.url + "/capabilities/version", timeout=5).headers["liteprobe-time-scale"] == "500"
+        assert (
+            requests.get(server.url + "/capabilities/version", timeout=LIMIT_S).headers["liteprobe-time-scale"] == "500"
+        )
         assert api.get_version().app_version.endswith("+time-scale.500")
 
 
@@ -377,12 +379,12 @@ def test_requests_that_are_none_are_errors_of_the_models(server: OtgServer) -> N
         ("DELETE", "/config", None, {}, 405),
     ]
     for method, path, body, headers, status in cases:
-        found = session.request(method, url + path, data=body, headers=headers, timeout=10)
+        found = session.request(method, url + path, data=body, headers=headers, timeout=LIMIT_S)
         assert found.status_code == status, (method, path, found.text)
         error = found.json()
         assert (error["code"], error["kind"]) == (status, "validation") and error["errors"], error
     good = session.post(
-        url + "/config", data=b"{}", headers={"Content-Type": "application/json; charset=utf-8"}, timeout=10
+        url + "/config", data=b"{}", headers={"Content-Type": "application/json; charset=utf-8"}, timeout=LIMIT_S
     )
     assert (good.status_code, good.json()) == (200, {})
     assert (
@@ -390,7 +392,7 @@ def test_requests_that_are_none_are_errors_of_the_models(server: OtgServer) -> N
             url + "/config",
             data=b"{}",
             headers={"Content-Type": "application/json", "Host": "evil.example"},
-            timeout=10,
+            timeout=LIMIT_S,
         ).status_code
         == 421
     )

@@ -29,6 +29,7 @@ from liteprobe.host.serve.server import (
     token_of,
     validity,
 )
+from liteprobe.sim.drivers.tools.processes import LIMIT_S
 
 TOKEN = "a-token-of-26-characters-x"
 OPENSSL = shutil.which("openssl")
@@ -60,7 +61,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 def ask(port: int, path: str = "/", body: Any = None, method: str = "", **headers: str) -> Answer:
     """Return status, headers and body of the answer to a request with these headers alone."""
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     link.request(method or ("GET" if body is None else "POST"), path, body, given)
     answer = link.getresponse()
@@ -247,7 +248,7 @@ def test_tls_is_served_and_plain_text_is_not(certificate: tuple[Path, Path], ech
     with Server(echo, ServerSettings(certificate=certificate[0], key=certificate[1])) as server:
         assert server.url.startswith("https://")
         context = ssl.create_default_context(cafile=certificate[0])
-        link = http.client.HTTPSConnection("localhost", server.port, timeout=10, context=context)
+        link = http.client.HTTPSConnection("localhost", server.port, timeout=LIMIT_S, context=context)
         link.request("GET", "/")
         assert link.getresponse().status == 200
         link.close()
@@ -293,7 +294,7 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head(echo: Echo)
     """Head and body are two segments: by Nagle's algorithm the second waits 40 ms, until the client's delayed ACK."""
     spans = []
     with Server(echo, ServerSettings()) as server:
-        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT_S)
         for _ in range(60):
             start_s = time.perf_counter()
             link.request("POST", "/", b"{}")

@@ -30,6 +30,7 @@ from liteprobe.host.traffic.lengths import IMIX, Fixed, Length, RandomLength
 from liteprobe.host.traffic.load import check_port
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.sim.drivers.suites.fake_probe import FakeProbe
+from liteprobe.sim.drivers.tools.processes import LIMIT_S
 from liteprobe.sim.models.forwarder import Device, Hostile, Lossy, Policer, Switch
 
 SLOT = 24
@@ -262,7 +263,10 @@ def test_two_suites_do_not_write_to_one_file(tmp_path: Path) -> None:
     with Journal(path, {"suite": "test"}):
         worker = context.Process(target=_open, args=(path, said))
         worker.start()
-        assert said.get(timeout=10) == f"another suite writes to {path}: wait until it has ended, or name another file"
+        assert (
+            said.get(timeout=LIMIT_S)
+            == f"another suite writes to {path}: wait until it has ended, or name another file"
+        )
         worker.join()
 
 

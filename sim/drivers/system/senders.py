@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import OVERHEAD, TICK_NS
+from liteprobe.cores.formats import OVERHEAD, REPLAY_PORT, TICK_NS
 from liteprobe.host import Probe, TrainProgram, TrainResult
+from liteprobe.host.device.link.etherbone import DEFAULT_PORT
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.traffic.stream import Stream
@@ -60,6 +61,7 @@ def slots(program: TrainProgram) -> list[int]:
 
 CABLE = "cable?delay=1us"
 FRAMES_MOST = 100_000
+MANAGEMENT = {port.to_bytes(2, "big") for port in (DEFAULT_PORT, REPLAY_PORT)}  # UDP: Etherbone, rings of a replay.
 
 Frames = list[tuple[int, bytes]]
 
@@ -82,7 +84,7 @@ class Sent:
         return [
             (stamp, octets)
             for stamp, octets in self.all_pins(port, direction)
-            if octets[36:38] != b"\x04\xd2" and octets[34:36] != b"\x04\xd2" and octets[12:14] != b"\x08\x06"
+            if octets[12:14] != b"\x08\x06" and not MANAGEMENT & {octets[34:36], octets[36:38]}
         ]
 
     def all_pins(self, port: int, direction: str = "out") -> Frames:

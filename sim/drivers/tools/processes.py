@@ -13,6 +13,7 @@ from typing import TypeVar
 from liteprobe.host.base.programs import end_group
 
 Found = TypeVar("Found")
+LIMIT_S = 300  # What no test takes on any machine, nor one that stands still for a while.
 
 
 def pass_on_signals() -> None:
@@ -50,7 +51,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_for(what: Callable[[], Found], limit_s: float = 300) -> Found:
+def wait_for(what: Callable[[], Found], limit_s: float = LIMIT_S) -> Found:
     """Return what ``what`` returns as soon as it is true; TimeoutError where it isn't for ``limit_s``."""
     ends_s = time.monotonic() + limit_s
     while not (found := what()):

@@ -5,7 +5,6 @@
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from liteprobe.sim.drivers.system.emulator import NOWHERE, bank, emulating, pack
 from liteprobe.sim.drivers.system.harness import free_running
 from liteprobe.sim.drivers.system.senders import write
 from liteprobe.sim.models.emulator.settings import Settings
+from liteprobe.sim.drivers.tools.processes import LIMIT_S, wait_for
 
 WORDS = 1 << 15
 ALL = 2**32 - 1
@@ -182,14 +182,11 @@ def test_a_host_that_is_killed_leaves_a_network_that_the_next_one_takes_over(
                 def states() -> list[int]:
                     return [probe.registers.read(f"port{one}_tx_state") for one in range(2)]
 
-                end = time.monotonic() + 60
-                while states() != running and time.monotonic() < end:
-                    time.sleep(0.05)
-                assert states() == running
+                wait_for(lambda: states() == running)
                 with pytest.raises(BusyError, match=r"in use by .* \(pid \d+\).*--steal"):
                     probe.emulate(Network())
                 host.kill()  # SIGKILL.
-                assert host.wait(timeout=30) == -9
+                assert host.wait(timeout=LIMIT_S) == -9
                 assert states() == running
             with Probe(url, register_map, steal=True) as probe:
                 emulation = probe.emulate()

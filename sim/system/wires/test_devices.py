@@ -17,6 +17,7 @@ from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.drivers.system.harness import Harness, frame
 from liteprobe.sim.drivers.system.wire_run import play, probe_content, traffic
 from liteprobe.sim.models import device as model
+from liteprobe.sim.drivers.tools.processes import LIMIT_S
 
 LENGTHS = [60, 61, 64, 128, 512, 1514]
 
@@ -301,7 +302,9 @@ def test_options_that_cannot_be_are_refused_by_name(stand_in: Path, wire: str, c
     import subprocess
 
     command = [str(stand_in / "liteprobe-sim"), "--wire", wire]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=LIMIT_S, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 2
     assert culprit in done.stderr
 

@@ -16,6 +16,7 @@ import pytest
 from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.drivers.system.harness import Client, Harness
 from liteprobe.sim.system.build import move_initial_values
+from liteprobe.sim.drivers.tools.processes import LIMIT_S, wait_for
 
 CSR_SCRATCH = "ctrl_scratch"
 RESET_OF_SCRATCH = 0x12345678
@@ -187,15 +188,14 @@ def test_time_flows_in_free_run(stand_in: Path) -> None:
         client = Client(harness.udp_port)
         assert client.read(address_of(stand_in, CSR_SCRATCH)) == [RESET_OF_SCRATCH]
         first = int(harness.command("time").split()[1])
-        time.sleep(0.1)
-        assert int(harness.command("time").split()[1]) > first + 100_000
+        wait_for(lambda: int(harness.command("time").split()[1]) > first + 100_000)
 
 
 def test_a_lock_step_probe_ends_with_the_process_that_started_it(stand_in: Path) -> None:
     with subprocess.Popen([str(stand_in / "liteprobe-sim")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=LIMIT_S) == 0
 
 
 def test_the_number_of_a_command_comes_back_with_its_answer(stand_in: Path) -> None:

@@ -15,6 +15,7 @@ from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.drivers.system.harness import PREAMBLE, Harness, frame
 from liteprobe.sim.drivers.system.wire_run import play, probe_content, traffic
 from liteprobe.sim.models import switch
+from liteprobe.sim.drivers.tools.processes import LIMIT_S
 
 
 def departures(rows: np.ndarray, port: int, frames: list[tuple[bytes, int]]) -> list[switch.Departure]:
@@ -308,7 +309,9 @@ def test_tshark_reads_the_pcaps(stand_in: Path, tmp_path: Path) -> None:
 )
 def test_bad_options_end_with_2_and_name_the_culprit(stand_in: Path, options: list[str], culprit: str) -> None:
     command = [str(stand_in / "liteprobe-sim"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=LIMIT_S, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 2
     assert culprit in done.stderr
     assert done.stdout == ""
