@@ -579,6 +579,29 @@ def test_random_garbage_starts_nothing_and_breaks_nothing(served: Serving) -> No
         assert line_of(one, "state")["probe"]["state"] == "here"
 
 
+def test_documents_that_take_long_to_check_hold_up_nobody_else(
+    served: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apps, "CHECK_WAIT_S", 0.05)
+    going = [served.app._checks.acquire(timeout=1) for _ in range(apps.CHECKS_MOST)]  # Checks that go on.
+    asked = {"kind": "streams", "document": COUNTED}
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: served.call("POST", "/api/check", asked), range(24)))
+    assert {status for status, _ in answers} == {409} and "try again in a moment" in answers[0][1]["error"]
+    assert served.call("GET", "/api/state")[0] == 200
+    for _ in going:
+        served.app._checks.release()
+    assert served.call("POST", "/api/check", asked)[0] == 200
+
+
+def test_a_page_s_example_for_a_day_is_checked_at_once(served: Serving) -> None:
+    text = next(iter(KINDS["streams"].examples.values()))  # type: ignore[union-attr]
+    began_s = time.monotonic()
+    asked = {"kind": "streams", "document": text, "options": {"duration": "24h"}}
+    assert served.call("POST", "/api/check", asked)[0] == 200
+    assert time.monotonic() - began_s < 30  # Drawing each of its random intervals takes minutes.
+
+
 def test_aliases_of_aliases_are_read_in_a_moment(served: Serving) -> None:
     levels = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
     began = time.monotonic()
