@@ -14,7 +14,7 @@ from liteprobe.cores.formats import (
     STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, STREAM_WINDOW, BinKind, RecordFlag,
 )
 from liteprobe.cores.measure.histogram import Histograms
-from liteprobe.cores.measure.measured import measured_layout, sample_layout
+from liteprobe.cores.measure.measured import measured_layout
 from liteprobe.cores.measure.port import PortMeter
 from liteprobe.cores.measure.streams import SequenceWindow
 from liteprobe.cores.xgmii.record import record_layout
@@ -124,7 +124,7 @@ class Accumulators(LiteXModule):
         self.comb += [
             asked.eq(bus.adr[log2_int(STREAM_SLOT_WORDS):]),
             shower.adr.eq(Cat(of(shown, asked), asked)),
-            If(of(shows, asked), row.raw_bits().eq(shower.dat_r)),
+            row.raw_bits().eq(Mux(of(shows, asked), shower.dat_r, 0)),
         ]
         self.sync += [
             If(takes, port_shown.raw_bits().eq(port.raw_bits())),
@@ -392,10 +392,13 @@ class XgmiiPortMeter(PortMeter):
             (histograms.port_sample, Constant(1, 1), streams.is_good, ~streams.is_lone,         since_port),
             (histograms.sample,      is_ours,        Constant(1, 1),  ~accumulators.is_fresh,   since),
         ]:
-            of_kind = [(BinKind.LENGTH, measured.length, 1), (BinKind.DELAY, streams.delay, is_delayed), (BinKind.ARRIVAL, arrival, is_later)]
             if sample is histograms.sample:
                 self.comb += sample.slot.eq(streams.slot)
-            for number, (kind, value, has_value) in enumerate(of_kind):
+            for number, (kind, value, has_value) in enumerate([
+                (BinKind.LENGTH,  measured.length, 1),
+                (BinKind.DELAY,   streams.delay,   is_delayed),
+                (BinKind.ARRIVAL, arrival,         is_later),
+            ]):
                 low, high = turns[2*number], turns[2*number + 1]
                 self.comb += If(low | high,
                     sample.valid.eq(is_counted & has_value),
