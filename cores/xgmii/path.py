@@ -320,11 +320,12 @@ class XgmiiArrivals(LiteXModule):
             Event("unclassified",       nothing,                          3),
         ]
 
-    def add_offset(self, module):
-        """Give ``module`` the register ``payload_offset``."""
-        module._payload_offset = register = WriteOnlyCSR(8, name="payload_offset", reset=OFFSET,
+    def offset(self):
+        """Return the register ``payload_offset``."""
+        register = WriteOnlyCSR(8, name="payload_offset", reset=OFFSET,
             description="Octets before the payload of probe frames, which has their signature.")
-        module.comb += self.payload_offset.eq(register.storage)
+        self.comb += self.payload_offset.eq(register.storage)
+        return register
 
 class XgmiiReceivePath(RecordPath):
     """Measures what comes in at a port of 10 Gb/s, and records its probe frames: registers ``port<n>_rx``, as of `RecordPath`.
@@ -367,7 +368,7 @@ class XgmiiReceivePath(RecordPath):
     def add_csr(self):
         """Add the registers of the contract, and ``payload_offset``."""
         RecordPath.add_csr(self)
-        self.taken.add_offset(self)
+        self._payload_offset = self.taken.offset()
 
 class XgmiiMeasurePath(MeasurePath):
     """Brings the frames of a port of 10 Gb/s to its meter, and keeps none: registers ``port<n>_rx``, as of `MeasurePath`.
@@ -400,4 +401,4 @@ class XgmiiMeasurePath(MeasurePath):
     def add_csr(self):
         """Add the registers of the contract, and ``payload_offset``."""
         MeasurePath.add_csr(self)
-        self.taken.add_offset(self)
+        self._payload_offset = self.taken.offset()

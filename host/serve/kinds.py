@@ -304,7 +304,9 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
             fill=options.get("fill", "zero"),
         )
         rate_bps = float(options.values["rate"]) if "rate" in options.values else None
-        programs = sweep.programs_for(options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps, line)
+        programs = sweep.programs_for(
+            options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps, line
+        )
         sweep.check_programs(programs, line)
     request = sweep.SweepRequest("train", place.url, programs, None, options.get("port", 0), options.get("receive"))
 
