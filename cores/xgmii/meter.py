@@ -30,6 +30,11 @@ def numbers(table):
     """Return the layout of the numbers of a table of accumulators."""
     return [(name, (32*place.words, place.is_signed)) for name, place in table.items()]
 
+def word_places(table, bits):
+    """Return the words of ``bits``, which are laid out by `numbers`, by their places in a slot."""
+    places = [place.first + word for place in table.values() for word in range(place.words)]
+    return {place: bits[32*number:32*number + 32] for number, place in enumerate(places)}
+
 # Accumulators -------------------------------------------------------------------------------------
 
 class Accumulators(LiteXModule):
@@ -116,18 +121,16 @@ class Accumulators(LiteXModule):
         # Bus.
         # ----
         asked      = Signal(max=slots)
-        row        = Record(numbers(COUNTED))
-        port_shown = Record(numbers(PORT_ACCUMULATORS))
-        words = {place.first + n: getattr(row, name)[32*n:32*n + 32] for name, place in COUNTED.items() for n in range(place.words)}
-        of_port = {place.first + n: getattr(port_shown, name)[32*n:32*n + 32]
-            for name, place in PORT_ACCUMULATORS.items() for n in range(place.words)}
+        row        = Signal(len(new.raw_bits()))
+        port_shown = Signal(len(port.raw_bits()))
+        words, of_port = word_places(COUNTED, row), word_places(PORT_ACCUMULATORS, port_shown)
         self.comb += [
             asked.eq(bus.adr[log2_int(STREAM_SLOT_WORDS):]),
             shower.adr.eq(Cat(of(shown, asked), asked)),
-            row.raw_bits().eq(Mux(of(shows, asked), shower.dat_r, 0)),
+            If(of(shows, asked), row.eq(shower.dat_r)),
         ]
         self.sync += [
-            If(takes, port_shown.raw_bits().eq(port.raw_bits())),
+            If(takes, port_shown.eq(port.raw_bits())),
             bus.ack.eq(bus.cyc & bus.stb & ~bus.ack & ~waiting & ~self.latch),
             Case(bus.adr[:log2_int(STREAM_SLOT_WORDS)], {
                 **{place: bus.dat_r.eq(word) for place, word in words.items()},
