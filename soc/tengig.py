@@ -9,10 +9,12 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
+from liteprobe.cores.formats import PRESETS, Part
 from liteprobe.cores.formats.xgmii import CYCLE_PS, LANES
 from liteprobe.cores.timebase.clock import FRACTION_BITS, TimebaseClock
 from liteprobe.cores.xgmii.mac import XgmiiMAC
-from liteprobe.cores.xgmii.path import XgmiiReceivePath, XgmiiTransmitPath
+from liteprobe.cores.xgmii.meter import XgmiiPortMeter
+from liteprobe.cores.xgmii.path import XgmiiMeasurePath, XgmiiReceivePath, XgmiiTransmitPath
 from liteprobe.soc.probe import ProbeSoC
 
 CLOCK_HZ  = 10**12//CYCLE_PS                      # Of the timebase.
@@ -44,7 +46,9 @@ class XgmiiPort(LiteXModule):
 # Probe --------------------------------------------------------------------------------------------
 
 class TenGigabitSoC(ProbeSoC):
-    """Builds a probe of 10 Gb/s for a board; its preset is ``train``, and management has a port of its own.
+    """Builds a probe of 10 Gb/s for a board; management has a port of its own.
+
+    Its preset is ``train``, or ``generator`` without streams: it sends trains, and measures streams with histograms.
 
     Parameters
     ----------
@@ -56,9 +60,12 @@ class TenGigabitSoC(ProbeSoC):
     Raises ValueError, before anything is built, for what there isn't at 10 Gb/s.
     """
     def __init__(self, board, config):
-        if config.preset != "train" or config.link != "own" or config.with_cpu or config.with_discipline:
-            raise ValueError("a probe of 10 Gb/s has the preset train, management on a port of its own, and no processor: set "
-                "preset=train, link=own, with_cpu=False and with_discipline=False")
+        if config.parts not in (PRESETS["train"], PRESETS["generator"] & ~Part.STREAMS):
+            raise ValueError("a probe of 10 Gb/s sends and measures trains alone so far: set preset to train, or to generator with "
+                "with_streams=False")
+        if config.link != "own" or config.with_cpu or config.with_discipline:
+            raise ValueError("a probe of 10 Gb/s has management on a port of its own, and no processor: set link=own, "
+                "with_cpu=False and with_discipline=False")
         ProbeSoC.__init__(self, board, config)
         self.probe.octets_per_tick = CSRStatus(8, reset=LANES, description="Of the line, in a tick of the timebase.")
         self.probe.ticks_per_second.status.reset = Constant(CLOCK_HZ, 32)
@@ -112,3 +119,18 @@ class TenGigabitSoC(ProbeSoC):
         self.add_memory(f"port{number}_records", path.records.bus, path.records.words)
         self.add_memory(f"port{number}_streams", path.streams.bus, path.streams.bus_words)
         self.add_snapshot(number, path)
+
+    def add_measure_port(self, number, phy):
+        """Measure what a port receives, and keep nothing.
+
+        Registers ``port<n>_rx``, ``port<n>_measure``; memories ``port<n>_snapshot``, ``port<n>_streams``, ``port<n>_bins``.
+        """
+        meter = XgmiiPortMeter(self.probe_config.slots(self.board))
+        path  = XgmiiMeasurePath(self.timebase, phy.mac, meter)
+        path.add_csr()
+        path = ClockDomainsRenamer({"eth_rx": f"eth_rx{number}", "timebase": self.add_local_timebase(f"rx{number}")})(path)
+        self.add_module(name=f"port{number}_rx", module=path)
+        self.add_module(name=f"port{number}_measure", module=meter)
+        self.add_snapshot(number, path)
+        self.add_memory(f"port{number}_streams", meter.streams.bus, meter.streams.bus_words)
+        self.add_memory(f"port{number}_bins", meter.histograms.bus, meter.histograms.bus_words)

@@ -16,7 +16,7 @@ from liteprobe.cores.crossing import EventCrossing, LevelCrossing, PulseCrossing
 from liteprobe.cores.formats import MIN_LENGTH, RecordFlag, TransmitState
 from liteprobe.cores.formats.xgmii import COLUMN, LANES
 from liteprobe.cores.measure.tally import Event
-from liteprobe.cores.receive.path import RecordPath
+from liteprobe.cores.receive.path import MeasurePath, RecordPath
 from liteprobe.cores.transmit.counters import TransmitCounters, COUNTERS
 from liteprobe.cores.transmit.path import PROGRAM, STATUS, STROBES
 from liteprobe.cores.xgmii.meter import XgmiiMeter
@@ -244,8 +244,10 @@ class HeldRecord(LiteXModule):
 
 # Receive Path -------------------------------------------------------------------------------------
 
-class XgmiiReceivePath(RecordPath):
-    """Measures what comes in at a port of 10 Gb/s, and records its probe frames: registers ``port<n>_rx``, as of `RecordPath`.
+OFFSET = 42 # Of the payload of UDP over IPv4.
+
+class XgmiiArrivals(LiteXModule):
+    """Brings what is known of the frames of a port of 10 Gb/s to ``sys``, and counts what becomes of them.
 
     A probe frame is one that has the signature at ``payload_offset``: headers are not parsed.
 
@@ -253,67 +255,51 @@ class XgmiiReceivePath(RecordPath):
     ----------
     clock : TimebaseClock
     mac : XgmiiMAC
-    record_depth : int
-        Records of the ring; a power of two.
+    measured : Endpoint(measured_layout)
+        Of the meter that takes them.
 
     Attributes
     ----------
-    link_up, clear, latch, tally, streams, records, stream_id, records_read, records_enable
-        As of `RecordPath`.
+    source : Endpoint(record_layout()), out
     payload_offset : Signal(8), in, ``sys``
-        As the register; must stand still while frames come.
+        Must stand still while frames come.
+    link_up : Signal(), out, asynchronous
+    events : list of Event
+        Of `measured`, by the names of their counters.
     """
-    def __init__(self, clock, mac, record_depth=1024):
-        self.link_up        = Signal(reset=1)
-        self.clear          = Signal()
-        self.latch          = Signal()
-        self.records_enable = Signal(reset=1)
-        self.payload_offset = Signal(8)
+    def __init__(self, clock, mac, measured):
+        self.payload_offset = Signal(8, reset=OFFSET)
+        self.link_up        = Signal()
 
         # # #
 
         self.path     = path     = XgmiiRecordPath()
         self.crossing = crossing = StreamCrossing(record_layout(), "timebase", "sys")
-        self.streams  = streams  = XgmiiMeter()
-        self.ring     = ring     = RecordRing(record_depth, width=8*LANES)
-        self.records  = records  = HeldRecord(ring)
-        self.measured = streams.measured
-        self.stream_id, self.records_read = streams.stream_base, records.read
+        self.source   = crossing.source
         self.comb += [
             mac.receive.source.connect(path.sink),
             *copied(path, mac.receive, "sfd", "sfd_high"),
             *copied(path, clock, "now", "fraction"),
             path.header_words.eq((self.payload_offset + BEFORE_SEQUENCE)[log2_int(COLUMN):]),
             path.source.connect(crossing.sink, omit={"ready"}),
-            crossing.source.connect(streams.sink),
-            *[part.clear.eq(self.clear) for part in (streams, records)],
-            streams.latch.eq(self.latch),
             self.link_up.eq(mac.is_up),
         ]
-        self.add_tally(self.add_events(mac))
-        self.add_records()
+        self.events = self.events_of(mac, measured)
 
-    def add_events(self, mac):
-        """Return the events, by the names of their counters; see `Tally` for the widths."""
-        measured = self.measured
-        seen     = measured.valid
-        length   = Signal(16)
-        counts   = {}
-        for name, event in [
-            ("preamble", mac.receive.finder.refused),
-            ("lane",     mac.receive.finder.is_misplaced),
-            ("lost",     self.path.lost),
+    def events_of(self, mac, measured):
+        """Return the events; see `Tally` for the widths."""
+        seen, length, counts = measured.valid, Signal(16), {}
+        for name, domain, event in [
+            ("preamble", "eth_rx",   mac.receive.finder.refused),
+            ("lane",     "eth_rx",   mac.receive.finder.is_misplaced),
+            ("lost",     "eth_rx",   self.path.lost),
+            ("refused",  "timebase", self.path.source.valid & ~self.crossing.sink.ready),
         ]:
-            crossing = EventCrossing("eth_rx", "sys")
+            crossing = EventCrossing(domain, "sys")
             self.add_module(name=f"{name}_events", module=crossing)
             self.comb   += crossing.event.eq(event)
             counts[name] = crossing.count
-        refused = EventCrossing("timebase", "sys")
-        self.refused_events = refused
-        self.comb += [
-            refused.event.eq(self.path.source.valid & ~self.crossing.sink.ready),
-            If(seen, length.eq(measured.length)),
-        ]
+        self.comb += If(seen, length.eq(measured.length))
         def has(flag):
             return seen & measured.flags[log2_int(int(flag))]
         nothing = Constant(0, 1)
@@ -327,16 +313,92 @@ class XgmiiReceivePath(RecordPath):
             Event("giants",             has(RecordFlag.GIANT),            3),
             Event("preamble_errors",    counts["preamble"] + counts["lane"], 10),
             Event("symbol_errors",      has(RecordFlag.SYMBOL_ERROR),     6),
-            Event("overflows",          counts["lost"] + refused.count,   8),
+            Event("overflows",          counts["lost"] + counts["refused"], 8),
             Event("stamp_errors",       nothing,                          3),
             Event("management_frames",  nothing,                          3),
             Event("management_dropped", nothing,                          3),
             Event("unclassified",       nothing,                          3),
         ]
 
+    def offset(self):
+        """Return the register ``payload_offset``."""
+        register = WriteOnlyCSR(8, name="payload_offset", reset=OFFSET,
+            description="Octets before the payload of probe frames, which has their signature.")
+        self.comb += self.payload_offset.eq(register.storage)
+        return register
+
+class XgmiiReceivePath(RecordPath):
+    """Measures what comes in at a port of 10 Gb/s, and records its probe frames: registers ``port<n>_rx``, as of `RecordPath`.
+
+    Parameters
+    ----------
+    clock, mac
+        As of `XgmiiArrivals`.
+    record_depth : int
+        Records of the ring; a power of two.
+
+    Attributes
+    ----------
+    link_up, clear, latch, tally, streams, records, stream_id, records_read, records_enable
+        As of `RecordPath`.
+    """
+    def __init__(self, clock, mac, record_depth=1024):
+        self.link_up        = Signal(reset=1)
+        self.clear          = Signal()
+        self.latch          = Signal()
+        self.records_enable = Signal(reset=1)
+
+        # # #
+
+        self.streams  = streams = XgmiiMeter()
+        self.taken    = taken   = XgmiiArrivals(clock, mac, streams.measured)
+        self.ring     = ring    = RecordRing(record_depth, width=8*LANES)
+        self.records  = records = HeldRecord(ring)
+        self.measured = streams.measured
+        self.stream_id, self.records_read = streams.stream_base, records.read
+        self.comb += [
+            taken.source.connect(streams.sink),
+            self.link_up.eq(taken.link_up),
+            *[part.clear.eq(self.clear) for part in (streams, records)],
+            streams.latch.eq(self.latch),
+        ]
+        self.add_tally(taken.events)
+        self.add_records()
+
     def add_csr(self):
         """Add the registers of the contract, and ``payload_offset``."""
         RecordPath.add_csr(self)
-        self._payload_offset = WriteOnlyCSR(8, name="payload_offset",
-            description="Octets before the payload of probe frames, which has their signature.")
-        self.comb += self.payload_offset.eq(self._payload_offset.storage)
+        self._payload_offset = self.taken.offset()
+
+class XgmiiMeasurePath(MeasurePath):
+    """Brings the frames of a port of 10 Gb/s to its meter, and keeps none: registers ``port<n>_rx``, as of `MeasurePath`.
+
+    Parameters
+    ----------
+    clock, mac
+        As of `XgmiiArrivals`.
+    meter : XgmiiPortMeter
+
+    Attributes
+    ----------
+    link_up, clear, latch, tally
+        As of `MeasurePath`.
+    """
+    def __init__(self, clock, mac, meter):
+        self.link_up = Signal(reset=1)
+        self.clear   = Signal()
+        self.latch   = Signal()
+
+        # # #
+
+        self.taken = taken = XgmiiArrivals(clock, mac, meter.measured)
+        self.comb += [
+            taken.source.connect(meter.sink),
+            self.link_up.eq(taken.link_up),
+        ]
+        self.add_tally(taken.events)
+
+    def add_csr(self):
+        """Add the registers of the contract, and ``payload_offset``."""
+        MeasurePath.add_csr(self)
+        self._payload_offset = self.taken.offset()

@@ -35,6 +35,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import FASTEST, line_of_url
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.protocols import ProtocolSampler, sampling_of
@@ -294,6 +295,7 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
     """Return trains, a program for each length and count, and what was measured of those that have ended."""
     del text
     options.refuse_both(("interval", "rate"))
+    line = line_of_url(place.url) or FASTEST  # What a probe's own can't do is refused when it runs.
     with options.source.line(options.line):
         template = TrainProgram(
             length=60,
@@ -304,8 +306,10 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
             fill=options.get("fill", "zero"),
         )
         rate_bps = float(options.values["rate"]) if "rate" in options.values else None
-        programs = sweep.programs_for(options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps)
-        sweep.check_programs(programs)
+        programs = sweep.programs_for(
+            options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps, line
+        )
+        sweep.check_programs(programs, line)
     request = sweep.SweepRequest("train", place.url, programs, None, options.get("port", 0), options.get("receive"))
 
     def act(probe: Probe, show: Show) -> Any:

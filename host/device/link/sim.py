@@ -194,7 +194,7 @@ class SimOptions:
     def variant(self) -> str:
         """Name of the gateware that this asks for, but for parts of one's own."""
         if self.is_10g:
-            return "10g-own-train-no-cpu"
+            return f"10g-own-{self.preset}-no-cpu"
         return f"{self.link}-{self.preset}" + ("" if self.with_cpu else "-no-cpu")
 
 
@@ -215,7 +215,7 @@ def build(options: SimOptions, product: str = EXECUTABLE) -> Path:
     command += ["--extend", str(options.extend)] if options.extend else []
     command += ["--scope"] if options.scope else []
     if options.is_10g:
-        command = programs.module("liteprobe.sim.system.xgmii.build")
+        command = programs.module("liteprobe.sim.system.xgmii.build", "--preset", options.preset)
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:

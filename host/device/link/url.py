@@ -60,6 +60,7 @@ _SIM_OWN = "link cpu scope preset network pps jitter receivers play"
 SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
 #: Of a probe of 10 Gb/s: options of the host, and of each wire by what they are.
+PRESETS_10G = (DEFAULT_PRESET, "generator")  # The second one measures streams, with histograms, and sends trains.
 SIM_10G_OPTIONS = ("truth", "build", "network", "ppm")
 _EVERY_WIRE = dict.fromkeys(("loss", "corrupt", "cut_after", "seed"), "")
 _SWITCH = "queue duplicate reorder cross cross2 cross_size cross_model cross_deliver"
@@ -188,8 +189,7 @@ def sim10g_options(url: str) -> SimOptions:
     if name not in WIRES_10G:
         raise _bad(url, f"at 10 Gb/s there is no wire '{name}', only {', '.join(WIRES_10G)}")
     own = {option: text for option, text in parsed.options.items() if option in SIM_10G_OPTIONS}
-    if "preset" in parsed.options and parsed.options["preset"] != DEFAULT_PRESET:
-        raise _bad(url, f"a probe of 10 Gb/s has the preset {DEFAULT_PRESET} alone so far")
+    preset = _one_of(url, parsed.options, "preset", PRESETS_10G, DEFAULT_PRESET, "the preset of a probe of 10 Gb/s is")
     of_wire = []
     for option, text in parsed.options.items():
         if option in own or option == "preset":
@@ -205,7 +205,9 @@ def sim10g_options(url: str) -> SimOptions:
         raise _bad(url, f"ppm '{own['ppm']}' is not a number within {PPM_MOST}")
     paths: dict[str, Any] = {option: _path(own[option]) for option in ("truth", "build") if option in own}
     wire = name + ("?" + "&".join(of_wire) if of_wire else "")
-    return SimOptions(wire, with_cpu=False, is_10g=True, ppm=ppm, network=own.get("network", ""), **paths)
+    return SimOptions(
+        wire, with_cpu=False, preset=preset, is_10g=True, ppm=ppm, network=own.get("network", ""), **paths
+    )
 
 
 def _in_harness(url: str, name: str, text: str, kind: str) -> str:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import RecordFlag, TransmitState
+from liteprobe.cores.formats import BINS, BinKind, RecordFlag, TransmitState
 from liteprobe.host import Probe, ProbeError, TrainProgram, UsageError
 from liteprobe.host.base.line import GIGABIT, TEN_GIGABIT
 from liteprobe.host.cli.main import main
+from liteprobe.host.measure.monitor import BinSetting, Monitor
 from liteprobe.host.run.trains import TrainResult
 from liteprobe.host.traffic.headers import Headers
 from liteprobe.sim.drivers.frames import truth
@@ -183,6 +184,91 @@ def test_another_stream_is_counted_apart(build: Path) -> None:
         opened.wait(1e-5)
         counters = receive.counters()
     assert (counters["frames"], counters["foreign_streams"], counters["all_frames"]) == (0, 20, 20)
+
+
+# Histograms ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def meters() -> Path:
+    """The simulated probe of 10 Gb/s that measures streams, with histograms, in the place of records."""
+    return build_probe("generator")
+
+
+def origin_for(values: NDArray[np.float64], shift: int) -> int:
+    """Return an origin of bins, none of whose edges is within 1.2 ns of a value: stamps are whole nanoseconds."""
+    width = 1 << shift
+    for origin in range(max(int(values.min()) - width, 0), int(values.min()) + 1):
+        places = (values - origin) % width
+        if min(places.min(), width - places.max()) > 1.2:
+            return origin
+    raise AssertionError("no origin is far from all values")
+
+
+METERED = ["switch?latency=3us&loss=10%&duplicate=10%&reorder=10%&reorder_by=2us&seed=3", "cable?delay=2us"]
+
+
+@pytest.mark.parametrize("wire", METERED)
+def test_meters_and_histograms_are_those_of_the_pins(meters: Path, tmp_path: Path, wire: str) -> None:
+    bins: dict[BinKind, BinSetting] = {}
+    for attempt in range(2):  # The first one says where edges of bins may be.
+        path = tmp_path / f"truth{attempt}"
+        with Probe(f"sim10g://{wire}&preset=generator&build={meters}&truth={path}") as opened:
+            monitor = Monitor(opened, 1)
+            if bins:
+                monitor.set_bins(bins)
+            monitor.watch(3)
+            opened.launch(TrainProgram(60, 600, stream_id=5))
+            opened.wait(1e-4)
+            found = opened.measure(1)
+        rows = truth.read_truth(path)
+        sent = {int(row["sequence"]): int(row["sfd_tick"]) for row in truth.frames_out(rows, 0)}
+        came = truth.frames_in(rows, 1)
+        numbers, times = came["sequence"].tolist(), columns(came["sfd_tick"])
+        delays = times - columns(np.array([sent[number] for number in numbers]))
+        bins = {
+            BinKind.LENGTH: BinSetting(60, 0),
+            BinKind.DELAY: BinSetting(origin_for(delays, 5), 5),
+            BinKind.ARRIVAL: BinSetting(origin_for(np.diff(times), 4), 4),
+        }
+    stream = found.streams[3]
+    assert (stream.stream_id, stream.frames, stream.octets) == (5, len(came), 60 * len(came))
+    assert [one.frames for one in found.streams] == [0, 0, 0, len(came), *[0] * (len(found.streams) - 4)]
+    assert (stream.lost, stream.duplicated) == (max(numbers) + 1 - len(set(numbers)), len(numbers) - len(set(numbers)))
+    assert found.counters["frames"] == len(came) and found.counters["octets"] == 60 * len(came)
+    assert abs(stream.delay_min_ns - delays.min()) < 1.02 and abs(stream.delay_max_ns - delays.max()) < 1.02
+    assert abs(stream.delay_mean_ns - delays.mean()) < 1.02
+    for slot in (0, 3):
+        for kind, values in [
+            (BinKind.LENGTH, np.full(len(came), 60.0)),
+            (BinKind.DELAY, delays),
+            (BinKind.ARRIVAL, np.diff(times)),
+        ]:
+            have = found.histograms[slot][kind]
+            at = (values - have.setting.origin) // (1 << have.setting.shift)
+            regular = BINS[kind].regular
+            wanted = np.bincount(at[(at >= 0) & (at < regular)].astype(int), minlength=regular)
+            assert have.counts.tolist() == wanted.tolist()
+            assert (have.below, have.above) == (int((at < 0).sum()), int((at >= regular).sum()))
+    assert not found.is_saturated and found.histograms[1][BinKind.LENGTH].total == 0
+
+
+def test_a_train_is_measured_by_meters_at_the_line_rate(meters: Path) -> None:
+    with Probe(f"sim10g://loopback?preset=generator&build={meters}") as opened:
+        found = opened.train(TrainProgram(60, 5000))
+        with pytest.raises(UsageError, match="without the part streams: at 10 Gb/s there are trains alone so far"):
+            opened.traffic()
+    names = ("frames", "lost", "duplicated", "reordered", "foreign_streams", "overflows", "unclassified")
+    assert [found.counters[name] for name in names] == [5000, 0, 0, 0, 0, 0, 0]
+    assert found.counters["all_frames"] == 5000
+    span_ns = found.counters["last_stamp"] - found.counters["first_stamp"]
+    assert abs(span_ns - 4999 * 84 * OCTET_NS) < 4.2
+    assert (found.counters["delay_min"], found.counters["delay_max"]) in {(3, 4), (3, 3), (4, 4)}
+
+
+def test_a_probe_of_records_says_which_one_has_histograms(probe: Probe) -> None:
+    with pytest.raises(UsageError, match="without the part monitor or measure: give it as preset=generator"):
+        probe.measure(0)
 
 
 # Programs -----------------------------------------------------------------------------------------
