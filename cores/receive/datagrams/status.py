@@ -209,6 +209,9 @@ class DatagramStatus(LiteXModule):
         # # #
 
         self.framer = DatagramFramer(mac, ip, REPLAY_PORT)
+        # A register between words and framer: who may send is decided far away, and what a word is, too.
+        self.buffer = stream.Buffer([("data", 32)])
+        self.comb  += self.buffer.source.connect(self.framer.sink)
         self.peers  = DatagramPeers(rings + 1)
         self.rings  = [RingAnswers(words) for _ in range(rings)]
         for number, ring in enumerate(self.rings):
@@ -259,8 +262,8 @@ class DatagramStatus(LiteXModule):
             ]
 
     def add_words(self, words):
-        """Show the words of an answer, as things are when they leave."""
-        ring, payload, bus = self.read_ring, self.framer.sink, self.bus
+        """Show the words of an answer, as things are when they leave for the framer: the first one before its header does."""
+        ring, payload, bus = self.read_ring, self.buffer.sink, self.bus
         self.to_stranger = Signal()
         self.place       = Signal(max=STATUS_WORDS)
         is_live = bus.adr[log2_int(COUNTS) + len(ring)] # The bus asks for a word that is not a number of `DatagramCounts`.
@@ -298,7 +301,7 @@ class DatagramStatus(LiteXModule):
 
     def add_turns(self, rings):
         """Answer one after the other: look up the peer, then give the words."""
-        turn, place, peers, header, payload = self.turn, self.place, self.peers, self.framer.header, self.framer.sink
+        turn, place, peers, header, payload = self.turn, self.place, self.peers, self.framer.header, self.buffer.sink
         self.fsm = fsm = FSM(reset_state="CHOOSE")
         self.comb += peers.find.eq(fsm.ongoing("CHOOSE")), peers.find_owner.eq(turn), peers.read_word.eq(place)
         fsm.act("CHOOSE",
