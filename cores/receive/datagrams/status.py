@@ -211,7 +211,6 @@ class DatagramStatus(LiteXModule):
         self.framer = DatagramFramer(mac, ip, REPLAY_PORT)
         # A register between words and framer: who may send is decided far away, and what a word is, too.
         self.buffer = stream.Buffer([("data", 32)])
-        self.comb  += self.buffer.source.connect(self.framer.sink)
         self.peers  = DatagramPeers(rings + 1)
         self.rings  = [RingAnswers(words) for _ in range(rings)]
         for number, ring in enumerate(self.rings):
@@ -262,7 +261,7 @@ class DatagramStatus(LiteXModule):
             ]
 
     def add_words(self, words):
-        """Show the words of an answer, as things are when they leave for the framer: the first one before its header does."""
+        """Show the words of an answer, as things are when they leave for the framer."""
         ring, payload, bus = self.read_ring, self.buffer.sink, self.bus
         self.to_stranger = Signal()
         self.place       = Signal(max=STATUS_WORDS)
@@ -331,8 +330,16 @@ class DatagramStatus(LiteXModule):
                 3: [NextValue(header.peer_ip, peers.data), NextValue(place, 0), NextState("WORDS")],
             }),
         )
+        # The first word leaves once its frame has begun, and not while the frame before it is on its way.
+        framer, ready = self.framer, self.buffer.source
+        is_begun = Signal()
+        self.comb += [
+            is_begun.eq((framer.fsm.ongoing("HEADER") & (header.line != 0)) | (framer.fsm.ongoing("PAYLOAD") & ~ready.valid)),
+            ready.connect(framer.sink),
+            If(framer.fsm.ongoing("WAIT"), framer.sink.valid.eq(fsm.ongoing("WORDS") & (place == 0))),
+        ]
         fsm.act("WORDS",
-            payload.valid.eq(self.can_read & ~self.is_bus),
+            payload.valid.eq(self.can_read & ~self.is_bus & (is_begun | (place != 0))),
             If(payload.valid & payload.ready,
                 NextValue(place, place + 1),
                 If(payload.last,
