@@ -12,7 +12,9 @@ from liteprobe.sim.drivers.system.fleet import PROGRAM, FleetBench, Hostile, hos
 from liteprobe.sim.drivers.system.fleet_captures import FleetCapturer
 from liteprobe.sim.drivers.system.fleet_captures import hostile as hostile_captures
 from liteprobe.sim.drivers.system.fleet_stations import hostile as hostile_stations
+from liteprobe.sim.drivers.system.fleet_stations import hostile_captures as hostile_station_captures
 from liteprobe.sim.drivers.system.fleet_suites import hostile as hostile_suites
+from liteprobe.sim.drivers.system.fleet_suites import hostile_stations as hostile_station_suites
 from liteprobe.sim.drivers.tools.figures import Figure, drawn, note, row
 from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
 
@@ -99,6 +101,18 @@ def test_faults_captures(is_full: bool) -> Iterator[Figure]:
 def test_faults_suites(is_full: bool) -> Iterator[Figure]:
     """A random fault each on six probes that run suites, at themselves and between them."""
     yield from _faults(hostile_suites, FleetTester, is_full)
+
+
+@row("fleet")
+def test_stations_suites(is_full: bool) -> Iterator[Figure]:
+    """Suites at three stations without a host, a random fault in each run: a station that was killed goes on."""
+    yield from _faults(hostile_station_suites, FleetTester, is_full)
+
+
+@row("fleet")
+def test_stations_captures(is_full: bool) -> Iterator[Figure]:
+    """Captures at stations beside streams: files come with the results, or it is named why not."""
+    yield from _faults(hostile_station_captures, FleetCapturer, is_full)
 
 
 # # #

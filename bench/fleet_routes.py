@@ -50,7 +50,7 @@ def test_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fig
         runs = Runs(tmp_path / "build" / "seeds")
         first = _sweep(tmp_path, files[0], "--cluster", cluster.address)
         found = wait_for(lambda: (first.poll() is not None and "ended") or runs.routing(), LIMIT_S)
-        assert isinstance(found, int), cluster.log()[-2000:]
+        assert isinstance(found, int), f"{(tmp_path / 'first.csv.said').read_text()[-2000:]} {cluster.log()[-2000:]}"
         name = next(name for name, one in cluster.workers.items() if one.pid in _ancestors(found))
         gone_s = time.monotonic()
         cluster.kill(name)

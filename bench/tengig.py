@@ -1,6 +1,6 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rows of the bench ``tengig``: the cores of 10 Gb/s in simulation, against models of the line, and their area by Yosys.
+"""Rows of the bench ``tengig``: cores and probe of 10 Gb/s in simulation, against models of the line, and their area by Yosys.
 
 No board, no transceiver and no route is in any of these figures.
 """
@@ -15,9 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from litex.gen.fhdl.verilog import convert
 
+from liteprobe.cores.formats.xgmii import COLUMN
+from liteprobe.host.suites import sweep
+from liteprobe.host.traffic.train import TrainProgram
 from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
@@ -27,11 +31,15 @@ from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_rece
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
+from liteprobe.sim.system.build import write_verilog
+from liteprobe.sim.system.xgmii.build import make_soc
 
 LENGTHS = (*range(60, 1515), 9000)
 SIZES = (60, 124, 252, 508, 1020, 1276, 1514)  # The seven of RFC 2544, without FCS.
 DELAY_CYCLES = 2001  # Of which one is none: a word is taken in the cycle in which it was sent.
 CHUNK = 200  # Lengths in one run.
+OCTET_NS, SWITCH_NS = 0.8, 3000
+WIRES = {"loopback": "sim10g://loopback", "switch": f"sim10g://switch?latency={SWITCH_NS}ns"}
 DEVICE_LUTS = 203_800  # XC7K325T.
 #: LUTs of two ports of FlueNT10G, all of it; a quarter is what two ports of ours may take with all of theirs.
 OTHERS_LUTS = 102_636
@@ -44,11 +52,32 @@ LUTS = {
     "RAM32X1D": 2,
     "RAM64X1D": 2,
 }
-YOSYS = "read_verilog core.v; synth_xilinx -family xc7 -flatten -abc9 -noiopad -top core; write_json core.json"
+TOP = "core"
+YOSYS = f"read_verilog -sv *.v; synth_xilinx -family xc7 -flatten -abc9 -noiopad -top {TOP}; write_json core.json"
+BLOCK_RAMS = {"RAMB36E1": 1.0, "RAMB18E1": 0.5}
+
+
+def of_bench(make: Callable[[], PinnedBench]) -> Callable[[Path], None]:
+    """Return what writes the Verilog of a bench into a folder."""
+
+    def write(folder: Path) -> None:
+        bench = make()
+        with contextlib.chdir(folder):  # Initial values of memories come beside it.
+            convert(bench, ios=bench.pins, name=TOP).write(f"{TOP}.v")
+
+    return write
+
+
+def of_probe(folder: Path) -> None:
+    """Write the Verilog of the simulated probe of two ports into a folder: all but transceivers and their clocks."""
+    write_verilog(make_soc(), folder, TOP)
+
+
 #: Modules, and what each may take: LUTs, flip-flops, LUTs between two registers.
-PARTS: dict[str, tuple[Callable[[], PinnedBench], int, int, int]] = {
-    "mac": (XgmiiBench, OTHERS_LUTS // 4 // 8, 2_500, 8),
-    "port": (XgmiiTrainBench, OTHERS_LUTS // 4 // 4, 6_000, 8),
+PARTS: dict[str, tuple[Callable[[Path], None], int, int, int]] = {
+    "mac": (of_bench(XgmiiBench), OTHERS_LUTS // 4 // 8, 2_500, 8),
+    "port": (of_bench(XgmiiTrainBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
+    "probe": (of_probe, OTHERS_LUTS // 4, 30_000, 30),
 }
 
 
@@ -144,25 +173,69 @@ def test_schedule(size: Size) -> Iterator[Figure]:
     yield Figure("schedule_starts_off", schedule.off_schedule(frames, done), "frames", 0)
 
 
+# The probe -----------------------------------------------------------------------------------------
+
+
+def delays_in_theory(wire: str, length: int, count: int) -> list[int]:
+    """Return the one-way delay of each frame of a train back to back (octets).
+
+    A loopback has a column. The switch stores a frame whole, so the next one leaves it a slot later; frames start in columns: those
+    that leave the probe in the one of their octet or before, those that come to it in theirs or after.
+    """
+    if wire == "loopback":
+        return [COLUMN] * count
+    slot, through = length + 24, 8 + length + 4 + round(SWITCH_NS / OCTET_NS)
+    return [-(-(through + n * slot) // COLUMN) * COLUMN - n * slot // COLUMN * COLUMN for n in range(count)]
+
+
+@row("tengig")
+def test_paper(size: Size) -> Iterator[Figure]:
+    """The packet-train paper's tables by `liteprobe train`'s own sweep on sim10g://: N of 100 and 1000, seven sizes, two wires.
+
+    Throughput by the dispersion of each train, and the delay of each frame, against arithmetic; theirs are 0 to 64 ns off.
+    """
+    records, missing, span_off, delay_off = 0, 0, 0.0, 0.0
+    for wire, url in WIRES.items():
+        programs = sweep.programs_for(SIZES, size.of((100,), (100, 1000), (100, 1000, 10_000)), TrainProgram(60, 1))
+        done = sweep.run(sweep.SweepRequest(wire, url, programs))
+        for result, one in zip(done.results, done.rows, strict=True):
+            program = result.program
+            theory = np.array(delays_in_theory(wire, program.length, program.count))
+            found = result.records["rx_stamp"].astype(np.int64) - result.records["tx_stamp"].astype(np.int64)
+            records += len(found)
+            missing += program.count - len(found) + one["late"]
+            if len(found) != program.count:
+                continue
+            span = float(result.records["rx_stamp"][-1] - result.records["rx_stamp"][0])
+            due = OCTET_NS * (program.count - 1) * (program.length + 24)
+            span_off = max(span_off, abs(span - due))
+            delay_off = max(delay_off, float(np.abs(found - OCTET_NS * theory).max()))
+            note(
+                f"# {wire}, {program.length + 4} octets, N = {program.count}: "
+                f"{1e4 * due / span:.3f} of {one['theory_bps'] / 1e6:.3f} Mb/s, "
+                f"{one['owd_ns']['mean']:.2f} of {OCTET_NS * theory.mean():.2f} ns"
+            )
+    yield Figure("paper_records", records, "frames", 1_400, is_least=True)
+    yield Figure("paper_frames_late_or_without_record", missing, "frames", 0)
+    yield Figure("paper_train_off_theory", round(span_off, 2), "ns", 4.2)
+    yield Figure("paper_delay_off_theory", round(delay_off, 2), "ns", 1.02)
+
+
 # Area ---------------------------------------------------------------------------------------------
 
 
 @cache
-def cells(make: Callable[[], PinnedBench]) -> dict[str, Any]:
-    """Return the cells that Yosys makes of a bench for the 7 series, without pads."""
+def cells(write: Callable[[Path], None]) -> dict[str, Any]:
+    """Return the cells that Yosys makes of a module for the 7 series, without pads."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        bench = make()
-        with contextlib.chdir(folder):  # Initial values of memories come beside it.
-            convert(bench, ios=bench.pins, name="core").write("core.v")
+        write(folder)
         (folder / "core.ys").write_text(YOSYS.replace("; ", "\n") + "\n", encoding="utf-8")
         done = run_group([sys.executable, native_yosys.__file__, "-q", "core.ys"], folder)
         if done.returncode:
             raise RuntimeError(f"yosys failed: {done.stderr[-1000:]}")
-        found: dict[str, Any] = json.loads((folder / "core.json").read_text(encoding="utf-8"))["modules"]["core"][
-            "cells"
-        ]
-        return found
+        modules: dict[str, Any] = json.loads((folder / "core.json").read_text(encoding="utf-8"))["modules"]
+        return dict(modules[TOP]["cells"])
 
 
 def levels(found: dict[str, Any]) -> int:
@@ -194,14 +267,18 @@ def levels(found: dict[str, Any]) -> int:
 @row("tengig")
 @pytest.mark.parametrize("part", PARTS)
 def test_area(part: str) -> Iterator[Figure]:
-    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: the MAC of a port, or all of a port with its clock."""
-    make, luts_most, flip_flops_most, levels_most = PARTS[part]
-    found = cells(make)
+    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: a port's MAC, a port with its clock, a probe of two ports.
+
+    The probe has all that the simulated one has: registers, accumulators, rings, management.
+    """
+    write, luts_most, flip_flops_most, levels_most = PARTS[part]
+    found = cells(write)
     kinds = Counter(str(cell["type"]) for cell in found.values())
     luts = sum(each * kinds[kind] for kind, each in LUTS.items())
     note(
         f"# {dict(sorted(kinds.items()))}",
-        f"# {100 * luts / DEVICE_LUTS:.2f} % of the LUTs of an XC7K325T; nothing was placed",
+        f"# {100 * luts / DEVICE_LUTS:.2f} % of the LUTs of an XC7K325T, "
+        f"{sum(each * kinds[kind] for kind, each in BLOCK_RAMS.items()):g} block RAMs; nothing was placed",
     )
     yield Figure(f"area_{part}_luts", luts, "LUTs", luts_most)
     yield Figure(

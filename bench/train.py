@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from liteprobe.host.analysis import arrivals, summary, truth
 from liteprobe.host.analysis.calibration import calibrate, fit_line
 from liteprobe.host.base.defaults import PAPER_LENGTHS, PAPER_REPEATS
+from liteprobe.host.base.line import INCREMENT_ONE
 from liteprobe.host.cli.commands import demo
 from liteprobe.host.device.link import sim
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites import sweep
-from liteprobe.host.traffic.train import FRACTION_ONE, INCREMENT_ONE, TrainProgram, interval_ns_for_rate, schedule
+from liteprobe.host.traffic.train import FRACTION_ONE, TrainProgram, interval_ns_for_rate, schedule
 from liteprobe.sim.drivers.tools.figures import ROOT, Figure, row
 
 OVERHEAD = 24

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from liteprobe.cores.formats import PRESETS, Part, TransmitState, preset_of
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import BusyError, LeaseLostError, NetworkError, ProbeError, UsageError
+from liteprobe.host.base.line import TEN_GIGABIT, Line, line_of_url
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.text import read_text
 from liteprobe.host.base.validate import Seconds, validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
 from liteprobe.host.clock.clock import ProbeClock
-from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase, bound_words
+from liteprobe.host.clock.timebase import Timebase, bound_words
 from liteprobe.host.device.bitstreams import how_to_get
 from liteprobe.host.device.eye import memory_eye
 from liteprobe.host.device.lease import HostLease
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from liteprobe.host.traffic.trace.trace import Trace
 
 SOC_RESET = 1
+#: What a probe says of itself; ``octets_per_tick`` only where that isn't 1.
+IDENTITY = tuple(
+    f"probe_{name}" for name in ("parts", "ports", "record_depth", "ticks_per_second", "octets_per_tick", "data_width")
+)
 #: Options of a build, by the part that a preset may have or not.
 OPTIONS = {
     Part.STREAMS: "--traffic",
@@ -103,14 +108,12 @@ class Probe:
             self.registers = open_registers(self.link, Path(map) if map else None)
             self.lease = HostLease(self.registers, steal)
             self.registers.own = self.lease.ensure
-            self._identity = self.registers.read_many(
-                ("probe_parts", "probe_ports", "probe_record_depth", "probe_ticks_per_second", "probe_data_width")
-            )
+            self._identity = self.registers.read_many(name for name in IDENTITY if name in self.registers.names)
             self._check_ports()
         except BaseException:
             self.link.close()
             raise
-        self.timebase = Timebase(self.registers, self.link.oscillator_ppm)
+        self.timebase = Timebase(self.registers, self.link.oscillator_ppm, self.line)
         self.port_count = self._identity["probe_ports"]
         self.links = Links(self.registers, self.port_count, self.link.wait)
         self._hosts: dict[int, NetworkHost] = {}
@@ -175,6 +178,12 @@ class Probe:
         """Parts that are built in."""
         return Part(self._identity["probe_parts"])
 
+    @property
+    def line(self) -> Line:
+        """Line of its test ports."""
+        octets = self._identity.get("probe_octets_per_tick", 1)  # Where it isn't said, a tick is an octet.
+        return Line(8 * octets * self._identity["probe_ticks_per_second"], octets)
+
     def need(self, part: Part) -> None:
         """Raise UsageError, naming the presets that have it, unless ``part`` is built in; of several, one is enough."""
         if not part & self.parts:
@@ -205,7 +214,7 @@ class Probe:
             self.registers.read("probe_lease_owner")
         if "boot_entry" in self.registers.names:
             self.registers.write("boot_entry", 0)
-        self.timebase.increment = 8 * INCREMENT_ONE
+        self.timebase.increment = self.line.increment
         for port in self.ports:
             port.sends_for = port.measures_for = None
         with suppress(LeaseLostError):  # The answer to a reset comes from a probe that was reset, if at all.
@@ -512,7 +521,11 @@ def lacking(url: str, parts: Part, part: Part, identifier: str = "") -> str:
             if is_simulated(url)
             else f"build and load one with {OPTIONS[part]}, where its board has room"
         )
-    if part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
+    if line_of_url(url) == TEN_GIGABIT:
+        fix = "at 10 Gb/s there are trains alone so far; probes of sim:// have it, at 1 Gb/s"
+        if part & Part.MEASURE:
+            fix = "give it as preset=generator"
+    elif part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
         fix += f", or a {own} with {OPTIONS.get(part, '--traffic')}, where its board has room"
     return f"{url} was built without the part {names}: {fix}"
 

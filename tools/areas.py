@@ -56,7 +56,7 @@ AREAS = {
     "stamp": ("test/stamp", "sim/system/traffic/test_stamp.py"),
     "store": ("test/store",),
     "suites": ("test/suites", "sim/system/traffic/test_suites.py"),
-    "tengig": ("sim/unit/xgmii",),
+    "tengig": ("sim/unit/xgmii", "sim/system/tengig"),
     "traffic": (
         *("test/traffic", "sim/unit/transmit/test_transmit_streams.py", "sim/unit/transmit/test_transmit_sets.py"),
         *("sim/wire/transmit/test_traffic_port.py", "sim/system/traffic/test_traffic.py"),

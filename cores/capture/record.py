@@ -58,6 +58,41 @@ class SplitMemory(LiteXModule):
         ]
         return reader.dat_r
 
+class PairMemory(LiteXModule):
+    """A memory of 6 * 2^n words that takes two of them a cycle, the first of which is even.
+
+    Attributes
+    ----------
+    write, write_address, write_data : Signal(), Signal(n), Signal(64), in
+        Of pairs of words, the first one in the lower half.
+    read_address : Signal(n + 1), in
+    read_data : Signal(32), out
+        In the next cycle.
+    """
+    def __init__(self, words):
+        bits = bits_for(words//2 - 1)
+        self.write         = Signal()
+        self.write_address = Signal(bits)
+        self.write_data    = Signal(64)
+        self.read_address  = Signal(bits + 1)
+        self.read_data     = Signal(32)
+
+        # # #
+
+        memory = Memory(64, words//2)
+        writer = memory.get_port(write_capable=True)
+        reader = memory.get_port()
+        is_odd = Signal()
+        self.specials += memory, writer, reader
+        self.sync += is_odd.eq(self.read_address[0])
+        self.comb += [
+            writer.we.eq(self.write),
+            writer.adr.eq(self.write_address),
+            writer.dat_w.eq(self.write_data),
+            reader.adr.eq(self.read_address[1:]),
+            self.read_data.eq(Mux(is_odd, reader.dat_r[32:], reader.dat_r[:32])),
+        ]
+
 # Record Reader ------------------------------------------------------------------------------------
 
 class RecordReader(LiteXModule):
@@ -65,7 +100,7 @@ class RecordReader(LiteXModule):
 
     Parameters
     ----------
-    memory : SplitMemory
+    memory : SplitMemory or PairMemory
 
     Attributes
     ----------
@@ -98,13 +133,15 @@ class RecordRing(LiteXModule):
     ----------
     depth : int
         Records that it holds; a power of two. 1024 take 12 block RAMs of ECP5.
+    width : int
+        Bits that it writes in a cycle, 32 or 64.
 
     Attributes
     ----------
     sequence, tx_stamp, rx_stamp, length, flags : Signal(32), Signal(64), Signal(64), Signal(16), Signal(16), in
-        The record. Must stand still from ``keep`` for six cycles.
+        The record. Must stand still from ``keep`` for six cycles; three, where ``width`` is 64.
     keep : Signal(), in
-        One cycle: write the record, or count it as lost where the ring is full. From 8 cycles apart.
+        One cycle: write the record, or count it as lost where the ring is full. From 8 cycles apart; 5, where ``width`` is 64.
     clear : Signal(), in
         Empties the ring and forgets the losses, and what is being written.
     read : Signal(32), in
@@ -119,7 +156,7 @@ class RecordRing(LiteXModule):
     A ring that seems to hold more than ``depth`` (``read`` set beyond ``written``) counts as full. Both count modulo twice
     ``depth`` here.
     """
-    def __init__(self, depth=1024):
+    def __init__(self, depth=1024, width=32):
         self.sequence = Signal(32)
         self.tx_stamp = Signal(64)
         self.rx_stamp = Signal(64)
@@ -134,7 +171,7 @@ class RecordRing(LiteXModule):
 
         # # #
 
-        self.memory = memory = SplitMemory(self.words)
+        self.memory = memory = (SplitMemory if width == 32 else PairMemory)(self.words)
         self.reader = RecordReader(memory)
         self.bus    = self.reader.bus
 
@@ -148,22 +185,26 @@ class RecordRing(LiteXModule):
         # Write.
         # ------
         # ``word`` is one-hot while a record is written; ``address`` goes on where the last record ended.
-        word    = Signal(RECORD_WORDS)
-        address = Signal(max=self.words)
+        steps   = RECORD_WORDS*32//width
+        word    = Signal(steps)
+        address = Signal(max=self.words*32//width)
         self.comb += [
             memory.write.eq(word != 0),
             memory.write_address.eq(address),
         ]
-        for number, data in enumerate([
+        words = [
             self.sequence,
             self.tx_stamp[:32], self.tx_stamp[32:],
             self.rx_stamp[:32], self.rx_stamp[32:],
             Cat(self.length, self.flags),
-        ]):
+        ]
+        if width == 64:
+            words = [Cat(*pair) for pair in zip(words[0::2], words[1::2])]
+        for number, data in enumerate(words):
             self.comb += If(word[number], memory.write_data.eq(data))
         self.sync += [
             word.eq(Cat(self.keep & ~is_full, word)),
-            If(memory.write, address.eq(Mux(address == self.words - 1, 0, address + 1))),
+            If(memory.write, address.eq(Mux(address == self.words*32//width - 1, 0, address + 1))),
             self.written.eq(self.written + word[-1]),
             self.lost.eq(self.lost + (self.keep & is_full)),
             If(self.clear,

@@ -46,6 +46,11 @@ class TimebaseClock(LiteXModule):
     ``now`` advances by ``increment`` each tick. The sum is cut in two so that it closes timing; the
     low part is delayed, so ``now`` and ``fraction`` are always of one tick.
 
+    Parameters
+    ----------
+    nominal : int
+        What ``increment`` is at power-up.
+
     Attributes
     ----------
     now : Signal(64), out
@@ -71,12 +76,13 @@ class TimebaseClock(LiteXModule):
     Limits: ``set`` and ``adjust_apply`` within five ticks of each other may lose the adjustment. Never
     step ``now`` while a train runs.
     """
-    def __init__(self):
+    def __init__(self, nominal=INCREMENT):
+        self.nominal      = nominal
         self.now          = Signal(64)
         self.past         = PastTime(self.now)
         self.fraction     = Signal(FRACTION_BITS)
         self.ticks        = Signal(64)
-        self.increment    = Signal(LOW_BITS, reset=INCREMENT, reset_less=True)
+        self.increment    = Signal(LOW_BITS, reset=nominal, reset_less=True)
         self.set_time     = Signal(64)
         self.set          = Signal()
         self.adjust       = Signal(64)
@@ -84,7 +90,7 @@ class TimebaseClock(LiteXModule):
 
         # # #
 
-        step_low  = Signal(LOW_BITS, reset=INCREMENT, reset_less=True) # Follows the increment in a reset, too.
+        step_low  = Signal(LOW_BITS, reset=nominal, reset_less=True) # Follows the increment in a reset, too.
         step_high = Signal(HIGH_BITS)
         self.add_step(step_low, step_high)
         self.add_accumulator(step_low, step_high)
@@ -142,7 +148,7 @@ class TimebaseClock(LiteXModule):
         self._now           = CSRStatus(64, name="now", description="Snapshot of now (ns).")
         self._now_fraction  = CSRStatus(32, name="now_fraction", description="Snapshot, 2^-32 ns.")
         self._ticks         = CSRStatus(64, name="ticks", description="Snapshot of the tick counter.")
-        self._increment     = WriteOnlyCSR(48, name="increment", reset=INCREMENT,
+        self._increment     = WriteOnlyCSR(48, name="increment", reset=self.nominal,
             description="ns per tick, 8.40 fixed point; taken as the low word is written.")
         self._set_time      = WriteOnlyCSR(64, name="set_time", description="Time to set (ns).")
         self._set           = CSRStorage(1, name="set", description="Write: load set_time.")

@@ -93,6 +93,8 @@ class XgmiiMAC(LiteXModule):
     ----------
     fault : Signal(2), out, eth_rx
         ``formats.xgmii.LinkState``.
+    is_up : Signal(), out, eth_rx
+        There was no fault a cycle ago; registered.
 
     The rest is in ``transmit`` (`XgmiiTransmitMAC`), ``receive`` (`XgmiiReceiveMAC`) and ``link`` (`LinkFault`).
 
@@ -100,6 +102,7 @@ class XgmiiMAC(LiteXModule):
     """
     def __init__(self):
         self.fault = Signal(2)
+        self.is_up = Signal()
 
         # # #
 
@@ -113,6 +116,7 @@ class XgmiiMAC(LiteXModule):
             link.remote.eq(receive.remote),
             self.fault.eq(link.fault),
         ]
+        self.sync.eth_rx += self.is_up.eq(link.fault == LinkState.OK)
         for crossing, fault, sent in [
             (self.local_crossing,  LinkState.LOCAL_FAULT,  transmit.local_fault),
             (self.remote_crossing, LinkState.REMOTE_FAULT, transmit.remote_fault),

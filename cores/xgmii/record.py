@@ -189,8 +189,10 @@ class XgmiiRecordPath(LiteXModule):
         Present time.
     source : Endpoint(record_layout()), out, timebase
         One cycle for each frame; ``ready`` is not looked at.
+    lost : Signal(), out, eth_rx
+        One cycle: a record is lost since ``timebase`` was too slow for it.
     lost_count : Signal(32), out, eth_rx
-        Records lost since ``timebase`` was too slow for them. Wraps.
+        Such records. Wraps.
 
     A time is that of the column of the SFD at the pins; where the clocks aren't one, it may be up to a cycle (6.4 ns) less.
     """
@@ -202,6 +204,7 @@ class XgmiiRecordPath(LiteXModule):
         self.now          = Signal(64)
         self.fraction     = Signal(FRACTION_BITS)
         self.source       = source = stream.Endpoint(record_layout())
+        self.lost         = Signal()
         self.lost_count   = Signal(32)
 
         # # #
@@ -225,7 +228,8 @@ class XgmiiRecordPath(LiteXModule):
             taken.ready.eq(1),
             stamper.number.eq(taken.number),
         ]
-        self.sync.eth_rx += If(reader.source.valid & ~crossing.sink.ready, self.lost_count.eq(self.lost_count + 1))
+        self.comb += self.lost.eq(reader.source.valid & ~crossing.sink.ready)
+        self.sync.eth_rx += If(self.lost, self.lost_count.eq(self.lost_count + 1))
 
         # A cycle to read the time, and two to shift it.
         # ----------------------------------------------

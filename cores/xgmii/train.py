@@ -298,8 +298,10 @@ class ColumnPacer(LiteXModule):
         Cycles, from 16; must stand still.
     clear : Signal(), in
         One cycle: clears the counts.
+    late : Signal(), out
+        With ``starts``: the frame starts after its column.
     sent_count, late_count : Signal(32), Signal(32), out
-        Frames that started; of them those that did so after their column.
+        Frames that started; of them those that were late.
     """
     def __init__(self):
         self.sink             = sink   = stream.Endpoint(transmit_description())
@@ -312,6 +314,7 @@ class ColumnPacer(LiteXModule):
         self.runs             = Signal()
         self.lead             = Signal(8, reset=LEAD_CYCLES)
         self.clear            = Signal()
+        self.late             = Signal()
         self.sent_count       = Signal(32)
         self.late_count       = Signal(32)
 
@@ -326,6 +329,7 @@ class ColumnPacer(LiteXModule):
             sink.connect(source, omit={"valid", "ready", "lane_4"}),
             source.lane_4.eq(self.due[COLUMN_BITS] & ~is_late),
             source.valid.eq(self.in_frame | is_due),
+            self.late.eq(self.starts & (is_late | (self.starts_in_lane_4 & ~self.due[COLUMN_BITS]))),
             sink.ready.eq(source.ready & self.in_frame),
         ]
         self.sync.timebase += [
@@ -340,7 +344,7 @@ class ColumnPacer(LiteXModule):
                 self.late_count.eq(0),
             ).Elif(self.starts,
                 self.sent_count.eq(self.sent_count + 1),
-                If(is_late | (self.starts_in_lane_4 & ~self.due[COLUMN_BITS]), self.late_count.eq(self.late_count + 1)),
+                If(self.late, self.late_count.eq(self.late_count + 1)),
             ),
         ]
 
@@ -398,7 +402,8 @@ class XgmiiTrainPort(LiteXModule):
     timed, start_time : Signal(), Signal(64), in
         The program waits until its first SFD stands at the pins at this time (ns), to half a cycle (3.2 ns); one that has passed
         is at once. They must stand still from ``start`` on.
-    is_running : Signal(), out
+    is_running, is_waiting : Signal(), Signal(), out
+        From ``start`` to the end of the program; its time has not come.
 
     The program is in ``dues`` (`TrainDues`), its header in the memory ``header``, counts in ``pacer`` (`ColumnPacer`).
     """
@@ -413,6 +418,7 @@ class XgmiiTrainPort(LiteXModule):
         self.timed            = Signal()
         self.start_time       = Signal(64)
         self.is_running       = Signal()
+        self.is_waiting       = Signal()
 
         # # #
 
@@ -437,7 +443,8 @@ class XgmiiTrainPort(LiteXModule):
             pacer.due.eq(dues.source.due),
             pacer.is_there.eq(dues.source.valid & ~stops),
             pacer.in_frame.eq(builder.in_frame),
-            pacer.runs.eq(self.is_running & (~self.timed | is_reached)),
+            self.is_waiting.eq(self.is_running & self.timed & ~is_reached),
+            pacer.runs.eq(self.is_running & ~self.is_waiting),
             pacer.clear.eq(dues.start),
             pacer.lead.eq(Mux(self.timed, TIMED_LEAD, LEAD_CYCLES)),
             builder.starts.eq(self.starts),

@@ -12,10 +12,10 @@ from typing import Annotated, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import MIN_LENGTH, OVERHEAD, TICK_NS
+from liteprobe.cores.formats import LINE_RATE_BPS, MIN_LENGTH, OVERHEAD, TICK_NS
 from liteprobe.host.analysis.rows import CapacityFigures
 from liteprobe.host.analysis.theory import slot_ns
-from liteprobe.host.base.validate import Between, Length, validated
+from liteprobe.host.base.validate import Between, Length, Rate, validated
 
 Floats = NDArray[np.float64]
 
@@ -196,6 +196,7 @@ def pair_capacity(
     tx_ns: NDArray[np.uint64],
     rx_ns: NDArray[np.uint64],
     length: Length,
+    line_rate_bps: Rate = LINE_RATE_BPS,
 ) -> Capacity:
     """Return the capacity of a path by the pairs whose sum of delays is the least: those that were not queued.
 
@@ -220,7 +221,10 @@ def pair_capacity(
         Departure and arrival (SFD, ns); the two clocks may differ by a constant.
     length : int
         Frame length without FCS (octets).
+    line_rate_bps : float
+        Of the line that sends and receives (b/s).
     """
+    line_ns = slot_ns(length, line_rate_bps)
     pairs = _pairs(sequences, count, tx_ns, rx_ns)
     if not len(pairs.first):
         return Capacity(None, None, None, 0, 0, "no two frames that follow each other are in the records")
@@ -228,9 +232,9 @@ def pair_capacity(
     near, dispersion = int(pairs.is_near.sum()), float(spread.mean())
     if dispersion <= TICK_NS:
         return Capacity(None, None, None, len(pairs.first), near, "frames arrived all at once")
-    reason = _paced(pairs, length) or _doubt(pairs)
+    reason = _paced(pairs, line_ns) or _doubt(pairs)
     ends = (None, None) if reason else (dispersion, float(np.abs(spread - dispersion).max()))
-    reason = reason or _hidden(pairs, length)
+    reason = reason or _hidden(pairs, length, line_ns)
     found = Capacity(None, None, None, len(pairs.first), near, reason, _at_least(pairs, length), *ends)
     return found if reason else _claim(found, length)
 
@@ -302,9 +306,9 @@ def _doubt(pairs: _Pairs) -> str:
     return ""
 
 
-def _hidden(pairs: _Pairs, length: int) -> str:
+def _hidden(pairs: _Pairs, length: int, line_ns: float) -> str:
     """Return why frames may have come between all pairs near the least sum; empty: none has."""
-    if float(pairs.dispersion_ns[pairs.is_near].mean()) <= slot_ns(length) + TICK_NS:
+    if float(pairs.dispersion_ns[pairs.is_near].mean()) <= line_ns + TICK_NS:
         return ""  # As fast as the line: nothing came between.
     if length > SHORT:
         lengths = ",".join(map(str, sorted({MIN_LENGTH, min(length, BESIDE), length})))
@@ -349,10 +353,10 @@ def _is_contradicted(pairs: _Pairs, is_near: NDArray[np.bool_], least_ns: float)
     return False
 
 
-def _paced(pairs: _Pairs, length: int) -> str:
+def _paced(pairs: _Pairs, line_ns: float) -> str:
     """Return why the spacing at which frames were sent hides the narrowest link; empty: it doesn't."""
     spacing_ns = float(pairs.spacing_ns[pairs.is_near].max())
-    is_paced = spacing_ns > slot_ns(length) + TICK_NS
+    is_paced = spacing_ns > line_ns + TICK_NS
     if is_paced and float(pairs.dispersion_ns[pairs.is_near].mean()) <= spacing_ns + NEAR_NS:
         return "frames came as slowly as they were sent: send them back to back, without --rate and --interval"
     return ""

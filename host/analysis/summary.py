@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS
 from liteprobe.host.analysis import arrivals, capacity, confidence, delay, rows, sequence, theory
 from liteprobe.host.analysis.arrivals import ArrivedPackets
 from liteprobe.host.analysis.result import PartFigures
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.traffic.train import TrainProgram, TrainRecords
 
 SQUARE_LIMIT_NS = 2**32 - 1  # A greater delay enters the probe's sum of squares as this.
@@ -86,15 +86,15 @@ def sample(values: NDArray[np.number]) -> rows.Sample:
     }
 
 
-def rates(values: NDArray[np.floating], tick_error: float = 0.0) -> rows.Rates:
+def rates(values: NDArray[np.floating], tick_error: float = 0.0, line: Line = GIGABIT) -> rows.Rates:
     """Return mean, scatter and 95 % interval of the dispersion rates of many trains (b/s); all None without any.
 
-    ``tick_error``: what a tick makes of a rate, as a part of it (`theory.tick_error`).
+    ``tick_error``: what a tick makes of a rate, as a part of it (`theory.tick_error`); ``line``: which carries no more.
     """
     known = values[np.isfinite(values)]
     if not len(known):
         return NO_RATES.copy()
-    low, high = confidence.bounded_mean_interval(known, 0.0, LINE_RATE_BPS, 2 * tick_error)
+    low, high = confidence.bounded_mean_interval(known, 0.0, line.rate_bps, 2 * tick_error)
     return {
         "mean": float(np.mean(known)),
         "std": float(np.std(known, ddof=1)) if len(known) > 1 else 0.0,
@@ -104,10 +104,11 @@ def rates(values: NDArray[np.floating], tick_error: float = 0.0) -> rows.Rates:
     }
 
 
-def capacity_of(program: TrainProgram, arrived: ArrivedPackets) -> rows.CapacityFigures:
+def capacity_of(result: TrainRecords, arrived: ArrivedPackets) -> rows.CapacityFigures:
     """Return the capacity by the least sum of delays, as a row has it."""
     stamps = arrived.tx_stamp, arrived.rx_stamp
-    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length).figures()
+    program, rate_bps = result.program, result.line.rate_bps
+    return capacity.pair_capacity(arrived.sequence, program.count, *stamps, program.length, rate_bps).figures()
 
 
 def of_train(number: int, arrived: ArrivedPackets, train: NDArray[np.intp], rate_bps: float) -> rows.TrainFigures:
@@ -149,11 +150,11 @@ def row(result: TrainRecords, waiting_time_ns: int | None = None) -> rows.Row:
     measured = _of_records(result, arrived) if is_whole else _partial_figures(result, arrived, waiting_time_ns)
     per_octet = measured["dispersion_rate_bps"]["mean"]
     figures: rows.TrainRow = {
-        **_asked(program),
+        **_asked(result),
         "frame_bps": _scaled(per_octet, program, program.length),
         "ip_bps": _scaled(per_octet, program, program.length - program.headers.network_offset),
         "udp_payload_bps": _scaled(per_octet, program, program.length - program.headers.payload_offset),
-        "resolution_ppm": rows.finite(1e6 * theory.tick_error(program.length, program.count)),
+        "resolution_ppm": rows.finite(1e6 * _tick_error(result)),
         **measured,
         **_probe_counts(result),
         "waiting_time_ns": waiting_time_ns,
@@ -173,8 +174,8 @@ def _of_records(result: TrainRecords, arrived: ArrivedPackets) -> rows.MeasuredF
     rate = np.array([capacity.dispersion_rate(arrived.rx_stamp[train], program.length) for train in per_train])
     order = sequence.reordering(arrived.sequence)
     return {
-        "dispersion_rate_bps": rates(rate, theory.tick_error(program.length, program.count)),
-        "capacity": capacity_of(program, arrived),
+        "dispersion_rate_bps": rates(rate, _tick_error(result), result.line),
+        "capacity": capacity_of(result, arrived),
         "owd_ns": sample(arrived.owd_ns),
         "ipdv_ns": sample(_ipdv(arrived, program)),
         "pdv_ns": sample(delay.pdv(arrived.owd_ns) if len(arrived.owd_ns) else arrived.owd_ns),
@@ -191,15 +192,20 @@ def _of_records(result: TrainRecords, arrived: ArrivedPackets) -> rows.MeasuredF
     }
 
 
-def _asked(program: TrainProgram) -> rows.Asked:
-    utilisation = theory.utilisation(program.length, program.interval_ns)
+def _tick_error(result: TrainRecords) -> float:
+    return theory.tick_error(result.program.length, result.program.count, float(result.line.quantum_octets))
+
+
+def _asked(result: TrainRecords) -> rows.Asked:
+    program, rate_bps = result.program, result.line.rate_bps
+    utilisation = theory.utilisation(program.length, program.interval_ns, rate_bps)
     return {
         "length": program.length,
         "count": program.count,
         "repeat": program.repeats,
-        "interval_ns": program.interval_ns or theory.slot_ns(program.length),
+        "interval_ns": program.interval_ns or theory.slot_ns(program.length, rate_bps),
         "utilisation": utilisation,
-        "theory_bps": utilisation * LINE_RATE_BPS,
+        "theory_bps": utilisation * rate_bps,
     }
 
 
@@ -279,7 +285,7 @@ def _partial_figures(
     owd = _delays(program)
     trains = _trains(program, owd["mean"])
     return {
-        "dispersion_rate_bps": _rates(trains, theory.tick_error(result.program.length, result.program.count)),
+        "dispersion_rate_bps": _rates(trains, result),
         "capacity": _capacity(program),
         "owd_ns": owd,
         "ipdv_ns": NO_SAMPLE.copy(),
@@ -333,14 +339,14 @@ def _over_least(owd: rows.Sample) -> rows.Sample:
 def _capacity(program: _Program) -> rows.CapacityFigures:
     """Return the capacity by the pairs that are there; without copies a missing record can't make a wrong pair."""
     if program.is_plain:
-        return capacity_of(program.result.program, program.arrived)
+        return capacity_of(program.result, program.arrived)
     return capacity.Capacity(None, None, None, 0, 0, "records are missing of packets that came twice or late").figures()
 
 
-def _rates(trains: list[rows.TrainFigures], tick_error: float) -> rows.Rates:
+def _rates(trains: list[rows.TrainFigures], result: TrainRecords) -> rows.Rates:
     """Return the dispersion rates of all trains, or none: those of some would be another sample."""
     known = [train["dispersion_rate_bps"] for train in trains]
-    return rates(np.array([] if None in known else known, dtype=np.float64), tick_error)
+    return rates(np.array([] if None in known else known, dtype=np.float64), _tick_error(result), result.line)
 
 
 def _trains(program: _Program, owd_mean_ns: float | None) -> list[rows.TrainFigures]:

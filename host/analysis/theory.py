@@ -97,6 +97,6 @@ def expected_dispersion_rate(capacity_bps: Rate, load: Share, count: Annotated[i
 
 
 @validated
-def tick_error(length: Length, count: Annotated[int, Between(1)]) -> float:
-    """Return the relative error of a train's capacity when its dispersion is off by one octet time (8 ns at 1 Gb/s)."""
-    return 1 / ((count - 1) * (length + OVERHEAD)) if count > 1 else float("inf")
+def tick_error(length: Length, count: Annotated[int, Between(1)], octets: float = 1.0) -> float:
+    """Return the relative error of a train's capacity when its dispersion is off by so many octet times (of 8 ns at 1 Gb/s)."""
+    return octets / ((count - 1) * (length + OVERHEAD)) if count > 1 else float("inf")

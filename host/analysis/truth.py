@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS
+from liteprobe.cores.formats import NO_SEQUENCE
 from liteprobe.host.analysis import capacity
 from liteprobe.host.analysis.rows import Deviation, PinFigures, WireFigures
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.validate import validated
 
 #: A row of the truth file; see docs/design/interfaces.md, "The simulated probe".
@@ -43,14 +44,21 @@ class Truth:
     departure_tick: NDArray[np.int64]
     arrival_tick: NDArray[np.int64]
     sent: NDArray[np.int64]  # Shape (frames,): SFD of every frame that left (ticks), in order.
+    line: Line = GIGABIT  # A tick is an octet of it.
 
     @property
     def owd_ns(self) -> NDArray[np.int64]:
-        """True one-way delay of each arrival (ns)."""
-        return TICK_NS * (self.arrival_tick - self.departure_tick)
+        """True one-way delay of each arrival (ns), to a whole one."""
+        return self.ns_of(self.arrival_tick - self.departure_tick)
+
+    def ns_of(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return times (ns), whole ones, of ticks."""
+        return ticks * self.line.octet_ns.numerator // self.line.octet_ns.denominator
 
 
-def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[int]) -> list[Truth]:
+def programs(
+    rows: NDArray[np.void], transmit: int, receive: int, totals: list[int], line: Line = GIGABIT
+) -> list[Truth]:
     """Split the truth of one run into its programs, in the order in which they were sent.
 
     Raises ProbeError if the file holds another number of probe frames than the programs sent.
@@ -63,6 +71,8 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
         Ports of the probe.
     totals : list of int
         Frames that each program sent.
+    line : Line
+        Of the probe.
     """
     probe = rows[rows["sequence"] != NO_SEQUENCE]
     out = probe[(probe["direction"] == OUT) & (probe["port"] == transmit)]
@@ -87,6 +97,7 @@ def programs(rows: NDArray[np.void], transmit: int, receive: int, totals: list[i
                 departure_tick=into["origin_tick"][is_ours].astype(np.int64),
                 arrival_tick=into["sfd_tick"][is_ours].astype(np.int64),
                 sent=sent.astype(np.int64),
+                line=line,
             )
         )
     return found
@@ -132,7 +143,7 @@ def pin_figures(truth: Truth, count: int, length: int, deviation_ns: NDArray[np.
     """
     first = np.unique(truth.sequence, return_index=True)[1]
     number = truth.sequence[first] // count
-    arrivals = TICK_NS * truth.arrival_tick[first]
+    arrivals = truth.ns_of(truth.arrival_tick[first])
     rates = [
         capacity.dispersion_rate(arrivals[number == train].astype(np.uint64), length) for train in np.unique(number)
     ]

@@ -10,7 +10,7 @@ HOST = re.compile(r"(?i)(localhost(:\d+)?|[a-z0-9][a-z0-9.-]*(\.[a-z0-9-]+|:\d+)
 
 def is_simulated(url: str) -> bool:
     """Return whether the probe of a URL is simulated: its time goes on only while something is asked of it, and slowly."""
-    return url.startswith("sim://")
+    return url.startswith(("sim://", "sim10g://"))
 
 
 def full_url(text: str) -> str:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from math import isfinite
 
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT, INCREMENT_ONE, Line
 from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import ClockVerdict, ProbeClock
 from liteprobe.host.device.registers import Registers
 
-INCREMENT_ONE = 2**40  # 1 ns in the 8.40 fixed point of the increment.
 ADJUST_ONE = 2**32  # 1 ns in the 32.32 fixed point of an adjustment.
 INCREMENT_BITS = 48
 FREE_RUNNING = "free-running"
@@ -34,11 +34,12 @@ class Timebase:
 
     ``oscillator_ppm``: bound of the rate error of its oscillator while nothing disciplines it.
 
-    ``clock``: what disciplines it, where the gateware can.
+    ``clock``: what disciplines it, where the gateware can; ``line``: of the ports, whose frames it stamps.
     """
 
-    def __init__(self, registers: Registers, oscillator_ppm: float) -> None:
+    def __init__(self, registers: Registers, oscillator_ppm: float, line: Line = GIGABIT) -> None:
         self._registers = registers
+        self.line = line
         self.clock = ProbeClock(registers)
         self.oscillator_ppm = oscillator_ppm
 
@@ -112,7 +113,9 @@ class Timebase:
             return float("inf")
         clock_ns = verdict.bound_ns
         by_rate_ns = abs(delay_ns) * self.oscillator_ppm * 1e-6
-        return float(self.tick_ns) + (by_rate_ns if clock_ns is None else min(by_rate_ns, 2 * clock_ns))
+        return (
+            float(self.tick_ns) + self.line.cut_ns + (by_rate_ns if clock_ns is None else min(by_rate_ns, 2 * clock_ns))
+        )
 
     def trust(self) -> tuple[str, float | None]:
         """Return the state of the clock and the 95 % bound of the error of ``now`` (ns; None: not known)."""

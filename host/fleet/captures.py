@@ -5,10 +5,12 @@
 Stands alone: a run of its own that goes on beside those of pairs, over all starts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from liteprobe.cores.formats import PRESETS, Part, preset_of
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.base.output import words_of
 from liteprobe.host.capture.request import CaptureResult
@@ -57,6 +59,14 @@ class CaptureFigures:
         }
 
 
+def unable(probe: Probe) -> str:
+    """Return why a probe captures nothing; empty: it can."""
+    if Part.MONITOR in probe.parts:
+        return ""
+    names = [name for name, parts in PRESETS.items() if Part.MONITOR in parts]
+    return f"a {preset_of(probe.parts)} captures nothing: load {' or '.join(names)}"
+
+
 class CaptureBeside:
     """Runs a capture as one of several turns, until `end` is called; a companion of the capture, as `CaptureCompanion` says.
 
@@ -68,13 +78,21 @@ class CaptureBeside:
     def __init__(self, planned: PlannedCapture, probe: Probe) -> None:
         self._planned, self._probe = planned, probe
         self.figures = CaptureFigures(planned.probe, planned.files)
-        self._is_over = False
+        self._is_over = self._is_full = False
         self._device: InTurns | None = None
+
+    @property
+    def paths(self) -> Mapping[str, Path]:
+        """Files by what they have."""
+        return self._planned.paths
 
     def run(self, sleep: Sleep) -> None:
         """Capture until `end`, and keep what came, or why nothing did."""
         self._device = InTurns(self._probe, sleep, self.end)
         figures = self.figures
+        figures.why = unable(self._probe)
+        if figures.why:
+            return
         try:
             figures.result = capture_probe(self._device, self._planned.request, companion=self)
             figures.why = "; ".join(figures.result.failed)
@@ -82,6 +100,10 @@ class CaptureBeside:
             figures.why = str(error)
         except OSError as error:
             figures.why = words_of(error)
+        if self._is_full and not figures.why:
+            figures.why = (
+                f"its files came to {self._planned.most:,} octets, and it ended: give it a filter, snap or size"
+            )
 
     def end(self) -> None:
         """Let it end, when all that is on its way has been taken."""
@@ -92,6 +114,9 @@ class CaptureBeside:
         assert self._device
         if not self._is_over:
             self._device.wait(TURN_S)
+        if not self._is_over and self._planned.most is not None:
+            octets = sum(one.stat().st_size for one in self._planned.paths.values() if one.exists())
+            self._is_over = self._is_full = octets >= self._planned.most
         return not self._is_over
 
     def stop(self) -> None:

@@ -29,7 +29,7 @@ from liteprobe.host.base.errors import BusyError, LeaseLostError, NoProbeError, 
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.clock.clock import ClockReport
-from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures
+from liteprobe.host.fleet.captures import CaptureBeside, CaptureFigures, unable
 from liteprobe.host.fleet.plan import ExperimentPlan, Planned, PlannedCapture, PlannedPair
 from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.fleet.streams import IsLost, PlannedRun, PlannedStreams
@@ -489,10 +489,8 @@ class Experiment:
         figures = next(one for one in self._captures if one.probe == planned.probe)
         if planned.probe not in self.probes:
             figures.why = self.faults[planned.probe]
-        elif Part.MONITOR not in self.probes[planned.probe].parts:
-            names = [name for name, parts in PRESETS.items() if Part.MONITOR in parts]
-            preset = preset_of(self.probes[planned.probe].parts)
-            figures.why = f"a {preset} captures nothing: load {' or '.join(names)}"
+        else:
+            figures.why = unable(self.probes[planned.probe])
         return not figures.why
 
     def _run(self, show: Callable[[ExperimentLook], None] | None) -> ExperimentResult:

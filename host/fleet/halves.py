@@ -32,8 +32,9 @@ from liteprobe.cores.formats import (
 from liteprobe.host.analysis import arrivals, delay
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import DataError, ProbeError
+from liteprobe.host.base.line import GIGABIT, INCREMENT_ONE
 from liteprobe.host.clock.clock import ClockReport, ClockVerdict, ClockWatch
-from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.lease import HostLease
 from liteprobe.host.device.link.base import Link, Words
 from liteprobe.host.device.phy import Links
@@ -58,6 +59,7 @@ from liteprobe.host.traffic.train import Schedule, TrainProgram, schedule
 SLOT_MOST = MAX_LENGTH + OVERHEAD  # Ticks that the longest frame takes.
 MANY = 1 << 63  # Frames of a stream of which nobody here knows how many it has.
 SENDS, HEARS = "sends", "hears"
+SUITE, CAPTURE = "suite", "capture"  # In the place of an end: what is whole at one probe.
 
 # The probe that is somewhere else -----------------------------------------------------------------
 
@@ -266,6 +268,7 @@ class AbsentProbe:
             for number in range(ports)
         ]
         self.port_count = ports
+        self.line = here.line if here else GIGABIT
         self.registers = cast(Registers, _AbsentRegisters(self.ports))
         self.lease = cast(HostLease, _AbsentLease())
         self.links = cast(Links, _AbsentLinks())
@@ -283,11 +286,14 @@ class AbsentProbe:
 
 @dataclass
 class Half:
-    """Holds what one end of a pair has measured; ``why``: why it has not."""
+    """Holds what one end of a pair has measured; ``why``: why it has not.
+
+    Or what came of a suite at a probe, or of a capture: ``sender`` is the probe, ``receiver`` the suite, ``flows`` its figures.
+    """
 
     sender: str
     receiver: str
-    end: str  # `SENDS` or `HEARS`.
+    end: str  # `SENDS` or `HEARS`; `SUITE` or `CAPTURE`.
     start_ns: int  # TAI, when the first frame was due.
     why: str = ""
     counters: dict[str, int] = field(default_factory=dict)
@@ -307,14 +313,25 @@ class Half:
     )  # The probe's time less this machine's UTC, before the start and after the end.
 
     @property
+    def of_what(self) -> str:
+        """Name of the pair, of the suite, or of the capture."""
+        names = {SUITE: self.receiver, CAPTURE: f"capture at {self.sender}"}
+        return names.get(self.end, f"{self.sender} to {self.receiver}")
+
+    @property
+    def probe(self) -> str:
+        """Name of the probe that measured it."""
+        return self.receiver if self.end == HEARS else self.sender
+
+    @property
     def name(self) -> str:
         """Name of the pair, and which end of it this is."""
-        return f"{self.sender} to {self.receiver}, {self.end}"
+        return f"{self.of_what}, {self.end}"
 
     @property
     def cells(self) -> dict[str, Cells]:
         """Delays by both clocks as they are (ns), in bins, by pair and stream, of the end that hears; none where it has none."""
-        pair = f"{self.sender} to {self.receiver}"
+        pair = self.of_what
         delays_ns = delay.owd(self.records["tx_stamp"], self.records["rx_stamp"])
         found = {pair: Cells(delays_ns, delays_ns, np.ones(len(delays_ns), np.int64))} if len(delays_ns) else {}
         return found | {f"{pair}, {name}": _reading(one).delays for name, one in self.flows.get("readings", {}).items()}

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
+from typing import Any
 
 from liteprobe.cores.formats import CHANNELS, PRESETS, TICK_NS, Part
 from liteprobe.host.base.defaults import KEEPS, TRANSPORTS
@@ -29,7 +31,7 @@ from liteprobe.host.base.document import (
     section_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
-from liteprobe.host.base.units import TIMES
+from liteprobe.host.base.units import PREFIXES, TIMES
 from liteprobe.host.capture.request import (
     SNAP_MOST,
     CaptureRequest,
@@ -56,6 +58,8 @@ from liteprobe.host.traffic.load import check_port, end_ticks
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram, interval_ns_for_rate
 
+FILES = ("write", "headers", "blocks")
+STATION_MOST = 64 << 20
 PROBES_MAX = 256  # A mesh of them has 65,280 pairs, which stream ids of 16 bits tell apart.
 PAIRS_MAX = 65_535
 SECOND_NS = 10**9
@@ -113,6 +117,22 @@ class PlannedCapture:
 
     probe: str
     request: CaptureRequest
+    most: int | None = None  # Octets of its files, after which it ends; None: where a station runs it `STATION_MOST`.
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """Files by what they have: ``write``, ``headers``, ``blocks``."""
+        return {name: Path(one) for name in FILES if (one := getattr(self.request, name))}
+
+    def of_start(self, number: int, starts: int) -> "PlannedCapture":
+        """Return that of one start of several (from 1), each of which a station captures into files of its own."""
+        if starts == 1:
+            return self
+        return self.into({name: one.with_stem(f"{one.stem}-{number}") for name, one in self.paths.items()})
+
+    def into(self, paths: Mapping[str, Any]) -> "PlannedCapture":
+        """Return the same with other files."""
+        return replace(self, request=replace(self.request, **paths))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -275,6 +295,10 @@ class ExperimentPlan:
             return self.round_ns
         return SECOND_NS * ceil(longest_s) + ROUND_NS
 
+    def length_ns(self, all_of_one: Sequence[Planned]) -> int:
+        """Return how long a start is sent and measured, at the most (ns), but for what opening a probe takes."""
+        return self.span_ns(all_of_one) - ROUND_NS
+
     def all_rounds(self) -> list[list[Planned]]:
         """Return what begins together, start by start: first the pairs, then the suites, each probe in one at a time."""
         found: list[list[PlannedSuite]] = []
@@ -375,6 +399,11 @@ CAPTURE = Section(
         "keep": Key(OneOf(KEEPS), "What is kept of a frame.", "what the files need"),
         "channels": Key(Several(Whole(0, CHANNELS - 1), CHANNELS), "Flows go to these, by hash.", "0"),
         "via": Key(OneOf(TRANSPORTS), "How blocks come here.", "the fastest way"),
+        "size": Key(
+            Quantity("octets", "octets, with k, M or G", PREFIXES, Fraction(10**12), plain=""),
+            "Octets of its files, after which it ends.",
+            f"none; {STATION_MOST:,} by a station",
+        ),
         "utc": Key(Whole(-100, 100), "Stamps are UTC, so many seconds less than TAI.", "stamps are TAI"),
     },
 )
@@ -496,9 +525,7 @@ def _captures(entries: Entries, probes: Sequence[PlannedProbe]) -> Iterator[Plan
         )
         for one in called(entries, "at", probes):
             files = {
-                name: entries.values[name].replace("{probe}", one.name)
-                for name in ("write", "headers", "blocks")
-                if name in entries.values
+                name: entries.values[name].replace("{probe}", one.name) for name in FILES if name in entries.values
             }
             yield PlannedCapture(
                 one.name,
@@ -511,6 +538,7 @@ def _captures(entries: Entries, probes: Sequence[PlannedProbe]) -> Iterator[Plan
                     tai_utc_s=entries.get("utc"),
                     transport=Transport(entries.get("via")),
                 ),
+                int(entries.get("size")) if "size" in entries.values else None,
             )
 
 

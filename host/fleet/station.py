@@ -12,12 +12,13 @@ import json
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from liteprobe.host.agent.agent import Agent
 from liteprobe.host.agent.keys import check_address
@@ -25,21 +26,27 @@ from liteprobe.host.agent.message import OCTETS_MOST
 from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import DataError, ProbeError, UsageError
 from liteprobe.host.base.output import write_synced
+from liteprobe.host.fleet.captures import CaptureBeside
 from liteprobe.host.fleet.experiment import lost, unfit
-from liteprobe.host.fleet.halves import HEARS, SENDS, Half, half_of
-from liteprobe.host.fleet.plan import ExperimentPlan, PlannedPair, read_plan
+from liteprobe.host.fleet.halves import CAPTURE, HEARS, SENDS, SUITE, Half, half_of
+from liteprobe.host.fleet.plan import FILES, STATION_MOST, ExperimentPlan, PlannedCapture, PlannedPair, read_plan
+from liteprobe.host.fleet.suite_runs import SuiteFigures, SuiteRun
+from liteprobe.host.fleet.suites import PlannedSuite
 from liteprobe.host.fleet.turns import Sleep, in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.host.suites.owd import LateError
+from liteprobe.host.suites.trials import Journal
 
 SECOND_NS = 10**9
 AHEAD_S = 10  # The probe is opened so long before a start.
+BEFORE_S = 1.0  # A capture begins so long before a start.
 STEP_S = 0.5  # From one look at what is due to the next.
 KEY_OCTETS = 8  # Of the name of an experiment.
 PART_HEAD = KEY_OCTETS + 8
 PART_MOST = OCTETS_MOST - PART_HEAD  # Octets of a part of a plan, or of a result.
+FILE_MOST = OCTETS_MOST  # Of a captured file.
 PLAN_MOST = 1 << 20  # Octets of a plan, compressed.
-PLAN, HALF, FETCHED = ".plan", ".half", ".fetched"
+PLAN, HALF, TRIALS, FETCHED = ".plan", ".half", ".trials", ".fetched"
 
 
 def version() -> str:
@@ -57,6 +64,19 @@ def envelope(text: str, name: str, of_version: str | None = None) -> bytes:
     return zlib.compress(json.dumps({"version": of_version or version(), "name": name, "plan": text}).encode())
 
 
+Task = tuple[PlannedPair | PlannedSuite | PlannedCapture, str]  # What is to be done, and which end of it, or what kind.
+
+
+def half_key(task: Task) -> tuple[str, str, str]:
+    """Return what tells the half of a task from those of others in its start: its sender, receiver and end."""
+    planned, end = task
+    if isinstance(planned, PlannedPair):
+        return (*planned.ends, end)
+    if isinstance(planned, PlannedSuite):
+        return planned.sender, planned.title, end
+    return planned.probe, CAPTURE, end
+
+
 @dataclass
 class KeptPlan:
     """Holds a plan that a station keeps, and its part of it."""
@@ -67,16 +87,26 @@ class KeptPlan:
     done: set[str] = field(default_factory=set)  # Names of halves that are on disk.
 
     @property
-    def starts(self) -> list[tuple[int, list[tuple[PlannedPair, str]]]]:
-        """Each start (TAI, ns) in which the probe has a part, with its pairs and which end of them it is."""
+    def starts(self) -> list[tuple[int, list[Task]]]:
+        """Each start (TAI, ns) in which the probe has a part, with what it has to do: pairs, suites, a capture."""
         found = []
-        for start_ns, all_of_one in self.plan.starts():
+        starts = self.plan.starts()
+        for number, (start_ns, all_of_one) in enumerate(starts, 1):
             pairs = [one for one in all_of_one if isinstance(one, PlannedPair)]
-            own = [(one, SENDS) for one in pairs if one.sender == self.name]
+            own: list[Task] = [(one, SENDS) for one in pairs if one.sender == self.name]
             own += [(one, HEARS) for one in pairs if one.receiver == self.name]
+            own += [(one, SUITE) for one in all_of_one if isinstance(one, PlannedSuite) and one.sender == self.name]
+            captures = [one.of_start(number, len(starts)) for one in self.plan.captures if one.probe == self.name]
+            own += [(one, CAPTURE) for one in captures]
             if own:
                 found.append((start_ns, own))
         return found
+
+    @property
+    def names(self) -> dict[tuple[int, tuple[str, str, str]], str]:
+        """Name of the file of each half, by its start and what it is of."""
+        own = [(start_ns, task) for start_ns, tasks in self.starts for task in tasks]
+        return {(start_ns, half_key(task)): f"{self.key}.{number:05}" for number, (start_ns, task) in enumerate(own)}
 
     @property
     def span_ns(self) -> tuple[int, int]:
@@ -101,6 +131,7 @@ class ProbeStation:
         self._parts: dict[bytes, bytearray] = {}  # Of plans that come.
         self._unwritten: dict[str, Half] = {}  # What the disk had no space for, by file.
         self._is_stopping = False
+        self._runs = ""  # Key of the plan of which a start goes on.
         self.state = "idle"
         self.seen: list[
             Callable[[Half], None]
@@ -122,6 +153,7 @@ class ProbeStation:
         """Have an agent take plans and give results away."""
         agent.setting("plan")(self.take_part)
         agent.setting("result")(self.result_part)
+        agent.setting("file")(self.file_part)
         agent.setting("fetched")(self.forget)
         agent.value("version")(self.version_text)
         agent.value("state")(self.state_text)
@@ -198,9 +230,7 @@ class ProbeStation:
         plan = read_plan(text)
         if name not in plan.by_name:
             raise UsageError(f"the plan has no probe '{name}'")
-        if plan.captures:
-            raise UsageError("stations keep no captures: leave out 'captures'")
-        plan.starts()
+        check_alone(plan)
         done = {path.name.removesuffix(HALF) for path in self.folder.glob(f"{key}.*{HALF}")}
         return KeptPlan(key, plan, name, done)
 
@@ -220,7 +250,9 @@ class ProbeStation:
                 raise ProbeError("its result was fetched already")
             raise ProbeError("this station has no such plan: it was not handed out here, or changed since")
         kept = self.plans[key]
-        names = [f"{key}.{number:05}" for number, _ in _numbered(kept)]
+        names = list(kept.names.values())
+        if self._runs == key:
+            raise ProbeError("it is not done yet: a start goes on")
         if not kept.done.issuperset(names) and (left_ns := kept.span_ns[1] - self._tai_ns()) > 0:
             raise ProbeError(f"it is not done yet: collect it in {left_ns / SECOND_NS:.0f} s or later")
         files = [self.folder / f"{name}{HALF}" for name in names if name in kept.done]
@@ -230,6 +262,21 @@ class ProbeStation:
             raise ProbeError(f"a result can't be read ({error.strerror}): see to the station's disk") from None
         return b"".join(len(one).to_bytes(4, "little") + one for one in parts)
 
+    def file_part(self, asked: bytes) -> bytes:
+        """Return a part of a captured file; raises ProbeError where it can't be read.
+
+        ``asked``: the plan's name, the number of the half (4 octets), that of the file (1), and where to begin (8).
+        """
+        key, number, place = asked[:KEY_OCTETS].hex(), asked[KEY_OCTETS:PART_HEAD][:4], asked[KEY_OCTETS + 4]
+        stem = f"{key}.{int.from_bytes(number, 'little'):05}.{FILES[place % len(FILES)]}"
+        try:
+            (path,) = self.folder.glob(f"{stem}.*")
+            with path.open("rb") as stream:
+                stream.seek(int.from_bytes(asked[KEY_OCTETS + 5 :], "little"))
+                return stream.read(FILE_MOST)
+        except (ValueError, OSError) as error:
+            raise ProbeError(f"a captured file can't be read ({error}): see to the station's disk") from None
+
     def forget(self, asked: bytes) -> bytes:
         """Let go of a plan and its result: the host has it, or nobody wants it any more."""
         key = asked.hex()
@@ -237,7 +284,8 @@ class ProbeStation:
             if key not in self.plans:
                 return b""
             self._write(f"{key}{FETCHED}", b"")
-            for path in [self.folder / f"{key}{PLAN}", *self.folder.glob(f"{key}.*{HALF}")]:
+            kept = [one for one in self.folder.glob(f"{key}.*") if one.suffix not in (PLAN, FETCHED)]
+            for path in [self.folder / f"{key}{PLAN}", *kept]:
                 path.unlink(missing_ok=True)
             del self.plans[key]
             self._unwritten = {name: half for name, half in self._unwritten.items() if not name.startswith(key)}
@@ -268,27 +316,41 @@ class ProbeStation:
         if not due:
             return False
         start_ns, number, kept = min(due, key=lambda one: one[0])
-        own = kept.starts[number]
-        if start_ns < self._tai_ns():
-            self._keep_all(kept, own, "late: the station was not there at the start (killed, or without power)")
-            return True
-        self.state = f"measures for plan {kept.key}"
+        start_ns, own = kept.starts[number]
+        is_past = start_ns < self._tai_ns()
+        if is_past:
+            begun = [one for one in own if self._has_begun(kept, start_ns, one)]
+            others = [one for one in own if one not in begun]
+            self._keep_all(
+                kept, (start_ns, others), "late: the station was not there at the start (killed, or without power)"
+            )
+            if not begun:
+                return True
+            own = begun
+        self.state, self._runs = f"measures for plan {kept.key}", kept.key
         try:
-            self._measure(kept, own, wait)
+            self._measure(kept, (start_ns, own), is_past, wait)
         finally:
-            self.state = "idle"
+            self.state, self._runs = "idle", ""
         return True
+
+    def _has_begun(self, kept: KeptPlan, start_ns: int, task: Task) -> bool:
+        """Return whether a task is a suite of which some trials are kept, and that can still go on."""
+        name = kept.names[start_ns, half_key(task)]
+        is_open = name not in kept.done | self._unwritten.keys() and self._tai_ns() < kept.span_ns[1]
+        return is_open and (self.folder / f"{name}{TRIALS}").exists()
 
     def _open(self, kept: KeptPlan) -> Iterator[tuple[int, int]]:
         """Give the starts that are not done, each with its place."""
-        names = {(pair.ends, end): f"{kept.key}.{number:05}" for number, (pair, end) in _numbered(kept)}
+        names = kept.names
         for place, (start_ns, own) in enumerate(kept.starts):
             there = kept.done | self._unwritten.keys()
-            if any(names[pair.ends, end] not in there for pair, end in own):
+            if any(names[start_ns, half_key(task)] not in there for task in own):
                 yield start_ns, place
 
-    def _measure(self, kept: KeptPlan, own: tuple[int, list[tuple[PlannedPair, str]]], wait: Sleep) -> None:
-        start_ns, pairs = own
+    def _measure(self, kept: KeptPlan, own: tuple[int, list[Task]], is_past: bool, wait: Sleep) -> None:
+        """Do all of a start; ``is_past``: suites go on that were cut off."""
+        start_ns, tasks = own
         try:
             with self._opener() as probe:
                 why = unfit(kept.plan, kept.plan.by_name[kept.name], probe)
@@ -296,12 +358,40 @@ class ProbeStation:
                 if why:
                     self._keep_all(kept, own, why)
                     return
-                in_turns(
-                    [partial(self._half, kept, pair, end, probe, (start_ns, off_ns)) for pair, end in pairs],
-                    probe.link.wait,
-                )
+                captures = [
+                    self._capture(kept, one, start_ns, probe) for one, _ in tasks if isinstance(one, PlannedCapture)
+                ]
+                acts: list[Callable[[Sleep], None]] = []
+                for planned, end in tasks:
+                    if isinstance(planned, PlannedPair):
+                        acts.append(partial(self._half, kept, planned, end, probe, (start_ns, off_ns)))
+                    elif isinstance(planned, PlannedSuite):
+                        acts.append(partial(self._suite, kept, planned, probe, (start_ns, is_past, off_ns)))
+
+                def conduct(sleep: Sleep) -> None:
+                    try:
+                        in_turns(acts, sleep)
+                        if captures and not acts:
+                            sleep(max((self._end_ns(kept, start_ns) - probe.timebase.now_ns) / SECOND_NS, 0.0))
+                    finally:
+                        for one in captures:
+                            one.end()
+
+                def capture(one: CaptureBeside, sleep: Sleep) -> None:
+                    sleep(max((start_ns - probe.timebase.now_ns) / SECOND_NS - BEFORE_S, 0.0))
+                    one.run(sleep)
+
+                in_turns([*(partial(capture, one) for one in captures), conduct], probe.link.wait)
+                for one in captures:
+                    self._keep_capture(kept, one, start_ns, (off_ns, probe))
         except ProbeError as error:
             self._keep_all(kept, own, lost(error))
+
+    @staticmethod
+    def _end_ns(kept: KeptPlan, start_ns: int) -> int:
+        """Return when all of a start is over, at the latest (TAI, ns), for who only captures."""
+        all_of_one = next(found for begins_ns, found in kept.plan.starts() if begins_ns == start_ns)
+        return start_ns + kept.plan.length_ns(all_of_one)
 
     def _half(
         self, kept: KeptPlan, pair: PlannedPair, end: str, probe: Probe, when: tuple[int, int], sleep: Sleep
@@ -317,24 +407,70 @@ class ProbeStation:
             half.why = f"late: {error}"
         except ProbeError as error:
             half.why = str(error)
-        half.off_ns = [off_ns, off_ns]
-        with suppress(ProbeError):
-            half.off_ns[1] = probe.timebase.now_ns - self._utc_ns()
-        self._keep(kept, half)
+        self._keep(kept, half, (off_ns, probe))
 
-    def _keep_all(self, kept: KeptPlan, own: tuple[int, list[tuple[PlannedPair, str]]], why: str) -> None:
-        """Keep why nothing was measured, of all that isn't done."""
-        start_ns, pairs = own
-        for pair, end in pairs:
-            self._keep(kept, Half(pair.sender, pair.receiver, end, start_ns, why))
-
-    def _keep(self, kept: KeptPlan, half: Half) -> None:
-        number = next(
-            number
-            for number, (pair, end) in _numbered(kept)
-            if (pair.ends, end) == ((half.sender, half.receiver), half.end)
+    def _suite(
+        self, kept: KeptPlan, suite: PlannedSuite, probe: Probe, when: tuple[int, bool, int], sleep: Sleep
+    ) -> None:
+        """Run a suite, its trials kept as they end, and keep what came."""
+        start_ns, is_past, off_ns = when
+        half = Half(*half_key((suite, SUITE)), start_ns)
+        figures = SuiteFigures.of(suite)
+        path = self.folder / f"{kept.names[start_ns, half_key((suite, SUITE))]}{TRIALS}"
+        run = SuiteRun(
+            suite, (probe, probe), kept.plan, (None if is_past else start_ns, sleep), lambda one: False, figures
         )
-        name = f"{kept.key}.{number:05}"
+        try:
+            with StationJournal(path, {"plan": kept.key, "suite": suite.title}, resume=path.exists()) as journal:
+                figures.note = f"the station was away meanwhile: {journal.kept} trials were kept" * is_past
+                run.run(journal)
+        except LateError as error:
+            figures.why = f"late: {error}"
+        except ProbeError as error:
+            figures.why = str(error)
+        except OSError as error:
+            figures.why = f"its trials can't be kept ({error.strerror}): free space on the station's disk"
+        figures.start_time_ns = start_ns if figures.is_measured else None
+        half.flows, half.sent = {"suite": figures.plain()}, figures.count("sent") or 0
+        self._keep(kept, half, (off_ns, probe))
+
+    def _capture(self, kept: KeptPlan, planned: PlannedCapture, start_ns: int, probe: Probe) -> CaptureBeside:
+        """Return a capture into files here, in the place of those of the plan."""
+        stem = kept.names[start_ns, half_key((planned, CAPTURE))]
+        files = {name: self.folder / f"{stem}.{name}{one.suffix}" for name, one in planned.paths.items()}
+        most = STATION_MOST if planned.most is None else planned.most
+        return CaptureBeside(replace(planned.into(files), most=most), probe)
+
+    def _keep_capture(self, kept: KeptPlan, one: CaptureBeside, start_ns: int, clock: tuple[int, Probe]) -> None:
+        """Keep what came of a capture: its counts, and of each file the name, how many octets it has, and their digest."""
+        half = Half(one.figures.probe, CAPTURE, CAPTURE, start_ns, one.figures.why)
+        files = {}
+        for name, path in one.paths.items():
+            with suppress(OSError), path.open("rb") as stream:
+                files[name] = {
+                    "octets": path.stat().st_size,
+                    "digest": hashlib.file_digest(stream, "sha256").hexdigest(),
+                }
+        number = int(kept.names[start_ns, (half.sender, half.receiver, half.end)].rpartition(".")[2])
+        counts = None if one.figures.result is None else one.figures.result.to_dict()
+        half.flows = {"counts": counts, "files": files, "number": number}
+        self._keep(kept, half, clock)
+
+    def _keep_all(self, kept: KeptPlan, own: tuple[int, list[Task]], why: str) -> None:
+        """Keep why nothing was measured, of all that isn't done."""
+        start_ns, tasks = own
+        for task in tasks:
+            self._keep(kept, Half(*half_key(task), start_ns, why))
+
+    def _keep(self, kept: KeptPlan, half: Half, clock: tuple[int, Probe] | None = None) -> None:
+        """Keep a half; ``clock``: how far off the probe's was before the start, and the probe."""
+        if clock:
+            off_ns, probe = clock
+            after_ns = off_ns
+            with suppress(ProbeError):
+                after_ns = probe.timebase.now_ns - self._utc_ns()
+            half = replace(half, off_ns=[off_ns, after_ns])
+        name = kept.names[half.start_ns, (half.sender, half.receiver, half.end)]
         with self._lock:
             if name in kept.done or name in self._unwritten or kept.key not in self.plans:
                 return
@@ -369,6 +505,29 @@ class ProbeStation:
         return self._utc_ns() + TAI_UTC_S * SECOND_NS
 
 
+def check_alone(plan: ExperimentPlan) -> None:
+    """Raise UsageError unless each station can run its part of a plan alone."""
+    if between := next((one for one in plan.suites if one.is_between), None):
+        raise UsageError(
+            f"'{between.title}' goes on by what came to the other probe, which a station doesn't know: leave out 'to', or have "
+            "this host run the plan"
+        )
+    plan.starts()
+
+
+class StationJournal(Journal):
+    """Keeps the trials of a suite as far as the disk has space; those that it has not are lost only where the station dies."""
+
+    _is_full = False
+
+    def _append(self, content: Mapping[str, Any]) -> None:
+        try:
+            if not self._is_full:
+                super()._append(content)
+        except OSError:
+            self._is_full = True  # A torn line is left out by who goes on, so it is the last one.
+
+
 def check_private(address: str, has_keys: bool) -> None:
     """Raise UsageError unless an address of a station is of this machine alone, or of a private network."""
     host, _ = check_address(address, has_keys, is_agent=True)
@@ -385,11 +544,6 @@ def check_private(address: str, has_keys: bool) -> None:
 
 
 # # #
-
-
-def _numbered(kept: KeptPlan) -> list[tuple[int, tuple[PlannedPair, str]]]:
-    """Return all ends of pairs that a station measures, numbered in the order of their starts."""
-    return list(enumerate(one for _, own in kept.starts for one in own))
 
 
 def _part(octets: bytes) -> tuple[bytes, int, int, bytes]:

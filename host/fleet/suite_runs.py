@@ -89,6 +89,15 @@ class SuiteFigures(Result):
             for part, one in result.cells_by_part.items()
         }
 
+    def plain(self) -> dict[str, Any]:
+        """Return all of it as plain data, for `of_plain`."""
+        return dict(vars(self))
+
+    @classmethod
+    def of_plain(cls, known: Mapping[str, Any]) -> "SuiteFigures":
+        """Return what `plain` gave."""
+        return cls(**{**known, "marks": tuple(known["marks"])})
+
     def void(self, why: str) -> None:
         """Take away what can't be believed."""
         self.document, self.rows, self.bins, self.outcome, self.is_whole, self.why = None, {}, {}, "", False, why

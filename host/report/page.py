@@ -101,7 +101,7 @@ RATE_BOUND = """
     scatter that was seen, not a bound; zero means that all trains took the same number of ticks."""
 THROUGHPUT = """
     Lines: what the link can carry. {marks} Below: mean of the trains over theory; a bar is the standard deviation of a
-    train, and one tick (8 ns) more."""
+    train, and one tick ({tick} ns) more."""
 DELAY = """
     Means, with bars from the least to the greatest delay of a row. Lines: least squares through the mean of every
     train, the calibration of the path."""
@@ -320,7 +320,7 @@ def _figures(sweeps: Sequence[Sweep]) -> list[Block]:
         (
             plots.throughput(sweeps),
             "Dispersion rate against size.",
-            said(THROUGHPUT, marks=_marks(plots.over_sizes(sweeps))),
+            said(THROUGHPUT, marks=_marks(plots.over_sizes(sweeps)), tick=f"{float(result.line.octet_ns):g}"),
         ),
         (plots.delay(sweeps), "One-way delay against size.", said(DELAY)),
         (plots.histogram(sweeps), "Delay over the least.", said(HISTOGRAM)),

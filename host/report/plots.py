@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.cores.formats import OVERHEAD
 from liteprobe.host.analysis import arrivals, capacity, theory
 from liteprobe.host.analysis.calibration import calibrate
 from liteprobe.host.analysis.delay import percentile
@@ -18,6 +18,7 @@ from liteprobe.host.analysis.rows import Row
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import extras
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT
 from liteprobe.host.base.text import safe
 from liteprobe.host.suites.sweep import Sweep
 
@@ -149,16 +150,17 @@ def throughput(sweeps: Sequence[Sweep]) -> str:
         figure, (rates, errors) = axes_of(2, 4.6, (2, 1))
         lengths = sorted({row["length"] for sweep in sweeps for row in sweep.rows})
         smooth = np.geomspace(lengths[0], lengths[-1], 80) if len(lengths) > 1 else np.array(lengths, dtype=float)
-        load = sweeps[0].rows[0]["utilisation"]
+        theory_bps = sweeps[0].rows[0]["theory_bps"]
         for number, (name, rate_of, less) in enumerate(LAYERS):
-            curve = load * LINE_RATE_BPS * (smooth - less) / (smooth + OVERHEAD) / 1e6
+            curve = theory_bps * (smooth - less) / (smooth + OVERHEAD) / 1e6
             rates.plot(smooth, curve, color=SERIES[number], lw=1, zorder=1, label=f"{name}: theory")
             for place, sweep in enumerate(sweeps):
                 x, y = [row["length"] for row in sweep.rows], [(rate_of(row) or np.nan) / 1e6 for row in sweep.rows]
                 fill = SERIES[number] if place == 0 else "none"
                 rates.scatter(x, y, s=22 + 30 * place, marker=MARKERS[place], fc=fill, ec=SERIES[number], zorder=2)
         rates.set_ylabel("Mb/s")
-        rates.set_ylim(0, 1040 if load == 1.0 else None)
+        line_bps = sweeps[0].results[0].line.rate_bps
+        rates.set_ylim(0, 1.04 * line_bps / 1e6 if theory_bps == line_bps else None)
         rates.legend(loc="lower right")
         _deviations(errors, sweeps)
         _size_axis(errors, lengths)
@@ -241,7 +243,7 @@ def histogram(sweeps: Sequence[Sweep]) -> str:
             values, _ = over_least(sweep)
             if not _headed(axes, sweep, values):
                 continue
-            edges = bin_edges(values)
+            edges = bin_edges(values, step_ns(sweep))
             counts, _ = np.histogram(values, edges)
             unit, name = (1e3, "µs") if edges[-1] > 4000 else (1, "ns")
             share = 100 * counts / len(values)
@@ -272,7 +274,10 @@ def distribution(sweeps: Sequence[Sweep]) -> str:
             unit, name = (1e3, "µs") if delays[-1] > 4000 else (1, "ns")
             x, y = thin(np.append(0, delays), np.append(0, 100 * np.cumsum(counts) / sent))
             axes.step(
-                np.append(x, 1.05 * max(x[-1], TICK_NS)) / unit, np.append(y, y[-1]), where="post", color=SERIES[place]
+                np.append(x, 1.05 * max(x[-1], step_ns(sweep))) / unit,
+                np.append(y, y[-1]),
+                where="post",
+                color=SERIES[place],
             )
             marks = [(percentile(values, percent) / unit, percent, mark) for percent, mark in PERCENTILES]
             for at, percent, _ in marks:
@@ -287,10 +292,15 @@ def distribution(sweeps: Sequence[Sweep]) -> str:
     return svg(figure, "distribution")
 
 
-def bin_edges(values_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return edges of bins (ns) from below 0 to beyond the greatest: whole ticks wide, about ``BINS_MAX`` of them."""
+def step_ns(sweep: Sweep) -> int:
+    """Return the least step of delays that a plot shows (ns): an octet of the line, or a nanosecond where that is less."""
+    return max(1, int(sweep.results[0].line.octet_ns))
+
+
+def bin_edges(values_ns: NDArray[np.int64], step: int = int(GIGABIT.octet_ns)) -> NDArray[np.int64]:
+    """Return edges of bins (ns) from below 0 to beyond the greatest: whole steps wide, about ``BINS_MAX`` of them."""
     span = int(values_ns.max()) if len(values_ns) else 0
-    width = TICK_NS * max(1, -(-(span + TICK_NS) // (TICK_NS * BINS_MAX)))
+    width = step * max(1, -(-(span + step) // (step * BINS_MAX)))
     first = -width // 2
     return np.arange(first, span + 2 * width + (4 * width if span == 0 else 0), width)
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 from liteprobe.cores.formats import Part, TransmitState
 from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import Line
 from liteprobe.host.clock.clock import ClockVerdict, ClockWatch, watch_all
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.lease import NAMELESS, HostLease
@@ -39,6 +40,10 @@ class RunDevice(Protocol):
     links: Links
     ports: list[ProbePort]
     port_count: int
+
+    @property
+    def line(self) -> Line:
+        """Line of its test ports."""
 
     def need(self, part: Part) -> None:
         """Raise UsageError where the probe has no such part."""

@@ -4,7 +4,7 @@
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host.base.defaults import FILLS
-from liteprobe.host.base.errors import NetworkError, ProbeError
+from liteprobe.host.base.errors import NetworkError, ProbeError, UsageError
 from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.device.registers import Registers
 from liteprobe.host.run.receive import ReceivePort
@@ -49,6 +49,10 @@ class TransmitPort:
         An attached program ends when this host lets go of the probe, or is gone.
         """
         headers = program.headers
+        settings = {"checksum_enable": int(headers.is_ipv6), "checksum_seed": headers.checksum_seed(program.length)}
+        if self._prefix + "checksum_enable" not in self._registers.names:
+            self._check_plain(program)
+            settings = {}
         words = header_words(headers.octets(program.length, program.stream_id))
         self._registers.write_memory(self._header, 0, words)
         self._write_many(
@@ -62,10 +66,17 @@ class TransmitPort:
             timed=int(program.start_time_ns is not None),
             fill=FILLS[program.fill],
             payload_offset=headers.payload_offset,
-            checksum_enable=int(headers.is_ipv6),
-            checksum_seed=headers.checksum_seed(program.length),
             attached=int(is_attached),
+            **settings,
         )
+
+    @staticmethod
+    def _check_plain(program: TrainProgram) -> None:
+        """Raise UsageError for what a port that mends no checksum, and draws no PRBS, can't send."""
+        if program.headers.is_ipv6:
+            raise UsageError("this probe sends no trains over IPv6, whose UDP has a checksum: give IPv4 addresses")
+        if program.fill == "prbs":
+            raise UsageError("this probe has no fill 'prbs': give zero or counting")
 
     def attach(self, start_ns: int | None = None, is_attached: bool = True) -> None:
         """Let the program that comes end when this host lets go of the probe, or is gone, where it is attached.

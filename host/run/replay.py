@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import INCREMENT_ONE
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.session import Sink
-from liteprobe.host.clock.timebase import INCREMENT_ONE, Timebase
+from liteprobe.host.clock.timebase import Timebase
 from liteprobe.host.packets.batch import Batch
 from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Index, move, starts
 from liteprobe.host.replay.streamer import Target

@@ -32,6 +32,7 @@ from liteprobe.cores.formats import (
 )
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import INCREMENT_ONE
 from liteprobe.host.base.validate import validated
 from liteprobe.host.clock.clock import ClockVerdict
 from liteprobe.host.clock.timebase import FREE_RUNNING
@@ -65,7 +66,6 @@ from liteprobe.host.run.figures import (
 from liteprobe.host.run.port import HALT_TIMEOUT_NS, ProbePort, TransmitPort, known_state
 from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import SharedLine, UnknownDueError
-from liteprobe.host.traffic.intervals import INCREMENT_ONE
 from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
 from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
 from liteprobe.host.traffic.stamps import Stamp

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import NO_SEQUENCE, TICK_NS, Part, TransmitState
+from liteprobe.cores.formats import NO_SEQUENCE, Part, TransmitState
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.clock.clock import ClockVerdict, look_at
@@ -114,7 +114,8 @@ class RunningTrain:
     def rest_ns(self) -> float:
         """Time in which the ring may be left alone: none after a drain that found a quarter of it full."""
         quarter = self.meter.depth // 4
-        interval_ns = self.program.interval_ns or 8.0 * self.program.slot_ticks
+        octet_ns = self.route.sender.line.octet_ns
+        interval_ns = self.program.interval_ns or float(octet_ns * self.program.slot_ticks)
         return quarter * interval_ns if self.drained < quarter else 0.0
 
     def drain(self, is_last: bool = False) -> None:
@@ -150,8 +151,8 @@ class TrainRun(PortRun):
         check_ports([(route.receiver, route.receive) for route in routes], "receive", len(probes) > 1)
         self.jobs: list[RunningTrain] = []
         for route in routes:
-            program = self._with_gap(route)
-            self.jobs.append(RunningTrain(route, program, schedule(program, route.sender.timebase.increment)))
+            program, sender = self._with_gap(route), route.sender
+            self.jobs.append(RunningTrain(route, program, schedule(program, sender.timebase.increment, sender.line)))
         self._ends_ns: list[int] = []  # Of each probe that sends, of its clock.
         super().__init__([job.sender for job in self.jobs], [job.receiver for job in self.jobs])
 
@@ -192,7 +193,9 @@ class TrainRun(PortRun):
     def gap_ns(self, route: Route, record_ns: float) -> float:
         """Return the gap between trains in which their records are fetched, one in ``record_ns``."""
         link = route.receiver.link
-        return gap_for(route.program, FETCH_MARGIN * self._count * record_ns, link.look_ns, link.is_in_band)
+        return gap_for(
+            route.program, FETCH_MARGIN * self._count * record_ns, link.look_ns, link.is_in_band, route.sender.line
+        )
 
     def pause(self, left_ns: float, rest_ns: float) -> None:
         """Let time pass until the next look: at the most until the end, and until a ring could be full."""
@@ -367,17 +370,19 @@ def result_of(job: RunningTrain, counters: dict[str, int], clock: ClockVerdict, 
         clock_state=clock.state,
         uncertainty_ns=float("inf") if clock.bound_ns is None else clock.bound_ns,
         complete=is_whole and job.with_records and counters["records_lost"] == 0,
-        notes=(*said, *_start_notes(job.program, records), *_notes(job, counters)),
+        notes=(*said, *_start_notes(job, records), *_notes(job, counters)),
+        line=job.route.sender.line,
     )
 
 
-def _start_notes(program: TrainProgram, records: NDArray[np.void]) -> list[str]:
+def _start_notes(job: RunningTrain, records: NDArray[np.void]) -> list[str]:
     """Return what is to be said of the start time: a start that reached the probe too late starts at once."""
+    program, tick_ns = job.program, job.route.sender.line.tick_ns
     heads = records["tx_stamp"][records["sequence"] == 0]
     if program.start_time_ns is None or not len(heads):
         return []
     late_ns = int(heads[0]) - program.start_time_ns
-    return [f"the first frame left {late_ns} ns after its start time: ask for a later one"] if late_ns > TICK_NS else []
+    return [f"the first frame left {late_ns} ns after its start time: ask for a later one"] if late_ns > tick_ns else []
 
 
 def _fate_of_records(counters: dict[str, int]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from liteprobe.cores.formats import PRESETS as BUILDS
 from liteprobe.cores.formats import BinKind, Part
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import (
@@ -34,6 +35,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import FASTEST, line_of_url
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.protocols import ProtocolSampler, sampling_of
@@ -140,6 +142,7 @@ class RunKind:
             "title": self.title,
             "about": self.about,
             "needs": [str(part.name).lower() for part in self.needs],
+            "presets": [name for name, parts in BUILDS.items() if parts & self.needs],
             "schema": self.schema() if self.schema else None,
             "options": self.options.document_schema(f"{self.name}-options.json", f"LiteProbe options of {self.name}"),
             "examples": {
@@ -292,6 +295,7 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
     """Return trains, a program for each length and count, and what was measured of those that have ended."""
     del text
     options.refuse_both(("interval", "rate"))
+    line = line_of_url(place.url) or FASTEST  # What a probe's own can't do is refused when it runs.
     with options.source.line(options.line):
         template = TrainProgram(
             length=60,
@@ -302,8 +306,10 @@ def _train(text: str, options: Entries, place: Place) -> AskedRun:
             fill=options.get("fill", "zero"),
         )
         rate_bps = float(options.values["rate"]) if "rate" in options.values else None
-        programs = sweep.programs_for(options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps)
-        sweep.check_programs(programs)
+        programs = sweep.programs_for(
+            options.get("lengths", [1514]), options.get("counts", [100]), template, rate_bps, line
+        )
+        sweep.check_programs(programs, line)
     request = sweep.SweepRequest("train", place.url, programs, None, options.get("port", 0), options.get("receive"))
 
     def act(probe: Probe, show: Show) -> Any:

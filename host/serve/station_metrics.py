@@ -30,7 +30,7 @@ class StationMetrics(Collector):
 
     def take(self, half: Half) -> None:
         """Take what was measured of an end."""
-        pair = f"{half.sender} to {half.receiver}"
+        pair = half.of_what
         with self._lock:
             self._last[half.name] = half
             if not half.why:
@@ -58,7 +58,7 @@ class StationMetrics(Collector):
         about = "Bound (95 %) of the error of this probe's clock at the last start"
         bounds = GaugeMetricFamily(PREFIX + "station_clock_uncertainty_seconds", about, labels=["pair", "end"])
         for half in last:
-            pair = f"{half.sender} to {half.receiver}"
+            pair = half.of_what
             measured.add_metric([pair, half.end], not half.why)
             if half.verdict and half.verdict.bound_ns is not None:
                 bounds.add_metric([pair, half.end], half.verdict.bound_ns / PER_SECOND)

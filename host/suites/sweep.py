@@ -20,11 +20,11 @@ from liteprobe.host.analysis.rows import Row, RowsResult
 from liteprobe.host.analysis.summary import TrainResult
 from liteprobe.host.base import interrupt
 from liteprobe.host.base.errors import ProbeError
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.probe import Probe
 from liteprobe.host.traffic.train import (
-    INCREMENT_ONE,
     RATE_TOLERANCE,
     TrainProgram,
     interval_ns_for_rate,
@@ -113,30 +113,33 @@ class SweepRequest:
 
 @validated
 def programs_for(
-    lengths: Iterable[int], counts: Iterable[int], template: TrainProgram, rate_bps: float | None = None
+    lengths: Iterable[int],
+    counts: Iterable[int],
+    template: TrainProgram,
+    rate_bps: float | None = None,
+    line: Line = GIGABIT,
 ) -> tuple[TrainProgram, ...]:
     """Return one program for each length and count, all else as in ``template``.
 
-    ``rate_bps`` (on the wire, overhead included) sets the interval of each length; None: as in ``template``.
+    ``rate_bps`` (on the wire, overhead included, up to that of ``line``) sets the interval of each length; None: as in
+    ``template``.
     """
     made = []
     for length, count in product(lengths, counts):
-        interval_ns = template.interval_ns if rate_bps is None else interval_ns_for_rate(length, rate_bps)
+        interval_ns = template.interval_ns if rate_bps is None else interval_ns_for_rate(length, rate_bps, line)
         made.append(replace(template, length=length, count=count, interval_ns=interval_ns))
     return tuple(made)
 
 
-def check_programs(programs: Iterable[TrainProgram]) -> None:
-    """Raise UsageError, naming the fix, for what no probe can send, before one is opened.
+def check_programs(programs: Iterable[TrainProgram], line: Line = GIGABIT) -> None:
+    """Raise UsageError, naming the fix, for what no probe of such a line can send, before one is opened.
 
     What hangs on the rate of the probe's clock (200 ppm about the line rate) is left to the probe.
     """
     for program in programs:
-        is_near = program.interval_ns is not None and program.interval_ns >= 8 * program.slot_ticks * (
-            1 - RATE_TOLERANCE
-        )
-        if not is_near:
-            schedule(program, 8 * INCREMENT_ONE)
+        least_ns = line.octet_ns * program.slot_ticks * (1 - RATE_TOLERANCE)
+        if program.interval_ns is None or program.interval_ns < least_ns:
+            schedule(program, line.increment, line)
 
 
 def run(
@@ -271,7 +274,7 @@ def _add_truth(rows: list[Row], results: list[TrainResult], request: SweepReques
     if receive is None:
         receive = probe.link.receive_port(request.transmit, len(probe.ports))
     table = truth.read(request.truth)
-    found = truth.programs(table, request.transmit, receive, [result.sent for result in results])
+    found = truth.programs(table, request.transmit, receive, [result.sent for result in results], probe.line)
     for row, result, true in zip(rows, results, found, strict=True):
         program, arrived = result.program, arrivals.packets(result, request.waiting_time_ns)
         deviation_ns = truth.deviations_ns(arrived.sequence, arrived.owd_ns, true)

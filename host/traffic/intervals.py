@@ -8,6 +8,7 @@ from fractions import Fraction
 from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
 from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import INCREMENT_ONE
 from liteprobe.host.base.units import PACKET_RATES, PER_CENT, PREFIXES, RATES, TIMES, Number, exact
 from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.lengths import Length
@@ -16,7 +17,6 @@ BURST_MAX = 2**16 - 1
 SECOND_NS = 10**9
 TICKS_MAX = 2**32 - 1
 MEAN_MAX = Fraction(2**32 - 1, 2**MEAN_FRACTION_BITS)  # Of exponential intervals (ticks).
-INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the clock's increment.
 NOMINAL = TICK_NS * INCREMENT_ONE  # The increment of a clock without an error.
 
 TIME_MOST = Fraction(TICKS_MAX * TICK_NS)

@@ -9,10 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, MIN_LENGTH, OVERHEAD
+from liteprobe.cores.formats import MAX_LENGTH, MIN_LENGTH, OVERHEAD
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import Whole
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import FASTEST, GIGABIT, INCREMENT_ONE, Line
 from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.headers import HALFWORD, Headers, sourced
 
@@ -20,7 +21,6 @@ COUNT_MAX = 2**32 - 1
 TICKS_MAX = 2**32 - 1
 VLAN_TAGS_OF_TRAIN = 2  # That the receiver of trains finds a payload after.
 
-INCREMENT_ONE = 2**40  # One nanosecond a tick, in the 8.40 fixed point of the increment.
 FRACTION_ONE = 2**32  # One tick, in the fraction of an interval.
 # A crystal is off by 100 ppm at most, and so are two ends by 200: "at line rate" is meant up to that.
 RATE_TOLERANCE = Fraction(200, 10**6)
@@ -58,7 +58,7 @@ class TrainProgram:
             raise UsageError("interval_ns, interval and rate say the same: give one of them")
         interval_ns = in_unit("interval", interval, "ns", "1us")
         if rate_bps := in_unit("rate", rate, "bps", "500Mbit"):
-            interval_ns = Fraction(interval_ns_for_rate(self.length, float(rate_bps)))
+            interval_ns = Fraction(interval_ns_for_rate(self.length, float(rate_bps), FASTEST))
         if interval_ns is not None:
             object.__setattr__(self, "interval_ns", float(interval_ns))
         object.__setattr__(self, "headers", sourced(self.headers, self.source, self.via))
@@ -71,7 +71,7 @@ class TrainProgram:
 
     @property
     def slot_ticks(self) -> int:
-        """Octets that a frame takes on the wire, overhead included: ticks at 1 Gb/s, back to back."""
+        """Octets that a frame takes on the wire, overhead included: ticks of the program, back to back."""
         return self.length + OVERHEAD
 
 
@@ -95,11 +95,12 @@ class TrainRecords:
     uncertainty_ns: float  # Bound of the error of one delay (ns).
     complete: bool  # Whether every frame was sent and every frame that arrived is in ``records``.
     notes: tuple[str, ...]  # What the reader of the figures must know, a sentence each.
+    line: Line = GIGABIT  # Of the port that sent.
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A program's times in ticks, as the registers take them, and what had to be said about them."""
+    """A program's times in ticks, octets of the line, as the registers take them, and what had to be said about them."""
 
     interval_ticks: int  # Start to start, in ticks.
     interval_fraction: int  # And in 2^-32 ticks; both 0: back to back.
@@ -109,14 +110,14 @@ class Schedule:
 
 
 @validated
-def interval_ns_for_rate(length: int, rate_bps: float) -> float:
+def interval_ns_for_rate(length: int, rate_bps: float, line: Line = GIGABIT) -> float:
     """Return the interval (ns) at which frames of ``length`` octets fill ``rate_bps`` on the wire.
 
     The rate counts preamble, SFD, FCS and IFG: 1e9 is the line rate of Gigabit Ethernet.
     """
-    if not (math.isfinite(rate_bps) and 0 < rate_bps <= LINE_RATE_BPS * (1 + RATE_TOLERANCE)):
+    if not (math.isfinite(rate_bps) and 0 < rate_bps <= line.rate_bps * (1 + RATE_TOLERANCE)):
         raise UsageError(
-            f"rate {rate_bps:g} b/s is out of range: give a rate above 0, up to 1G, or none for back to back"
+            f"rate {rate_bps:g} b/s is out of range: give a rate above 0, up to {line.most}, or none for back to back"
         )
     return float(Fraction(8 * 10**9 * (length + OVERHEAD)) / Fraction(rate_bps))
 
@@ -151,7 +152,7 @@ def _check_headers(headers: Headers) -> None:
         raise UsageError("a train has UDP over IP, without MPLS: send a stream with these headers")
 
 
-def schedule(program: TrainProgram, increment: int) -> Schedule:
+def schedule(program: TrainProgram, increment: int, line: Line = GIGABIT) -> Schedule:
     """Turn the times of ``program`` into ticks, exact to 2^-32 of a tick.
 
     Raises UsageError when an interval is below the length plus 24 octets (a rate above the line) or above what the
@@ -162,19 +163,24 @@ def schedule(program: TrainProgram, increment: int) -> Schedule:
     increment : int
         Nanoseconds a tick of the probe's clock, in 8.40 fixed point: an interval asked for in nanoseconds is one
         of disciplined time. A gap of None is none: ``gap_for`` says how long it should be.
+    line : Line
+        Of the probe. A tick of a program is an octet of it.
     """
-    interval, notes = _interval_ticks(program, increment)
-    gap_ticks = round(_ticks(program.gap_ns or 0.0, increment))
+    interval, notes = _interval_ticks(program, increment, line)
+    octet = Fraction(
+        increment, line.octets_per_tick * INCREMENT_ONE
+    )  # Time of one, in nanoseconds of the probe's clock.
+    gap_ticks = round(line.octets_of(program.gap_ns or 0.0, increment))
     interval_ticks, interval_fraction = divmod(round((interval or 0) * FRACTION_ONE), FRACTION_ONE)
     if max(interval_ticks, gap_ticks) > TICKS_MAX:
-        most = float(Fraction(TICKS_MAX * increment, INCREMENT_ONE * 10**9))
+        most = float(TICKS_MAX * octet / 10**9)
         raise UsageError(f"an interval or gap is above {most:.3f} s, the most that the probe holds: make it shorter")
     slot = interval if interval is not None else Fraction(program.slot_ticks)
     ticks = program.total * slot + (program.repeats - 1) * gap_ticks
-    return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * increment / INCREMENT_ONE, notes)
+    return Schedule(interval_ticks, interval_fraction, gap_ticks, ticks * octet, notes)
 
 
-def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool) -> float:
+def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band: bool, line: Line = GIGABIT) -> float:
     """Return the gap (ns) in which the records of a train of ``program`` are fetched before the next train.
 
     Parameters
@@ -184,27 +190,23 @@ def gap_for(program: TrainProgram, record_ns: float, look_ns: float, is_in_band:
     is_in_band : bool
         Whether the host may have to wait for the end of a train before it gets any record.
     """
-    interval_ns = program.interval_ns or 8.0 * program.slot_ticks
+    interval_ns = program.interval_ns or float(line.octet_ns * program.slot_ticks)
     fetched_meanwhile = 0.0 if is_in_band else program.count * interval_ns
     return max(program.count * record_ns - fetched_meanwhile, 0.0) + look_ns
 
 
-def _ticks(time_ns: float, increment: int) -> Fraction:
-    return Fraction(time_ns) * INCREMENT_ONE / increment
-
-
-def _interval_ticks(program: TrainProgram, increment: int) -> tuple[Fraction | None, tuple[str, ...]]:
+def _interval_ticks(program: TrainProgram, increment: int, line: Line) -> tuple[Fraction | None, tuple[str, ...]]:
     """Return the interval in ticks (None: back to back), and the notes about it."""
     if program.interval_ns is None:
         return None, ()
-    interval = _ticks(program.interval_ns, increment)
+    interval = line.octets_of(program.interval_ns, increment)
     least = program.slot_ticks
     if interval >= least:
         return interval, ()
-    if increment != 8 * INCREMENT_ONE and interval >= least * (1 - RATE_TOLERANCE):
+    if increment != line.increment and interval >= least * (1 - RATE_TOLERANCE):
         ppm = float((1 - interval / least) * 10**6)
         return None, (f"the line is {ppm:.1f} ppm slower than the rate asked for, by the probe's clock: back to back",)
-    least_ns = float(Fraction(least * increment, INCREMENT_ONE))
+    least_ns = float(Fraction(least * increment, line.octets_per_tick * INCREMENT_ONE))
     raise UsageError(
         f"interval {program.interval_ns:g} ns is above the line rate for length {program.length}: "
         f"give {least_ns:g} ns or more, or none for back to back"

@@ -90,7 +90,8 @@ PURE: dict[str, dict[str, Any]] = {
     "analysis.capacity.dispersion_rate": {"stamps_ns": STAMPS, "length": 64, "overhead": 24},
     "analysis.capacity.dispersions": {"stamps_ns": STAMPS},
     "analysis.capacity.pair_capacity": {
-        **{"sequences": NUMBERS, "count": 5, "tx_ns": COUNTS.astype(np.uint64), "rx_ns": STAMPS, "length": 64}
+        **{"sequences": NUMBERS, "count": 5, "tx_ns": COUNTS.astype(np.uint64), "rx_ns": STAMPS, "length": 64},
+        "line_rate_bps": 1e9,
     },
     "analysis.capacity.span_rate": {"frames": 5, "span_ns": 1000, "length": 64, "overhead": 24},
     "analysis.clock_smooth.smooth": {"time_s": np.arange(6.0), "phase_ns": FLOATS, "has_qerr": np.ones(6, bool)},

@@ -11,7 +11,15 @@ from liteprobe.host.base.errors import NoProbeError, UsageError
 from liteprobe.host.device.link.etherbone import EtherboneLink
 from liteprobe.host.device.link.sim import SimOptions
 from liteprobe.host.device.link.sim_stations import StationsAsked
-from liteprobe.host.device.link.url import ProbeURL, open_link, other_of_pair, parse, sim_options, sim_url
+from liteprobe.host.device.link.url import (
+    ProbeURL,
+    open_link,
+    other_of_pair,
+    parse,
+    sim10g_options,
+    sim_options,
+    sim_url,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,48 @@ def test_options_of_the_host_are_kept_from_the_wire(url: str, options: SimOption
 )
 def test_an_emulator_has_stations_and_ports_that_nothing_else_joins(url: str, stations: StationsAsked) -> None:
     assert sim_options(url) == SimOptions("cable?loss=100%", with_cpu=False, preset="emulator", stations=stations)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("sim10g://loopback", SimOptions("loopback", with_cpu=False, is_10g=True)),
+        (
+            "sim10g://switch?latency=3us&rate=2.5G&queue=9&preset=train&ppm=-20&truth=a&build=b",
+            SimOptions(
+                "switch?latency=30000.000ns&rate=250000000&queue=9",
+                with_cpu=False,
+                is_10g=True,
+                ppm=-20.0,
+                truth=Path("a"),
+                build=Path("b"),
+            ),
+        ),
+    ],
+)
+def test_a_probe_of_10_gigabit_has_times_and_rates_of_the_harness(url: str, options: SimOptions) -> None:
+    assert sim10g_options(url) == options
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sim10g://device", "at 10 Gb/s there is no wire 'device', only loopback, cable, switch"),
+        ("sim10g://loopback?preset=tester", "the preset of a probe of 10 Gb/s is train or generator"),
+        ("sim10g://cable?latency=3us", "at 10 Gb/s a cable has no option 'latency'"),
+        ("sim10g://cable?delay=3", "delay '3' is not a time, like 3us"),
+        ("sim10g://switch?rate=20G", "rate '20G' is not a rate from 10M to 10G"),
+        ("sim10g://switch?rate=1M", "rate '1M' is not a rate from 10M to 10G"),
+        ("sim10g://loopback?ppm=300", "ppm '300' is not a number within 200"),
+        ("sim10g://loopback?ppm=nan", "ppm 'nan' is not a number within 200"),
+        ("sim10g://loopback?pps=1ms", "at 10 Gb/s a loopback has no option 'pps'"),
+    ],
+)
+def test_what_a_probe_of_10_gigabit_cannot_be_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_link(url)
+    assert words in str(caught.value)
+    assert "sim10g://switch?latency=3us" in str(caught.value)
 
 
 def test_the_files_of_a_site_are_unlike_and_have_the_octets_that_were_asked_for() -> None:

@@ -3,13 +3,15 @@
 """Suites of an experiment, on modelled probes: against what the model did, in all files, with faults; what is refused."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from liteprobe.cores.formats import PRESETS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.fleet import collect
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.host.fleet.plan import read_plan
 from liteprobe.host.store.query import StoreQuery
@@ -17,8 +19,18 @@ from liteprobe.host.store.store import ResultStore
 from liteprobe.host.suites.rfc2544 import Rfc2544Request
 from liteprobe.host.suites.soak import SoakRequest
 from liteprobe.sim.drivers.system.fleet import Hostile
-from liteprobe.sim.drivers.system.fleet_suites import AT, bench_of, check, document, hostile
-from liteprobe.sim.models.probe.fleet import TAI_NS
+from liteprobe.sim.drivers.system.fleet_stations import COUNT, START_S, Stations
+from liteprobe.sim.drivers.system.fleet_suites import (
+    AT,
+    OF_STATIONS,
+    bench_of,
+    check_all,
+    document,
+    hostile,
+    hostile_stations,
+)
+from liteprobe.sim.models.probe.fleet import TAI_NS, FleetTester
+from liteprobe.sim.models.probe.fleet import Path as Way
 
 FAULTS = 8
 Run = Callable[..., tuple[int, str, str]]
@@ -72,8 +84,8 @@ def test_what_suites_find_is_what_the_model_did(tmp_path: Path) -> None:
     ) as run:
         result = run.run()
     found = Hostile("none", [], [], [], True, False)
+    check_all(bench, result.suites, found)
     for one in result.suites:
-        check(bench, one, found, [])
         assert one.is_complete and one.rows and one.uncertainty_ns
     assert (found.wrong, found.unnamed, found.missing) == ([], [], [])
     soak = result.suites[2]
@@ -123,6 +135,57 @@ def test_faults_at_any_moment_leave_no_wrong_figure_and_are_named(tmp_path: Path
         kinds.add(one.kind)
         assert (seed, one.wrong, one.unnamed, one.missing, one.is_stopped) == (seed, [], [], [], True)
     assert len(kinds) > 3
+
+
+@pytest.fixture
+def stations(tmp_path: Path) -> Iterator[Stations]:
+    """Three stations, each of a probe that hears itself."""
+    made = Stations(tmp_path, of=FleetTester)
+    for number in range(COUNT):
+        made.bench.fleet.paths[number, number] = Way(20e3, 500)
+    with ExitStack() as stack:
+        made.serve(stack)
+        yield made
+
+
+@pytest.mark.parametrize("reads", [0, 300])
+def test_stations_run_suites_alone_and_one_that_was_killed_goes_on(stations: Stations, reads: int) -> None:
+    text = stations.text(sent=OF_STATIONS)
+    plan, connect = read_plan(text), collect.connector(None)
+    assert collect.hand_out(plan, text, connect) == {}
+    if reads:
+        stations.victim, stations.kill_reads = 1, reads
+        stations.faults.append((START_S - 12, "killed", 1))
+    starts = plan.starts()
+    stations.pass_until(starts[-1][0] / 1e9 + 30)
+    for _ in range(2):
+        result = collect.collect(plan, text, connect)
+        assert result.is_complete and [one.start_time_ns for one in result.suites] == [
+            *[START_S * 10**9] * 3,
+            starts[1][0],
+        ]
+        found = Hostile("killed", [], [], [], True, False)
+        check_all(stations.bench, result.suites, found)
+        assert (found.wrong, found.unnamed, found.missing) == ([], [], [])
+        (note,) = [one.note for one in result.suites if one.sender == "p01"]
+        assert note == ("the station was away meanwhile: 2 trials were kept" if reads else "")
+    assert collect.forget(plan, text, connect) == {}
+    left = [path.suffix for one in stations.stations for path in one.folder.iterdir()]
+    assert left == [".fetched"] * COUNT
+
+
+def test_stations_refuse_a_suite_that_needs_the_other_probe(stations: Stations) -> None:
+    text = stations.text(sent="suites: [{at: p00, to: p01, soak: {streams: [{length: 60, pps: 1k}]}}]")
+    with pytest.raises(UsageError, match="'soak, p00 to p01' goes on by what came to the other probe"):
+        collect.hand_out(read_plan(text), text, collect.connector(None))
+
+
+def test_faults_of_stations_that_run_suites_leave_no_wrong_figure(tmp_path: Path) -> None:
+    for seed in range(8100, 8100 + FAULTS):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        one = hostile_stations(seed, folder)
+        assert (seed, one.kind, one.wrong, one.unnamed, one.missing) == (seed, one.kind, [], [], [])
 
 
 def test_requests_are_those_of_the_commands() -> None:

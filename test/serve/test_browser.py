@@ -5,6 +5,7 @@
 Pictures go to build/serve, to be looked at. axe-core, from npm into build/axe, looks for what keeps people from using it.
 """
 
+import json
 import re
 import shutil
 import struct
@@ -197,6 +198,24 @@ def test_every_form_is_drawn_and_its_text_is_edited(page: browser.Browser, axe: 
         press(page, "Check")
         page.wait("document.querySelector('form').innerText.includes('Line 2: length 1 is out of range')")
         assert page.ask("getSelection().toString()").strip() == "- length: 1"
+
+
+def test_old_news_does_not_take_the_key_of_a_new_owner_and_newer_news_does(
+    page: browser.Browser, tmp_path: Path
+) -> None:
+    with Serving(tmp_path, rate=1e6, burst=10**6) as served:
+        page.open(served.server.url, WIDE)
+        page.wait("page.state && document.getElementById('owner').innerText.includes('Nobody')")
+        old = page.ask("JSON.stringify(page.state)")
+        claim(page)
+        page.ask(f"take({old})")  # It was on its way while the probe was claimed.
+        assert page.ask("Boolean(kept('key'))")
+        for state in (
+            {"owner": None},
+            {"owner": {"name": "Ann", "since": "2026-11-28T00:00:00+00:00"}, "claims": 1 << 52},
+        ):
+            page.ask(f"kept('key', 'x'); take({{...page.state, ...{json.dumps(state)}}})")
+            assert not page.ask("Boolean(kept('key'))"), state  # Given back; another one, of the same name.
 
 
 def test_a_lost_probe_and_a_second_owner_are_seen(

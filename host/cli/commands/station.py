@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import is_ctrl_c
@@ -20,10 +20,13 @@ from liteprobe.host.cli.arguments import add, add_probe, add_store, open_probe
 from liteprobe.host.cli.commands.monitor import metrics_place
 from liteprobe.host.cli.lazy import lazily
 
+if TYPE_CHECKING:
+    from liteprobe.host.store.tables import StoredRun
+
 with lazily():
     from liteprobe.host.agent import agent as agents
     from liteprobe.host.agent import keys
-    from liteprobe.host.fleet import halves
+    from liteprobe.host.fleet import halves, suite_runs
     from liteprobe.host.fleet import station as stations
 
 HELP = "run experiments beside a probe, at their second, while no host is there"
@@ -124,6 +127,12 @@ def keep(args: argparse.Namespace, half: halves.Half) -> None:
     """Keep what came to this end in the store: the other clock isn't known here, so the bound isn't, either."""
     from liteprobe.host.store.tables import StoredRun
 
+    if not half.why and half.end == halves.SUITE:
+        suite = suite_runs.SuiteFigures.of_plain(half.flows["suite"])
+        if suite.is_measured:
+            known = {"url": args.probe, "document": suite.document}
+            _put(args, StoredRun.of(suite, f"station {suite.kind}", **known), suite.name)
+        return
     if half.why or half.end != halves.HEARS:
         return
     pair, known = f"{half.sender} to {half.receiver}", {name: one for name, one in half.cells.items() if one.total}
@@ -134,8 +143,11 @@ def keep(args: argparse.Namespace, half: halves.Half) -> None:
     cells = {name: one.log_linear() for name, one in known.items()}
     state = half.verdict.state if half.verdict else None
     own = partial(StoredRun, "station", url=args.probe, is_complete=False, clock_state=state, uncertainty_ns=math.inf)
-    run = own(figures=figures, cells=cells)
+    _put(args, own(figures=figures, cells=cells), pair)
+
+
+def _put(args: argparse.Namespace, run: StoredRun, what: str) -> None:
     try:
         args.keeper.store.keep(run)
     except OSError as error:
-        say(f"{error.filename}: what came of {pair} can't be kept there ({error.strerror})", stream=sys.stderr)
+        say(f"{error.filename}: what came of {what} can't be kept there ({error.strerror})", stream=sys.stderr)

@@ -28,9 +28,9 @@ from liteprobe.host.cli.lazy import lazily
 from liteprobe.host.cli.values import frame_sizes, lengths, time_ns, vlan_tags, whole, wholes
 
 with lazily():
-    from liteprobe.cores import formats
     from liteprobe.host import probe as probes
     from liteprobe.host.analysis import calibration
+    from liteprobe.host.base import line
     from liteprobe.host.cli import results as written
     from liteprobe.host.cli import tables
     from liteprobe.host.report import page
@@ -113,12 +113,16 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     add_expect(parser, defaults.FIGURES_OF_TRAINS)
 
 
-def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
-    """Return the sweep that was asked for, checked; raises UsageError when no probe could do it."""
+def request_of(args: argparse.Namespace, on: line.Line | None = None) -> sweep.SweepRequest:
+    """Return the sweep that was asked for, checked; raises UsageError when no probe could do it.
+
+    ``on``: line of the probe; None: that of its URL, or the fastest where that doesn't say it.
+    """
+    on = on or line.line_of_url(args.probe) or line.FASTEST
     pace = args.rate or {}
     if pace.get("pps") == 0:
         raise UsageError("--rate 0 frames a second is out of range: give more, or leave it out for back to back")
-    rate_bps = float(pace["share"] * formats.LINE_RATE_BPS) if "share" in pace else pace.get("rate_bps")
+    rate_bps = float(pace["share"] * on.rate_bps) if "share" in pace else pace.get("rate_bps")
     template = train.TrainProgram(
         length=args.length[0],
         count=args.count[0],
@@ -131,10 +135,10 @@ def request_of(args: argparse.Namespace) -> sweep.SweepRequest:
         source=getattr(args, "from", None),
         via=getattr(args, "via", None),
     )
-    programs = sweep.programs_for(args.length, args.count, template, rate_bps)
-    sweep.check_programs(programs)
+    programs = sweep.programs_for(args.length, args.count, template, rate_bps, on)
+    sweep.check_programs(programs, on)
     return sweep.SweepRequest(
-        name=args.probe.partition("?")[0].removeprefix("sim://"),
+        name=args.probe.partition("?")[0].removeprefix("sim://").removeprefix("sim10g://"),
         url=args.probe,
         programs=programs,
         map=args.map,
@@ -152,12 +156,18 @@ def measure(args: argparse.Namespace, request: sweep.SweepRequest, take: sweep.T
         probes.Probe(request.url, request.map, request.steal) as probe,
         tables.progress(not is_plain(args), every_s(args)) as show,
     ):
+        request = on_line(args, request, probe)
 
         def progressed(sent: int, total: int) -> None:
             show([(request.name, sent, total)])
             looks.write_now_and_then({"name": request.name, "sent": sent, "asked": total})
 
         return sweep.run(request, progressed, probe, take)
+
+
+def on_line(args: argparse.Namespace, request: sweep.SweepRequest, probe: probes.Probe) -> sweep.SweepRequest:
+    """Return the request for the line of a probe, which its URL may not have said; raises UsageError for what that can't do."""
+    return request if probe.line == line.line_of_url(args.probe) else request_of(args, probe.line)
 
 
 def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
@@ -176,6 +186,7 @@ def launch(args: argparse.Namespace, request: sweep.SweepRequest) -> None:
             f"a detached train is not measured: {what} is not available with --detach: leave one of them out"
         )
     with probes.Probe(request.url, request.map, request.steal) as probe:
+        request = on_line(args, request, probe)
         end_ns = probe.launch(request.programs[0], request.transmit)
         probe.link.expect_silence(0)  # It lets go at once.
         seconds = (end_ns - probe.timebase.now_ns) / 1e9

@@ -180,10 +180,21 @@ class SimOptions:
     #: A Python file that adds parts of one's own to the gateware (docs/simulation.md); None: nothing is added.
     extend: Path | None = None
     scope: bool = False  # Whether LiteScope is built in (docs/litex-clients.md).
+    is_10g: bool = (
+        False  # Whether it is a probe of 10 Gb/s, with ports of XGMII: ``wire`` is then in the harness's time.
+    )
+    ppm: float = 0.0  # Of a probe of 10 Gb/s: how much faster its ports' receive clocks are than its own.
+
+    @property
+    def time_scale(self) -> int:
+        """Nanoseconds of the harness that are one of the probe's: its tick of 8 ns is an octet of any line."""
+        return 10 if self.is_10g else 1
 
     @property
     def variant(self) -> str:
         """Name of the gateware that this asks for, but for parts of one's own."""
+        if self.is_10g:
+            return f"10g-own-{self.preset}-no-cpu"
         return f"{self.link}-{self.preset}" + ("" if self.with_cpu else "-no-cpu")
 
 
@@ -203,6 +214,8 @@ def build(options: SimOptions, product: str = EXECUTABLE) -> Path:
     command += ["--preset", options.preset] if options.preset != DEFAULT_PRESET else []
     command += ["--extend", str(options.extend)] if options.extend else []
     command += ["--scope"] if options.scope else []
+    if options.is_10g:
+        command = programs.module("liteprobe.sim.system.xgmii.build", "--preset", options.preset)
     done = programs.run(command, keep_output=True, passes_on="liteprobe: ")
     lines = done.output.strip().splitlines()
     if done.code or not lines:
@@ -225,6 +238,7 @@ def start(options: SimOptions) -> tuple[SimProcess, tuple[Path, ...]]:
         command += ["--pps", f"period={options.pps_ns}ns&jitter={options.jitter_ns}ns&seed={seed}"]
     for receiver in options.receivers:
         command += ["--receiver", str(receiver)]
+    command += ["--ppm", f"{options.ppm:g},{options.ppm:g},0"] if options.ppm else []
     return SimProcess(command), (folder / MAP, peer / MAP)
 
 
@@ -273,7 +287,7 @@ class SimLink(EtherboneLink):
     replay_flight = REPLAY_FLIGHT
     arrival_timeout_s = 0.002
     look_ns = 100_000.0
-    oscillator_ppm = 0.0  # Its tick is 8 ns by definition.
+    oscillator_ppm = 0.0  # Its tick is right by definition.
     has_cables = True
 
     def __init__(self, options: SimOptions) -> None:
@@ -325,7 +339,7 @@ class SimLink(EtherboneLink):
 
     def now_ns(self) -> int:
         """Return the simulated time since the start (ns)."""
-        return int(self._process.command("time"))
+        return int(self._process.command("time")) // self.options.time_scale
 
     def wait(self, seconds: float) -> None:
         left_ns = round(seconds * 10**9)
@@ -335,7 +349,7 @@ class SimLink(EtherboneLink):
             left_ns -= step_ns
 
     def _run(self, step_ns: int) -> None:
-        self._process.command(f"run {step_ns}")
+        self._process.command(f"run {step_ns * self.options.time_scale}")
         self._since_beat_ns += step_ns
         if self._beats and self._since_beat_ns >= self._beats[1]:
             self._since_beat_ns = 0
@@ -355,7 +369,8 @@ class SimLink(EtherboneLink):
         frames of the capture; raises ProbeError when it is not one of Ethernet frames.
         """
         with as_pcap(path) as readable:
-            return int(self._process.command(f"{self._prefix}play {port} {start_ns} {repeats} {readable.absolute()}"))
+            at_ns = start_ns * self.options.time_scale
+            return int(self._process.command(f"{self._prefix}play {port} {at_ns} {repeats} {readable.absolute()}"))
 
     def put_station(self, port: int, station: Station, start_ns: int) -> None:
         """Put a station with a TCP/IP stack at the end of a port's line; its time begins at ``start_ns`` of the simulation's."""

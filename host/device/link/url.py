@@ -5,6 +5,7 @@
 import os
 import re
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -12,7 +13,7 @@ from urllib.parse import quote, unquote_to_bytes
 from liteprobe.cores.formats import DEFAULT_PRESET, PRESETS
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.probe_url import full_url
-from liteprobe.host.base.units import TIMES, split
+from liteprobe.host.base.units import PREFIXES, TIMES, split
 from liteprobe.host.base.validate import validated
 from liteprobe.host.device.link.base import Link
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT, EtherboneLink, Patience
@@ -23,6 +24,7 @@ from liteprobe.host.device.link.uart import DEFAULT_BAUD, UARTLink, open_line
 
 EXAMPLES = {
     "sim": "sim://switch?latency=3us",
+    "sim10g": "sim10g://switch?latency=3us",
     "etherbone": "etherbone://192.168.1.50",
     "uart": "uart:///dev/ttyUSB0",
     "pcie": "pcie:///dev/litepcie0",
@@ -50,20 +52,31 @@ FORMATS = ("ntp", "ptp")
 PAIR_OPTIONS = ("probe", "oscillators", "wire", "peer")
 PAIR_OSCILLATORS = "20,-30"  # ppm.
 PPM_MOST = 200
+SIM_PORTS = 2
 # At 1 kHz neither the oscillator's noise nor the receiver's moves the PPS over a tick, as both do at 1 Hz.
 JITTER_NS = 8
 SIM_PATHS = ("truth", "pcap", "build", "flash", "extend")
 _SIM_OWN = "link cpu scope preset network pps jitter receivers play"
 SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
-SIM_PORTS = 2
+#: Of a probe of 10 Gb/s: options of the host, and of each wire by what they are.
+PRESETS_10G = (DEFAULT_PRESET, "generator")  # The second one measures streams, with histograms, and sends trains.
+SIM_10G_OPTIONS = ("truth", "build", "network", "ppm")
+_EVERY_WIRE = dict.fromkeys(("loss", "corrupt", "cut_after", "seed"), "")
+_SWITCH = "queue duplicate reorder cross cross2 cross_size cross_model cross_deliver"
+_SWITCH_10G = dict.fromkeys(_SWITCH.split(), "") | dict.fromkeys(("latency", "latency2", "reorder_by"), "time")
+WIRES_10G = {
+    "loopback": _EVERY_WIRE | {"delay": "time"},
+    "cable": _EVERY_WIRE | {"delay": "time"},
+    "switch": _EVERY_WIRE | _SWITCH_10G | {"rate": "rate"},
+}
 
 
 @dataclass(frozen=True)
 class ProbeURL:
     """A probe URL, taken apart."""
 
-    scheme: str  # ``sim``, ``etherbone``, ``uart`` or ``pcie``.
+    scheme: str  # ``sim``, ``sim10g``, ``etherbone``, ``uart`` or ``pcie``.
     target: str  # What stands between ``://`` and ``?``: wire, host and port, or device.
     options: dict[str, str] = field(default_factory=dict)  # What stands behind ``?``, as it stands there.
 
@@ -109,6 +122,8 @@ def open_link(url: str) -> Link:
     parsed = parse(url)
     if parsed.scheme == "sim":
         return SimLink(sim_options(url))
+    if parsed.scheme == "sim10g":
+        return SimLink(sim10g_options(url))
     if parsed.scheme == "uart":
         _only(url, parsed, ("baud",))
         baud = _number(url, "baud", parsed.options.get("baud", str(DEFAULT_BAUD)))
@@ -165,6 +180,50 @@ def sim_options(url: str) -> SimOptions:
         probe=_one_of(url, own, "probe", PROBES, "a") if is_pair else own.get("probe", "a"),
         peer=_one_of(url, own, "peer", tuple(PRESETS), preset) if "peer" in own else "",
     )
+
+
+def sim10g_options(url: str) -> SimOptions:
+    """Return what a ``sim10g://`` URL asks for; times and rates of its wire are then those of the harness (`SimOptions.is_10g`)."""
+    parsed = parse(url)
+    name = parsed.target.strip("/")
+    if name not in WIRES_10G:
+        raise _bad(url, f"at 10 Gb/s there is no wire '{name}', only {', '.join(WIRES_10G)}")
+    own = {option: text for option, text in parsed.options.items() if option in SIM_10G_OPTIONS}
+    preset = _one_of(url, parsed.options, "preset", PRESETS_10G, DEFAULT_PRESET, "the preset of a probe of 10 Gb/s is")
+    of_wire = []
+    for option, text in parsed.options.items():
+        if option in own or option == "preset":
+            continue
+        if option not in WIRES_10G[name]:
+            raise _bad(url, f"at 10 Gb/s a {name} has no option '{option}'")
+        of_wire.append(f"{option}={_in_harness(url, option, text, WIRES_10G[name][option])}")
+    try:
+        ppm = float(own.get("ppm", 0))
+    except ValueError:
+        ppm = PPM_MOST + 1
+    if not abs(ppm) <= PPM_MOST:
+        raise _bad(url, f"ppm '{own['ppm']}' is not a number within {PPM_MOST}")
+    paths: dict[str, Any] = {option: _path(own[option]) for option in ("truth", "build") if option in own}
+    wire = name + ("?" + "&".join(of_wire) if of_wire else "")
+    return SimOptions(
+        wire, with_cpu=False, preset=preset, is_10g=True, ppm=ppm, network=own.get("network", ""), **paths
+    )
+
+
+def _in_harness(url: str, name: str, text: str, kind: str) -> str:
+    """Return a time, or a rate, as the harness takes it, whose line has 1 Gb/s; what is neither, as it is."""
+    scale = SimOptions(is_10g=True).time_scale
+    if kind == "time":
+        if not (found := split(text, TIMES)):
+            raise _bad(url, f"{name} '{text}' is not a time, like 3us")
+        return f"{float(scale * Fraction(found[0]) * Fraction(found[1])):.3f}ns"
+    if kind == "rate":
+        found = split(text, {"": 1, **PREFIXES})
+        rate = Fraction(found[0]) * Fraction(found[1]) if found else Fraction(0)
+        if not 10**7 <= rate <= 10**10:
+            raise _bad(url, f"{name} '{text}' is not a rate from 10M to 10G")
+        return f"{int(rate / scale)}"
+    return text
 
 
 def _emulated(url: str) -> SimOptions:

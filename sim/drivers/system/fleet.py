@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from liteprobe.cores.formats import CLOCK_STEPS_BIT, PRESETS, UNCERTAINTY_UNKNOWN, ClockState, TransmitState
-from liteprobe.host.base.errors import NoProbeError
+from liteprobe.host.base.errors import NoProbeError, ProbeError
 from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.base import Words
 from liteprobe.host.capture.request import CaptureRequest
@@ -64,7 +64,7 @@ class FleetLink(FakeLink):
 
 
 BEFORE = ("absent", "busy", "preset")
-KINDS = (*BEFORE, "no link", "cut", "flap", "unlocked", "bound", "second", "step", "slow", "interrupt")
+KINDS = (*BEFORE, "no link", "cut", "flap", "unlocked", "bound", "second", "step", "slow", "interrupt", "killed")
 
 
 def name_of(number: int) -> str:
@@ -137,8 +137,21 @@ class FleetBench:
         elif kind == "interrupt":
             for one in self.links:
                 one.interrupt_ns = at_ns
+        elif kind == "killed": # As by SIGKILL: nothing of this host comes to any probe from then on.
+            for one in self.links:
+                one.interrupt_ns = at_ns
+                fleet.befall(at_ns, lambda one=one: setattr(one, "is_cut", True)) # type: ignore[misc]
         else:
             raise ValueError(kind)
+
+    def end_leases(self) -> None:
+        """Let the leases of a host end that was killed: its ports stop, and others may have the probes."""
+        for link, probe in zip(self.links, self.fleet.probes, strict=True):
+            link.is_cut, link.interrupt_ns = False, math.inf
+            probe.catch_up()
+            probe.end_lease()
+        self.fleet.advance(1e9) # What is still on its way comes.
+        self.fleet.passages.clear()
 
     @staticmethod
     def _jump(probe: FleetProbe, offset_ns: float, steps: int, says: dict[str, int] | None = None) -> None:
@@ -202,17 +215,27 @@ def befallen(
     at = [name_of(n) for n in (victim, (victim + 1) % PROBES_OF_FAULTS)] if check_captures else []
     captures = tuple(PlannedCapture(name, CaptureRequest(write=folder/f"{name}.pcapng")) for name in at)
     sent = PROGRAM if of is FleetProbe else STREAMS
-    experiment = Experiment(bench.plan(sent, captures=captures), opener=bench.open_one)
+    plan = bench.plan(sent, captures=captures)
+    result = None
     try:
-        with experiment:
+        with Experiment(plan, opener=bench.open_one) as experiment:
             result = experiment.run()
     except Interrupted as stop:
-        (result,) = stop.results
+        result = None if kind == "killed" else stop.results[0]
+    except ProbeError:
+        if kind != "killed":
+            raise
+    concerned = name_of(victim)
+    if result is None: # Nobody is there to print anything: what the next host measures is to be true.
+        bench.end_leases()
+        concerned = ""
+        with Experiment(plan, opener=bench.open_one) as experiment:
+            result = experiment.run()
     found = Hostile(kind, [], [], [], True, not result.is_complete)
     for one in result.pairs:
-        judge(bench, one, found, name_of(victim))
+        judge(bench, one, found, concerned)
     if check_captures:
-        check_captures(bench.fleet, result, name_of(victim), found)
+        check_captures(bench.fleet, result, concerned, found)
     found.is_noticed |= any(one.note for one in result.pairs)
     reached = [probe for probe, link in zip(bench.fleet.probes, bench.links, strict=True) if not link.is_cut]
     found.is_stopped = all(probe.values["port0_tx_state"] == TransmitState.IDLE for probe in reached)

@@ -13,22 +13,29 @@ from liteprobe.host.agent import Agent
 from liteprobe.host.base.defaults import TAI_UTC_S
 from liteprobe.host.base.errors import ProbeError
 from liteprobe.host.fleet import collect
+from liteprobe.host.fleet.experiment import ExperimentResult
 from liteprobe.host.fleet.plan import read_plan
 from liteprobe.host.fleet.probes import PlannedProbe
 from liteprobe.host.fleet.station import ProbeStation
 from liteprobe.host.fleet.turns import in_turns
 from liteprobe.host.probe import Probe
 from liteprobe.sim.drivers.system.fleet import FleetBench, Hostile, judge, name_of
+from liteprobe.sim.drivers.system.fleet_captures import FleetCapturer, frames_of
 from liteprobe.sim.models.probe.fleet import TAI_NS, FleetProbe, FleetTester
+from liteprobe.sim.models.probe.fleet import Path as Way
 
 COUNT = 3
 START_S = TAI_NS // 10**9 + 30
-#: What is sent, by the kind of the probes.
-SENT = {
-    FleetProbe: "train: {length: 60, count: 20, interval: 10us}",
-    FleetTester: "streams:\n"
+STREAMS = (
+    "streams:\n"
     "  - {name: voice, length: 60, pps: 20k, count: 20}\n"
-    "  - {name: data, length: {least: 60, greatest: 1514}, rate: 300M, exponential: true, count: 40}",
+    "  - {name: data, length: {least: 60, greatest: 1514}, rate: 300M, exponential: true, count: 40}"
+)
+#: What is sent, by the kind of the probes.
+SENT: dict[type[FleetProbe], str] = {
+    FleetProbe: "train: {length: 60, count: 20, interval: 10us}",
+    FleetTester: STREAMS,
+    FleetCapturer: STREAMS,
 }
 EVERY_S = 30 # From one start to the next, of `hostile`.
 OF_PROBES = ("absent", "busy", "preset", "no link", "cut", "flap", "unlocked", "bound", "second", "step", "slow")
@@ -62,13 +69,13 @@ class Stations:
     def opened(self, number: int) -> Probe:
         return self.bench.open_one(PlannedProbe(name_of(number), str(number)))
 
-    def text(self, start_s: int = START_S, more: str = "") -> str:
-        """Return a plan of a mesh."""
+    def text(self, start_s: int = START_S, more: str = "", sent: str = "") -> str:
+        """Return a plan: of a mesh that sends what probes of this kind send, where ``sent`` says nothing else."""
         probes = "".join(
             f"  {name_of(n)}: {{url: 'station://{agent.address.removeprefix('tcp://')}', ip: 10.0.0.{n + 1}}}\n"
             for n, agent in enumerate(self.agents)
         )
-        return f"probes:\n{probes}start_tai: {start_s}\n{SENT[self.of]}\n{more}"
+        return f"probes:\n{probes}start_tai: {start_s}\n{sent or SENT[self.of]}\n{more}"
 
     def pass_until(self, tai_s: float) -> None:
         """Let all stations do what is due until then, side by side."""
@@ -152,16 +159,36 @@ def _full(name: str, octets: bytes) -> None:
 # A fault ------------------------------------------------------------------------------------------
 
 
+Check = Callable[[Stations, ExperimentResult, Hostile, str], None]
+
+
 def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe) -> Hostile:
     """Run a plan on three stations, of which a random fault befalls one or its probe, and hold the result against the truth."""
+    return befallen(seed, folder, of)
+
+
+def hostile_captures(seed: int, folder: Path, of: type[FleetProbe] = FleetCapturer) -> Hostile:
+    """Do what `hostile` says, with a capture at each station."""
+    more = f"captures: [{{at: p00, write: '{folder}/{{probe}}.pcapng'}}, {{at: p02, write: '{folder}/{{probe}}.pcapng'}}]\n"
+    return befallen(seed, folder, of, more, check_captures)
+
+
+def befallen(
+    seed: int, folder: Path, of: type[FleetProbe], more: str = "", check: Check | None = None, sent: str = ""
+) -> Hostile:
+    """Do what `hostile` says; ``more``, ``sent``: of the plan; ``check`` holds what else came of it against the truth."""
     draw = random.Random(seed)
-    kind, victim = draw.choice(OF_PROBES + OF_STATIONS), draw.randrange(COUNT)
+    # Of a slow link a start takes minutes of the model's time, in which captures look for frames again and again.
+    kinds = [one for one in OF_PROBES + OF_STATIONS if one != "slow" or check is not check_captures]
+    kind, victim = draw.choice(kinds), draw.randrange(COUNT)
     at_s = START_S - 12 + draw.uniform(0, 2*EVERY_S)
     found = Hostile(kind, [], [], [], True, False)
     made = Stations(folder, seed, of=of)
+    for number in range(COUNT if sent else 0):
+        made.bench.fleet.paths[number, number] = Way(20e3, 500)
     with ExitStack() as stack:
         made.serve(stack)
-        text = made.text(more=f"round_every: {EVERY_S}s\n")
+        text = made.text(more=f"round_every: {EVERY_S}s\n{more}", sent=sent)
         plan, connect = read_plan(text), collect.connector(None)
 
         def reach(planned: PlannedProbe) -> Any:
@@ -179,9 +206,47 @@ def hostile(seed: int, folder: Path, of: type[FleetProbe] = FleetProbe) -> Hosti
             made.bench.fault(kind, victim, at_s*1e9 - TAI_NS)
         made.victim, made.kill_reads = victim, draw.randrange(1, 400)
         made.faults.append((at_s, kind, victim))
-        made.pass_until(START_S + 2*EVERY_S + 15)
+        starts = plan.starts()
+        made.pass_until(starts[-1][0]//10**9 + max(EVERY_S + 15, plan.span_ns(starts[-1][1])//10**9))
         result = collect.collect(plan, text, reach)
     for one in result.pairs:
         judge(made.bench, one, found, name_of(victim))
-    found.is_noticed = not result.is_complete or any(one.note for one in result.pairs)
+    if check:
+        check(made, result, found, name_of(victim))
+    found.is_noticed = not result.is_complete or any([*(one.note for one in result.pairs), *(one.note for one in result.suites)])
     return found
+
+
+def check_captures(made: Stations, result: ExperimentResult, found: Hostile, victim: str) -> None:
+    """Hold the captures of stations against what came to their probes in each start."""
+    fleet = made.bench.fleet
+    for one in result.captures:
+        probe = fleet.probes[int(one.probe[1:])]
+        path, is_concerned = Path(one.files[0]), victim == one.probe
+        found.unnamed += [one.said]*(not one.is_complete and not one.why and one.result is None)
+        found.missing += [one.said]*(not one.is_complete and not is_concerned)
+        if not path.exists():
+            found.wrong += [f"{one.said}: there is no file"]*one.is_complete
+            continue
+        came = {(each.stream_id, each.sequence): each.came_ns for each in fleet.passages if each.receiver == probe.number}
+        held = frames_of(path)
+        for stamp, stream_id, sequence in held:
+            true_ns = came.get((stream_id, sequence))
+            is_off = true_ns is not None and abs(stamp - TAI_NS - true_ns) > 2.5*probe.bound_ns + 8
+            if true_ns is None or (is_off and not is_concerned):
+                found.wrong.append(f"{one.said}: stream {stream_id}, number {sequence}, {stamp}")
+        if len({each[1:] for each in held}) < len(held):
+            found.wrong.append(f"{one.said}: a frame is there twice")
+        if one.result and one.result.frames != len(held):
+            found.wrong.append(f"{one.said}: {len(held)} are there")
+        # Pairs have stream ids of their own: what else came of those that the file has is missing in it. What a victim sends
+        # may come when nobody expects it any more, or yet.
+        own = {each[1] for each in held}
+        others = {
+            (each.stream_id, each.sequence)
+            for each in fleet.passages
+            if each.receiver == probe.number and each.came_ns is not None and name_of(each.sender) != victim
+        }
+        missing = {key for key in others if key[0] in own} - {each[1:] for each in held}
+        if one.is_complete and not is_concerned and missing:
+            found.wrong.append(f"{one.said}: {len(missing)} more came")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from liteprobe.cores.formats import (
@@ -246,6 +247,10 @@ class ModelProbe:
             port, direction = int(module[4]), module[-2:]
             getattr(self, f"_{direction}_{strobe}")(port)
 
+    def end_lease(self) -> None:
+        """End the lease of a host that doesn't answer any more: what it has attached stops."""
+        self._lease("release", self.values["probe_lease_owner"])
+
     def _lease(self, strobe: str, word: int) -> None:
         """Claim, steal or release the probe; time doesn't end the lease of this model."""
         owner = self.values["probe_lease_owner"]
@@ -293,7 +298,8 @@ class ModelProbe:
             wait_ticks = math.ceil(Fraction(wait_ns * INCREMENT_ONE, self.values["timebase_increment"]))
             first = self.tick + max(1, wait_ticks)
             self._tx(port, state=TransmitState.WAITING if wait_ns else TransmitState.RUNNING)
-            self._at(first, lambda port=port, first=first: self._send(port, self._programs[port], first, 0))  # type: ignore[misc]
+            act = partial(self._send, port, program, first, 0)  # Of this program: another one may be armed by then.
+            self._at(first, act)
 
     def _send(self, port: int, program: dict[str, int], first: int, sequence: int) -> None:
         """Send a frame now, and schedule the next: absolute times, so that no error adds up."""
