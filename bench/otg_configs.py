@@ -147,6 +147,16 @@ RUNS: dict[str, Json] = {
         flow(ethernet(), ipv4(), udp(src_port=counting(5000, 2, 10, "decrement"), dst_port=counting(6000, 2, 10)))
     ),
     "udp ports that count far": config(flow(ethernet(), ipv4(), udp(dst_port=counting(1, 1, 65000)))),
+    "udp ports that count past their end": config(
+        flow(ethernet(), ipv4(), udp(src_port=counting(65500, 7, 64511), dst_port=counting(20, 3, 20, "decrement")))
+    ),
+    "addresses that count past their end": config(
+        flow(
+            ethernet(),
+            ipv4(src=counting("255.255.255.250", "0.0.0.1", 4), dst=counting("255.255.255.0", "0.0.16.0", 5000)),
+            udp(),
+        )
+    ),
     "tcp": config(flow(ethernet(), ipv4(), tcp())),
     "tcp ports from a list": config(flow(ethernet(), ipv4(), tcp(src_port=values(1, 2, 3), dst_port=values(9, 8)))),
     "tcp ports that count": config(

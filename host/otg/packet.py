@@ -12,7 +12,7 @@ import ipaddress
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from liteprobe.cores.formats import LIST_ENTRIES_MAX
@@ -43,6 +43,7 @@ class FieldPattern:
     values: tuple[int, ...]  # All of them where there are few; else the first.
     count: int = 1
     step: int = 0  # 0 with several values: they are a list.
+    wraps_at: int = 0  # A count goes on at 0 instead of it, and below 0 from it; 0: it stays within the field.
 
     @property
     def is_constant(self) -> bool:
@@ -57,7 +58,8 @@ class FieldPattern:
     def value(self, frame: int) -> int:
         """Return the value in a frame, from 0."""
         if self.count > 1:
-            return self.values[0] + frame % self.count * self.step
+            value = self.values[0] + frame % self.count * self.step
+            return value % self.wraps_at if self.wraps_at else value
         return self.values[frame % len(self.values)]
 
     @property
@@ -512,9 +514,8 @@ def _fields_of(packet: FlowPacket, part: Given, kind: str, body: Given | None, a
                     given.error("auto", "no device is behind an inner header: give a value")
             found = pattern(given, default=default or 0)
             takes = found if found or not (is_auto and after is not None) else takes
-        if takes is not None and not _fits(takes, width):
-            part.report.error(takes.path, f"its values do not fit into {width} bits: give 0 to {(1 << width) - 1}")
-            takes = None
+        if takes is not None and not _fits(takes, width) and (takes := _wrapping(fault := takes, width)) is None:
+            part.report.error(fault.path, f"its values do not fit into {width} bits: give 0 to {(1 << width) - 1}")
         if (
             given is not None
             and takes is not None
@@ -591,6 +592,13 @@ def _sum_of_layer(packet: FlowPacket, body: Given | None, kind: str, path: str, 
 def _fits(takes: FieldPattern, width: int) -> bool:
     values = takes.ends if takes.count > 1 else takes.values
     return all(0 <= one < 1 << width for one in values) and takes.count < COUNT_MOST
+
+
+def _wrapping(takes: FieldPattern, width: int) -> FieldPattern | None:
+    """Return a count that leaves its field's range as one that goes on at the other end; None: that is not why it does not fit."""
+    most = 1 << width
+    is_count = 1 < takes.count < COUNT_MOST and 0 <= takes.values[0] < most and abs(takes.step) < most
+    return replace(takes, wraps_at=most) if is_count else None
 
 
 def _priority(body: Given | None) -> list[tuple[str, Given | None, int, int, int | None]]:
@@ -778,10 +786,12 @@ def _changing(one: FieldBits, octets: int) -> Modifier:
         if takes.count <= ENUMERATED:
             changing = 0
             for k in range(takes.count):
-                changing |= (start + k * takes.step) ^ start
+                changing |= takes.value(k) ^ start
+            if takes.wraps_at:
+                changing |= takes.wraps_at >> 1  # The sum wraps where its window ends.
         else:
             low = (takes.step & -takes.step).bit_length() - 1
-            changing = (1 << (start ^ last).bit_length()) - (1 << low)
+            changing = (takes.wraps_at or 1 << (start ^ last).bit_length()) - (1 << low)
         high, low = changing.bit_length(), (changing & -changing).bit_length() - 1
         window, shift = _window(one, (1 << high) - (1 << low), octets)
         kind = Increment if takes.step > 0 else Decrement

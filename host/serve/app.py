@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from liteprobe.host.base import extras
-from liteprobe.host.base.errors import ProbeError, UsageError
+from liteprobe.host.base.errors import BusyError, ProbeError, UsageError
 from liteprobe.host.probe import Probe, lacking
 from liteprobe.host.report import files
 from liteprobe.host.run.emulate import Emulation
@@ -56,6 +56,7 @@ WAITING_MOST = 64  # Lines that wait for a reader; then looks are left out, and 
 SLOW_S = 20.0  # A reader that takes nothing for so long is let go.
 STATE_S = 1.0
 CALL_S = 15.0  # For what is done between two looks.
+CHECK_WAIT_S = 1.0
 CHECKS_MOST = 2  # Documents that are checked at once: that is work of this host's.
 #: Of a report: styles and pictures that it has itself, and no script.
 REPORT_POLICY = (
@@ -173,10 +174,11 @@ class App:
 
     def state(self) -> Line:
         """Return what is known of the probe, its owner and what runs, as a line."""
-        owner, run = self.owners.holder(), self.worker.run
+        claims, owner, run = self.owners.claims, self.owners.holder(), self.worker.run
         return {
             "kind": "state",
             "probe": self.worker.status(),
+            "claims": owner.claim if owner else claims,
             "owner": owner and {"name": owner.name, "since": owner.since.isoformat(timespec="seconds")},
             "run": run and run.document(),
             "watchers": len(self.hub.watchers),
@@ -192,7 +194,7 @@ class App:
         number, folder = self.store.new()
         place = Place(self.url, self.store.uploads, folder, self._measured)
         try:
-            with self._checks:
+            with self._checking():
                 asked = kind.asked(body.get("document"), body.get("options"), place)
 
             def finish(run: ProbeRun) -> Line:
@@ -208,13 +210,23 @@ class App:
 
     def check(self, kind: RunKind, body: Mapping[str, Any]) -> Line:
         """Check what is asked for, and return what ``--check`` says."""
-        with self._checks:
+        with self._checking():
             asked = kind.asked(
                 body.get("document"), body.get("options"), Place(self.url, self.store.uploads, self.store.folder)
             )
         return {"name": asked.name, "said": asked.said}
 
     # # #
+
+    @contextlib.contextmanager
+    def _checking(self) -> Iterator[None]:
+        """Check with no more than `CHECKS_MOST` others; BusyError where these go on: who waits keeps others from being served."""
+        if not self._checks.acquire(timeout=CHECK_WAIT_S):
+            raise BusyError(f"{CHECKS_MOST} documents are being checked already: try again in a moment")
+        try:
+            yield
+        finally:
+            self._checks.release()
 
     def _tell(self, line: Line) -> None:
         is_news = line["kind"] == "result" or self._last.get("run") != line["run"]
@@ -368,7 +380,7 @@ def _claim(app: App, request: Request, body: Any) -> Line:
         raise UsageError("give your 'name' as text, and 'patience_s' as a number")
     owner = app.owners.claim(name, float(patience))
     app.hub.tell(app.state())
-    return {"name": owner.name, "key": owner.key, "patience_s": owner.patience_s}
+    return {"name": owner.name, "key": owner.key, "patience_s": owner.patience_s, "claim": owner.claim}
 
 
 def _release(app: App, request: Request, body: Any) -> Line:

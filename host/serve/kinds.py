@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from liteprobe.cores.formats import PRESETS as BUILDS
 from liteprobe.cores.formats import BinKind, Part
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import (
@@ -141,6 +142,7 @@ class RunKind:
             "title": self.title,
             "about": self.about,
             "needs": [str(part.name).lower() for part in self.needs],
+            "presets": [name for name, parts in BUILDS.items() if parts & self.needs],
             "schema": self.schema() if self.schema else None,
             "options": self.options.document_schema(f"{self.name}-options.json", f"LiteProbe options of {self.name}"),
             "examples": {

@@ -50,6 +50,7 @@ class Owner:
     key: str  # That its requests have.
     patience_s: float
     heard_s: float
+    claim: int  # Number of its claim: later ones have greater numbers, those of a server that was started later, too.
     present: int = 0  # Connections that are open for it: while there is one it needs no request.
 
 
@@ -68,6 +69,7 @@ class Owners:
         self._ended, self._clock = ended, clock
         self._lock = threading.RLock()
         self._owner: Owner | None = None
+        self.claims = time.time_ns() // 10**6  # Number of the last claim: a reader of old news knows them for old.
 
     def claim(self, name: str, patience_s: float = USUAL_S) -> Owner:
         """Make somebody the owner, and return it with its key.
@@ -82,7 +84,9 @@ class Owners:
         with self._lock:
             if (owner := self.holder()) is not None:
                 raise _owned(owner)
-            self._owner = Owner(said, datetime.now(UTC), secrets.token_urlsafe(18), patience_s, self._clock())
+            self.claims += 1
+            key = secrets.token_urlsafe(18)
+            self._owner = Owner(said, datetime.now(UTC), key, patience_s, self._clock(), self.claims)
             return self._owner
 
     def holder(self) -> Owner | None:

@@ -20,6 +20,8 @@ CHUNK_BITS = 14
 CHUNK = 1 << CHUNK_BITS  # Of random numbers that are drawn at once.
 #: Bursts at random intervals that are drawn at the most: two seconds of work, and 45 s of a line full of the shortest frames.
 DRAWN_MAX = 1 << 26
+MEAN_BITS = 5  # Of -ln(u): 27 fraction bits, of which 32 go.
+MEAN_MOST = 1.01  # Of so many intervals the mean is within 0.02 % of what was asked for, 19 times of 20.
 
 
 class UnknownDueError(Exception):
@@ -123,6 +125,8 @@ class DueTicks:
             step = (self.times.interval << 32) + self.times.fraction
             first = max(0, (left << 32) // step)
         elif left > 0:
+            if left > MEAN_MOST * (DRAWN_MAX + CHUNK) * self.times.interval / 2**MEAN_BITS:
+                raise UnknownDueError  # As drawing all of them would say in a minute or two.
             chunk = 0
             while (heads := self._heads(chunk))[-1] < left:
                 chunk += 1
@@ -312,4 +316,9 @@ def _exponentials(draws: NDArray[np.uint32]) -> NDArray[np.uint64]:
     zeros = 32 - np.frexp(draws.astype(np.float64))[1].astype(np.uint64)
     mantissa = draws.astype(np.uint64) << zeros
     index = (mantissa >> np.uint64(31 - EXPONENTIAL_INDEX_BITS)) - np.uint64(1 << EXPONENTIAL_INDEX_BITS)
-    return np.array(zeros * np.uint64(LN2) + np.array(exponential_table(), np.uint64)[index])
+    return np.array(zeros * np.uint64(LN2) + _table_of_exponentials()[index])
+
+
+@cache
+def _table_of_exponentials() -> NDArray[np.uint64]:
+    return np.array(exponential_table(), np.uint64)

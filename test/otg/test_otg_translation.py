@@ -108,6 +108,10 @@ def drawn(rng: random.Random, number: int) -> Json:
         if kind == 1:
             return values(*(rng.randrange(top + 1) for _ in range(rng.randrange(1, 9))))
         step = rng.randrange(1, max(2, top // 64))
+        if rng.random() < 0.3:  # It leaves the field's range, and goes on at the other end.
+            return counting(top - rng.randrange(step), step, rng.randrange(2, 30))
+        if rng.random() < 0.2:
+            return counting(rng.randrange(step), step, rng.randrange(2, 30), "decrement")
         if kind == 2:
             return counting(low, step, rng.randrange(1, min(30, max(2, (top - low) // step))))
         return counting(top - low, step, rng.randrange(1, min(30, max(2, (top - low) // step))), "decrement")

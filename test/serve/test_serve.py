@@ -366,6 +366,9 @@ def test_errors_have_the_place_of_what_is_wrong(
 
 
 def test_a_part_that_the_probe_lacks_is_named(served: Serving) -> None:
+    needed = {one["name"]: one["presets"] for one in served.call("GET", "/api/kinds")[1]}
+    assert (needed["network"], needed["replay"]) == (["emulator"], ["replay"])
+    assert needed["monitor"] == ["monitor", "generator", "tester", "replay"]
     served.claim()
     status, said = served.call("POST", "/api/runs", {"kind": "network", "document": "both: {delay: 5ms}"})
     assert status == 400 and "was built without the part emulate: give it as preset=emulator" in said["error"]
@@ -574,6 +577,29 @@ def test_random_garbage_starts_nothing_and_breaks_nothing(served: Serving) -> No
     wait_for(lambda: not served.app.hub.watchers)
     with served.lines() as one:
         assert line_of(one, "state")["probe"]["state"] == "here"
+
+
+def test_documents_that_take_long_to_check_hold_up_nobody_else(
+    served: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apps, "CHECK_WAIT_S", 0.05)
+    going = [served.app._checks.acquire(timeout=1) for _ in range(apps.CHECKS_MOST)]  # Checks that go on.
+    asked = {"kind": "streams", "document": COUNTED}
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: served.call("POST", "/api/check", asked), range(24)))
+    assert {status for status, _ in answers} == {409} and "try again in a moment" in answers[0][1]["error"]
+    assert served.call("GET", "/api/state")[0] == 200
+    for _ in going:
+        served.app._checks.release()
+    assert served.call("POST", "/api/check", asked)[0] == 200
+
+
+def test_a_page_s_example_for_a_day_is_checked_at_once(served: Serving) -> None:
+    text = next(iter(KINDS["streams"].examples.values()))  # type: ignore[union-attr]
+    began_s = time.monotonic()
+    asked = {"kind": "streams", "document": text, "options": {"duration": "24h"}}
+    assert served.call("POST", "/api/check", asked)[0] == 200
+    assert time.monotonic() - began_s < 30  # Drawing each of its random intervals takes minutes.
 
 
 def test_aliases_of_aliases_are_read_in_a_moment(served: Serving) -> None:

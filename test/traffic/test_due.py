@@ -11,6 +11,7 @@ from itertools import islice
 
 import pytest
 
+from liteprobe.host.traffic import due as drawing
 from liteprobe.host.traffic.due import CHUNK, DRAWN_MAX, PLANNED_MOST, SharedLine, UnknownDueError
 from liteprobe.host.traffic.intervals import Burst, Interval
 from liteprobe.host.traffic.layout import port_words
@@ -46,6 +47,24 @@ def test_due_ticks_far_away_are_those_of_the_model() -> None:
         assert due.due(far) == tick
     with pytest.raises(UnknownDueError):
         words.dues[0].due(2 * DRAWN_MAX)
+
+
+def test_what_no_drawing_reaches_is_said_without_drawing_and_what_it_reaches_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    random = Stream("drawn", 1, Fixed(60), Interval(pps=100_000, exponential=True))
+    drawn: list[int] = []
+    real = drawing._exponentials
+    monkeypatch.setattr(drawing, "_exponentials", lambda draws: drawn.append(len(draws)) or real(draws))
+    words = port_words([random], duration_ns=Fraction(3600 * 10**9))
+    assert (words.ends, words.is_timed, sum(drawn) < 10 * CHUNK) == ((None,), False, True)
+    monkeypatch.setattr(drawing, "DRAWN_MAX", 4 * CHUNK)
+    reach_ns = Fraction(5 * CHUNK * 10**4)  # Of intervals of 10 us: five chunks, as many as are drawn.
+    for share, is_timed in ((0.9, True), (0.98, True), (1.02, False), (1.1, False)):
+        assert port_words([random], duration_ns=reach_ns * Fraction(share)).is_timed == is_timed
+        with monkeypatch.context() as slowly:
+            slowly.setattr(drawing, "MEAN_MOST", 1e9)
+            assert port_words([random], duration_ns=reach_ns * Fraction(share)).is_timed == is_timed
 
 
 def test_streams_end_by_frames_where_a_duration_is_given() -> None:

@@ -78,9 +78,12 @@ function connect() {
 function take(line) {
   page.heard = performance.now();
   if (line.kind === "state") {
+    // A line that was on its way while the probe was claimed knows of no owner, or of the one before.
+    if (page.state?.claims > line.claims) Object.assign(line, { owner: page.state.owner, claims: page.state.claims });
     page.state = line;
     page.skipped = line.skipped ?? page.skipped;
-    if (kept("key") && (!line.owner || line.owner.name !== kept("name"))) kept("key", null);
+    const claim = Number(kept("claim"));
+    if (kept("key") && (!line.owner || line.claims !== claim)) kept("key", null);
     if (line.run && line.run.number !== page.run?.number && !["ended", "failed"].includes(line.run.state)) begin(line.run);
     else if (line.run?.number === page.run?.number) page.run = line.run;
     showStatus();
@@ -173,7 +176,9 @@ async function claim() {
   if (name === null) return;
   const owner = await ask("POST", "/api/owner", { name });
   kept("name", owner.name);
+  kept("claim", String(owner.claim));
   kept("key", owner.key);
+  if (!(page.state?.claims >= owner.claim)) page.state = { ...page.state, owner: { name: owner.name, since: new Date().toISOString() }, claims: owner.claim };
   if (page.socket?.readyState === WebSocket.OPEN) page.socket.send(JSON.stringify({ key: owner.key }));
 }
 
@@ -206,7 +211,7 @@ const shown = {
     const cards = page.kinds.map((one) => {
       const has = !parts || one.needs.some((part) => parts.includes(part));
       return make("section", { class: "card" }, make("h2", {}, has ? make("a", { href: `#start/${one.name}` }, one.title) : one.title), make("p", {}, one.about),
-        has ? null : make("p", { class: "soft" }, `This probe was built without the part ${one.needs.join(" or ")}.`));
+        has ? null : make("p", { class: "soft" }, `This probe was built without the part ${one.needs.join(" or ")}; preset ${one.presets.join(" or ")} has it.`));
     });
     const chosen = page.kinds.find((one) => one.name === kind);
     return chosen ? [formOf(chosen)] : [make("div", { class: "cards" }, ...cards)];
@@ -232,7 +237,7 @@ const shown = {
 };
 
 const FILE_WORDS = { "report.html": "report", "result.json": "JSON", "document.yaml": "document", "capture.pcapng": "pcapng", "trials.jsonl": "trials" };
-const links = (one) => one.files.flatMap((name) => [make("a", { href: `/r/${one.number}/${name}`, target: name === "report.html" ? "_blank" : null, rel: "noopener" }, FILE_WORDS[name]), " "]);
+const links = (one) => Object.keys(FILE_WORDS).filter((name) => one.files.includes(name)).flatMap((name) => [make("a", { href: `/r/${one.number}/${name}`, target: name === "report.html" ? "_blank" : null, rel: "noopener" }, FILE_WORDS[name]), " "]);
 
 function aboutProbe(tag = "section") {
   const probe = page.state?.probe, facts = { URL: probe?.url ?? DASH, parts: (probe?.parts ?? []).join(", ") };

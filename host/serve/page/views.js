@@ -403,7 +403,7 @@ class MonitorView {
         const sampled = make("p", { class: "soft" }), protocols = new Table(`Protocols of port ${port.port}`, [{ head: "Protocol", of: (row) => row.protocol, text: true },
           { head: "Frames", of: (row) => number(row.frames) }, { head: "Octets", of: (row) => number(row.octets) }, { head: "% of all", of: (row) => percents(row.share) }]);
         this.cards.set(port.port, { head, kinds, causes, sampled, protocols });
-        this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("div", { class: "cards" }, kinds.element, causes.element), make("h3", {}, "By protocol"), sampled, protocols.element));
+        this.ports.append(make("section", { class: "card" }, make("h2", {}, `Port ${port.port}`), head, make("h3", {}, "By protocol"), sampled, protocols.element, make("div", { class: "cards" }, kinds.element, causes.element)));
       }
       const { head, kinds, causes, sampled, protocols } = this.cards.get(port.port), counters = port.counters, found = look.protocols;
       const seen = found?.ports.find((one) => one.port === port.port);

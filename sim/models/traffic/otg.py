@@ -112,8 +112,8 @@ def number(value: Any) -> int:
     return int(ipaddress.ip_address(value))
 
 
-def taken(pattern: Json | None, default: int, frame: int) -> int:
-    """Return what a field has in a frame; -1 stands for what follows from the rest."""
+def taken(pattern: Json | None, default: int, frame: int, bits: int = 128) -> int:
+    """Return what a field of so many bits has in a frame, a count modulo what they hold; -1: what follows from the rest."""
     if not pattern:
         return default
     kind = pattern.get("choice", "value")
@@ -127,7 +127,7 @@ def taken(pattern: Json | None, default: int, frame: int) -> int:
         counter = pattern[kind]
         steps = frame % int(counter.get("count", 1)) * number(counter.get("step", 1))
         start = number(counter["start"])
-        return start + steps if kind == "increment" else start - steps
+        return (start + steps if kind == "increment" else start - steps) % (1 << bits)
     return default
 
 
@@ -145,7 +145,7 @@ def headers(flow: Json, frame: int, size: int) -> bytes:
         after = kinds[place + 1] if place + 1 < len(kinds) else ""
         body, word, width = body_of(one), 0, 0
         for name, bits, usual in layout_of(one):
-            value = taken(body.get(name), usual, frame)
+            value = taken(body.get(name), usual, frame, bits)
             if name == "tos" and kind == "ipv4":
                 value = _priority(body.get("priority"), frame)
             if value == 0xFFFF and name in ("ether_type", "tpid"):
@@ -187,7 +187,7 @@ def _priority(priority: Json | None, frame: int) -> int:
     kind = (priority or {}).get("choice", "dscp")
     given, value = (priority or {}).get(kind, {}), 0
     for name, bits in PRIORITY[kind]:
-        value = value << bits | taken(given.get(name) if name else given, 0, frame)
+        value = value << bits | taken(given.get(name) if name else given, 0, frame, bits)
     return value
 
 
