@@ -128,7 +128,8 @@ def add_sdram(soc, name, origin):
         sdram = SdramController(phy, clk_freq,
             with_bursts      = config.monitors or config.shares_sdram,
             with_late_answer = board.with_late_sdram and not has_clock,
-            banks            = sdram_banks(config, board))
+            banks            = sdram_banks(config, board),
+            with_early_tick  = has_clock)
     soc.sdram = ClockDomainsRenamer("memory")(sdram) if has_clock else sdram
     memory    = sdram
     if interleaves(soc):

@@ -15,6 +15,8 @@ from typing import Any, Self
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
+KEYS = {"Tab": 9, "Enter": 13, "ArrowDown": 40}  # Numbers of keys that write nothing.
+
 
 class Browser:
     """Holds one page of a browser of its own, with an empty profile."""
@@ -70,6 +72,19 @@ class Browser:
                 raise TimeoutError(f"not so after {limit_s:g} s: {expression}")
             time.sleep(0.05)
         return found
+
+    def key(self, name: str, text: str = "") -> None:
+        """Press a key and let it go, as a person does; ``text``: what it writes."""
+        for kind in ("keyDown", "keyUp"):
+            written = {"text": text} if text and kind == "keyDown" else {}
+            self._call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                code=name,
+                windowsVirtualKeyCode=KEYS.get(name, 0),
+                **written,
+            )
 
     def picture(self, file: Path, *, is_whole: bool = False, scale: float = 1.0) -> None:
         """Write what the window shows, or the whole page, as PNG."""

@@ -41,12 +41,14 @@ class SdramPace(LiteXModule):
     ready : Signal(), out; the start is over.
     is_due : Signal(), out; a refresh. ``is_refreshed`` : Signal(), in; it is given in this cycle.
     slow : Signal(), in; the clock has ``slow_clk_freq``. None where that is None.
+
+    with_early_tick : bool; ``tick`` is of a register, as ever in the same cycle: where its way to the chip's pins is long.
     """
-    def __init__(self, clk_freq, slow_clk_freq=None):
+    def __init__(self, clk_freq, slow_clk_freq=None, with_early_tick=False):
         self.first = ceil(T_POWER_UP/T_REFRESH)
         self.last  = self.first + REFRESHES_AT_START + 1
 
-        self.tick         = Signal()
+        self.tick         = Signal(reset=with_early_tick) # The timer begins with 0.
         self.step         = Signal(max=self.last + 2)
         self.ready        = Signal()
         self.is_due       = Signal()
@@ -57,7 +59,10 @@ class SdramPace(LiteXModule):
 
         period = int(T_REFRESH*clk_freq)
         timer  = Signal(max=period)
-        self.comb += self.tick.eq(timer == 0)
+        if with_early_tick:
+            self.sync += self.tick.eq(timer == 1)
+        else:
+            self.comb += self.tick.eq(timer == 0)
         self.sync += [
             self.ready.eq(self.step == self.last + 1),
             timer.eq(timer - 1),
@@ -129,6 +134,8 @@ class SdramController(LiteXModule):
     with_late_answer : bool
         Answer the bus a cycle later, from registers: where the chip's pins are far from what asks.
     banks : int, that are used.
+    with_early_tick : bool
+        As of `SdramPace`.
 
     Attributes
     ----------
@@ -144,7 +151,7 @@ class SdramController(LiteXModule):
     Limits: no open rows; BL = 1.
     Source: JEDEC 21-C, section 3.11.5 (SDRAM commands and start); LiteDRAM's DFI, and its delays (litedram/core/crossbar.py).
     """
-    def __init__(self, phy, clk_freq, with_bursts=False, with_late_answer=False, banks=BANKS):
+    def __init__(self, phy, clk_freq, with_bursts=False, with_late_answer=False, banks=BANKS, with_early_tick=False):
         self.bus   = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.burst = BurstPort(banks) if with_bursts else None
         self.ready = Signal()
@@ -154,7 +161,7 @@ class SdramController(LiteXModule):
         dfi = phy.dfi.p0
         self.command = Signal(3)
         self.address = Signal.like(dfi.address)
-        self.pace    = SdramPace(clk_freq)
+        self.pace    = SdramPace(clk_freq, with_early_tick=with_early_tick)
 
         self.banks = banks
         self.column, bank, self.row = self.split(bus.adr)

@@ -200,6 +200,48 @@ def test_every_form_is_drawn_and_its_text_is_edited(page: browser.Browser, axe: 
         assert page.ask("getSelection().toString()").strip() == "- length: 1"
 
 
+def test_a_run_is_claimed_started_and_stopped_by_the_keyboard_alone(page: browser.Browser, tmp_path: Path) -> None:
+    def tab_to(words: str) -> None:
+        """Go on from element to element until the one that is called so has the focus, and is seen to have it."""
+        called = "((one) => one.ariaLabel || one.labels?.[0]?.textContent || one.textContent)(document.activeElement)"
+        for _ in range(60):
+            page.key("Tab")
+            if page.ask(called) == words:
+                assert page.ask("getComputedStyle(document.activeElement).outlineStyle") != "none"
+                return
+        raise AssertionError(f"Tab never came to {words}")
+
+    def enter() -> None:
+        page.key("Enter", "\r")
+
+    with Serving(tmp_path, rate=1e6, burst=10**6) as served:
+        page.open(served.server.url, WIDE)
+        page.wait("document.getElementById('owner').innerText.includes('Nobody')")
+        tab_to("Start")
+        enter()
+        page.wait("document.querySelectorAll('main .card').length > 5")
+        tab_to("Streams")
+        enter()
+        page.wait("document.querySelectorAll('[data-path]').length > 5")
+        tab_to("Add a key to options")
+        page.key("ArrowDown")
+        page.wait("document.activeElement.matches('[data-path=\"/duration\"] input')")
+        for letter in "1h":
+            page.key(letter, letter)
+        tab_to("Start")  # Of the form: those above it are behind.
+        enter()
+        page.wait("document.getElementById('ask').open")
+        for letter in "Ann":
+            page.key(letter, letter)
+        enter()
+        page.wait("location.hash === '#now' && document.querySelectorAll('canvas').length === 3")
+        assert served.app.worker.run and served.app.worker.run.owner == "Ann"
+        tab_to("Stop")
+        enter()
+        page.wait("document.getElementById('end').innerText.includes('It has ended')")
+        assert served.ended().end == "stopped"
+
+
 def test_old_news_does_not_take_the_key_of_a_new_owner_and_newer_news_does(
     page: browser.Browser, tmp_path: Path
 ) -> None:

@@ -209,6 +209,8 @@ class DatagramStatus(LiteXModule):
         # # #
 
         self.framer = DatagramFramer(mac, ip, REPLAY_PORT)
+        # A register between words and framer: who may send is decided far away, and what a word is, too.
+        self.buffer = stream.Buffer([("data", 32)])
         self.peers  = DatagramPeers(rings + 1)
         self.rings  = [RingAnswers(words) for _ in range(rings)]
         for number, ring in enumerate(self.rings):
@@ -259,8 +261,8 @@ class DatagramStatus(LiteXModule):
             ]
 
     def add_words(self, words):
-        """Show the words of an answer, as things are when they leave."""
-        ring, payload, bus = self.read_ring, self.framer.sink, self.bus
+        """Show the words of an answer, as things are when they leave for the framer."""
+        ring, payload, bus = self.read_ring, self.buffer.sink, self.bus
         self.to_stranger = Signal()
         self.place       = Signal(max=STATUS_WORDS)
         is_live = bus.adr[log2_int(COUNTS) + len(ring)] # The bus asks for a word that is not a number of `DatagramCounts`.
@@ -298,7 +300,7 @@ class DatagramStatus(LiteXModule):
 
     def add_turns(self, rings):
         """Answer one after the other: look up the peer, then give the words."""
-        turn, place, peers, header, payload = self.turn, self.place, self.peers, self.framer.header, self.framer.sink
+        turn, place, peers, header, payload = self.turn, self.place, self.peers, self.framer.header, self.buffer.sink
         self.fsm = fsm = FSM(reset_state="CHOOSE")
         self.comb += peers.find.eq(fsm.ongoing("CHOOSE")), peers.find_owner.eq(turn), peers.read_word.eq(place)
         fsm.act("CHOOSE",
@@ -328,8 +330,16 @@ class DatagramStatus(LiteXModule):
                 3: [NextValue(header.peer_ip, peers.data), NextValue(place, 0), NextState("WORDS")],
             }),
         )
+        # The first word leaves once its frame has begun, and not while the frame before it is on its way.
+        framer, ready = self.framer, self.buffer.source
+        is_begun = Signal()
+        self.comb += [
+            is_begun.eq((framer.fsm.ongoing("HEADER") & (header.line != 0)) | (framer.fsm.ongoing("PAYLOAD") & ~ready.valid)),
+            ready.connect(framer.sink),
+            If(framer.fsm.ongoing("WAIT"), framer.sink.valid.eq(fsm.ongoing("WORDS") & (place == 0))),
+        ]
         fsm.act("WORDS",
-            payload.valid.eq(self.can_read & ~self.is_bus),
+            payload.valid.eq(self.can_read & ~self.is_bus & (is_begun | (place != 0))),
             If(payload.valid & payload.ready,
                 NextValue(place, place + 1),
                 If(payload.last,

@@ -257,7 +257,8 @@ static std::deque<std::pair<uint64_t, Octets>> to_host;
 static uint16_t lease = 7, loss; // Of 1000.
 static bool is_held = true;
 
-static void carry(Octets frame)
+// may_spoil: not what says another session than it is of, or a bit more makes it the present one's, with other words.
+static void carry(Octets frame, bool may_spoil = true)
 {
     if (mode) {
         to_probe.push_back(std::move(frame));
@@ -265,7 +266,7 @@ static void carry(Octets frame)
     }
     if (below(1000) < loss)
         return;
-    if (once_in(25))
+    if (once_in(25) && may_spoil)
         spoil(frame);
     if (once_in(40))
         to_probe.push_back(frame);
@@ -305,7 +306,7 @@ static void send(unsigned n)
         return;
     const uint16_t session = !mode && once_in(200) ? ring.session + 1 : ring.session;
     const uint16_t its_lease = !mode && once_in(100) ? (once_in(2) ? 0 : lease - 1) : !is_held && once_in(2) ? 0 : lease;
-    carry(datagram(ring.host, n, asks, session, its_lease, ring.next, words));
+    carry(datagram(ring.host, n, asks, session, its_lease, ring.next, words), session == ring.session);
     if (!lies)
         ring.next += words;
     if (!mode && once_in(10))

@@ -422,7 +422,7 @@ class Replay:
         """Close a ring, or open it before the next frame. What has its session's words already is judged as before."""
         number, words_taken, session = struct.unpack("<III", what)
         if words_taken > 12:
-            self.shut[number] = self.model.rings[number].session
+            self.shut.setdefault(number, self.model.rings[number].session)
         self.model.close(number)
         self.answers.closed(number, at)
         self.to_open.pop(number, None)

@@ -15,7 +15,7 @@ from litedram.phy.dfi import Interface
 from liteprobe.boards import board
 from liteprobe.cores.memory import sdram
 from liteprobe.cores.memory.ports import QueuedPort
-from liteprobe.cores.memory.sdram import SdramController
+from liteprobe.cores.memory.sdram import SdramController, SdramPace
 from liteprobe.sim.drivers.tools.steps import assign, wait_cycles, wait_until
 from liteprobe.soc.config import ProbeConfig
 from liteprobe.soc.probe import ProbeSoC, sdram_places
@@ -219,6 +219,28 @@ def test_refreshes_keep_their_pace_however_busy_the_bus_is():
     assert len(gaps) > 10
     # One may wait for an access; none is lost.
     assert max(gaps) < SHORT_REFRESH + 200 and abs(times[-1] - times[0] - SHORT_REFRESH*len(gaps)) < 200
+
+@pytest.mark.parametrize("mhz", [1, 1.3, 5])
+def test_a_tick_of_a_register_comes_in_the_same_cycle(mhz):
+    class Both(Module):
+        def __init__(self):
+            self.submodules.late  = SdramPace(mhz*1e6)
+            self.submodules.early = SdramPace(mhz*1e6, with_early_tick=True)
+    dut, chance, seen = Both(), random.Random(20261128), []
+    def user():
+        for _ in range(int(60*15.6*mhz)):
+            refreshed = chance.random() < 0.2
+            for pace in (dut.late, dut.early):
+                yield pace.is_refreshed.eq(refreshed)
+            yield
+            late  = yield from told(dut.late)
+            early = yield from told(dut.early)
+            seen.append((late, early))
+    def told(pace):
+        return ((yield pace.tick), (yield pace.step), (yield pace.ready), (yield pace.is_due))
+    run_simulation(dut, user())
+    assert all(late == early for late, early in seen)
+    assert sum(late[0] for late, _ in seen) >= 55 and any(late[3] for late, _ in seen)
 
 def test_nothing_is_answered_before_the_chip_is_started():
     seen = []
