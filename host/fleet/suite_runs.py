@@ -144,7 +144,10 @@ class SuiteFigures(Result):
 
         def column(key: str) -> Column:
             known = own[key] if key in own else Column(key, key, key, 6)
-            return replace(known, of=lambda item: _figure(item[1].get(key)))
+            # All have a name here, those too that a list of the command leaves out.
+            head = known.head or known.title.lower().replace(",\n", " ") or key.replace("_", " ")
+            title = known.title or head.capitalize()
+            return replace(known, head=head, title=title, of=lambda item: _figure(item[1].get(key)))
 
         names = dict.fromkeys(name for row in self.rows.values() for name in row)
         part = Column("part", "part", "Part", of=lambda item: item[0])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from liteprobe.host.base.errors import UsageError
 from liteprobe.host.fleet import collect
 from liteprobe.host.fleet.experiment import Experiment
 from liteprobe.host.fleet.plan import read_plan
+from liteprobe.host.fleet.suite_runs import RESULTS, SuiteFigures
 from liteprobe.host.store.query import StoreQuery
 from liteprobe.host.store.store import ResultStore
 from liteprobe.host.suites.rfc2544 import Rfc2544Request
@@ -228,3 +230,12 @@ def test_suites_that_cant_be_are_refused_with_their_line(suites: str, said: str)
     with pytest.raises(UsageError) as error:
         read_plan(document(f"suites: [{suites}]"))
     assert said in str(error.value) and str(error.value).startswith("plan.yaml:8: ")
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_each_figure_of_a_suite_has_a_name_on_the_terminal_and_on_the_page(kind: str) -> None:
+    found = SuiteFigures.__dict__["shown"].fget(
+        SimpleNamespace(kind=kind, rows={"part": dict.fromkeys(RESULTS[kind].COLUMNS, 1.0)})
+    )
+    assert all(column.head and column.title for column in found)
+    assert len({column.head for column in found}) == len(found) == len([*RESULTS[kind].COLUMNS]) + 1
