@@ -95,7 +95,8 @@ Each section has its date and its seeds:
   | all three registers | 1 | 4,794 wires after 129 rounds | |
   | the same | 2 | 4,032 wires after 96 rounds | |
 
-  Late is what has less than 2 % to spare, which nextpnr is asked for. Five of these were ended by hand. The section below is of the 24th, without configuration sets.
+  Late is what has less than 2 % to spare, which nextpnr is asked for. Five of these were ended by hand.
+  The section below is of the 24th, without configuration sets.
 - **The `generator` of the i9 with hosts on both ports** met all constraints on the 28th (`--hosts --no-cpu --seed 2`;
   lut4 29,872, ff 20,649, ebr 86, dsp 14; `sys` 51.5, `timebase` 129.6 MHz), after late arcs were routed anew, in 2,328 s beside
   the test suite. With seed 1 `sys` reached 55.0 MHz, but `timebase` only 105.1: not met.
