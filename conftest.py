@@ -195,18 +195,22 @@ class Stalls:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.longest_s = 0.0
+        self.lock = threading.Lock()
+        self.longest_s, self.before_s = 0.0, time.monotonic()
         self.again: dict[str, float] = {}
         threading.Thread(target=self.watch, name="stalls", daemon=True).start()
 
     def watch(self) -> None:
         """Keep the longest time that this process stood still."""
-        before_s = time.monotonic()
         while True:
             time.sleep(0.05)
+            self.look()
+
+    def look(self) -> None:
+        """Take the time since the last look, by this thread or by the test's: which of them wakes first nobody knows."""
+        with self.lock:
             now_s = time.monotonic()
-            self.longest_s = max(self.longest_s, now_s - before_s)
-            before_s = now_s
+            self.longest_s, self.before_s = max(self.longest_s, now_s - self.before_s), now_s
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
@@ -214,8 +218,10 @@ class Stalls:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         stalled_s = 0.0
         for left in reversed(range(STALL_TRIES)):
+            self.look()
             self.longest_s = 0.0
             reports = runtestprotocol(item, log=False, nextitem=nextitem)
+            self.look()
             if not left or self.longest_s < STALL_S or not any(report.failed for report in reports):
                 break
             stalled_s += self.longest_s

@@ -22,7 +22,7 @@ from scapy.utils import RawPcapReader
 
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.extras import MissingExtraError
-from liteprobe.host.device.link.sim import SimLink
+from liteprobe.host.device.link.sim import SimLink, SimOptions
 from liteprobe.host.packets import files, window
 from liteprobe.host.packets.files import as_pcap
 from liteprobe.host.traffic.intervals import NOMINAL, Burst, Interval
@@ -870,6 +870,6 @@ def test_link_gives_its_player_a_pcap(tmp_path: Path) -> None:
             return str(len(packets))
 
     link = SimLink.__new__(SimLink)
-    link._process, link._prefix = Process(), ""  # type: ignore[assignment]
+    link._process, link._prefix, link.options = Process(), "", SimOptions()  # type: ignore[assignment]
     assert SimLink.play(link, 1, tmp_path / "a.pcapng", 40, 2) == 5
     assert asked == [("play 1 40 2", wanted(packets, [0]))]

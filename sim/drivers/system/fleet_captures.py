@@ -24,6 +24,11 @@ class FleetCapturer(WithRing, FleetTester):
         super().__init__(fleet, number, ppm, bound_ns, error_ns, phase_ns)
         self.captured: list[tuple[int, int]] = []  # Stream ids and numbers of frames that were kept.
 
+    def _act(self, name: str, word: int) -> None:
+        super()._act(name, word)
+        if name == "capture_enable" and word:  # Of the host before, which was killed, nobody has them.
+            self.captured.clear()
+
     def _receive(self, port: int, frame: ModelFrame) -> None:
         super()._receive(port, frame)
         octets = frame.stream_id.to_bytes(2) + frame.sequence.to_bytes(4)
