@@ -18,7 +18,7 @@ from liteprobe.cores.formats.xgmii import COLUMN, LANES
 from liteprobe.cores.measure.tally import Event
 from liteprobe.cores.receive.path import MeasurePath, RecordPath
 from liteprobe.cores.transmit.counters import TransmitCounters, COUNTERS
-from liteprobe.cores.transmit.path import PROGRAM, STATUS, STROBES
+from liteprobe.cores.transmit.path import PROGRAM, STATUS, add_strobes
 from liteprobe.cores.xgmii.meter import XgmiiMeter
 from liteprobe.cores.xgmii.record import XgmiiRecordPath, record_layout
 from liteprobe.cores.xgmii.train import XgmiiTrainPort
@@ -198,13 +198,7 @@ class XgmiiTransmitPath(RegisterBank):
         self.add_settings({name: PROGRAM[name] for name in SETTINGS}, of=self.program)
         settings = [getattr(self, f"_{name}") for name in SETTINGS]
         self.sync += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
-        self._attached = WriteOnlyCSR(1, name="attached",
-            description="The program ends with the lease of the host that started it.")
-        ends = {"stop": self.lease_ended & self._attached.storage}
-        for name, description in STROBES.items():
-            register = CSRStorage(1, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += getattr(self, name).eq(register.re | ends.get(name, 0))
+        add_strobes(self)
         for name, description in STATUS.items():
             if name in COUNTERS:
                 setattr(self, f"_{name}", self.counters.status(name, description))

@@ -98,7 +98,7 @@ def share_interval(
 
     ``of``: how many there are in all, drawn or not; the interval is a point where all were drawn. None: without end.
 
-    Limits: members are drawn by chance. Every so manieth is not, where what comes repeats with the same period.
+    Limits: members are drawn by chance. One in each 16 is not, where what comes repeats with the same period.
 
     Source: E. B. Wilson, JASA 22 (1927), 209-212 (score interval); Cochran, Sampling Techniques, 3.2 (finite population).
 

@@ -83,7 +83,7 @@ PROTOCOLS = Columns(
 class ProtocolTable:
     """Holds what frames carry, as of one look: rows, most frames first, and of each port how many frames of all were seen."""
 
-    one_of: int  # Every so manieth frame was to be kept.
+    one_of: int  # One frame in so many was to be kept.
     seen: dict[int, int]  # By port.
     of: dict[int, int]  # All frames of the port since the same time, damaged ones too.
     rows: list[ProtocolRow]
@@ -236,7 +236,7 @@ class ProtocolSampler:
 
 
 def sampling_of(one_of: int) -> Sampling:
-    """Return the sampling of every so manieth frame; UsageError where a probe has none such.
+    """Return the sampling of one frame in so many; UsageError where a probe can't do that.
 
     >>> sampling_of(16).shift
     4

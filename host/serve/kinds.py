@@ -621,7 +621,7 @@ KINDS = {
                     "rates": Key(DURATION, "Count rates over this time of the probe, from 1 ms.", "as it is set"),
                     "protocols": Key(
                         Whole(0, 16),
-                        "Count what frames carry, of every so manieth (1, 2, 4, 8, 16); 0: of none. It takes the capture.",
+                        "Count what frames carry, of one frame in 1, 2, 4, 8 or 16; 0: of none. It takes the capture.",
                         f"{SAMPLED}; simulated 1; 0 where the probe captures nothing",
                     ),
                 },

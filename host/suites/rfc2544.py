@@ -298,7 +298,7 @@ class Rfc2544Request(SuiteRequest):
 def request_of(usual: Mapping[str, float], given: Mapping[str, Any], **others: Any) -> Rfc2544Request:
     """Return what a command line or a plan asks for, by the names of options; None, or no value: as ``usual`` says.
 
-    Times are in ns, shares of 1. ``others``: fields that are no options. Raises UsageError where it can't be.
+    Times are in ns, shares of 1. ``others``: fields that are no options. Raises UsageError for what no suite can do.
     """
 
     def seconds(name: str) -> float:

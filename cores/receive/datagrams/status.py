@@ -331,11 +331,11 @@ class DatagramStatus(LiteXModule):
             }),
         )
         # The first word leaves once its frame has begun, and not while the frame before it is on its way.
-        framer, ready = self.framer, self.buffer.source
+        framer, waiting = self.framer, self.buffer.source
         is_begun = Signal()
         self.comb += [
-            is_begun.eq((framer.fsm.ongoing("HEADER") & (header.line != 0)) | (framer.fsm.ongoing("PAYLOAD") & ~ready.valid)),
-            ready.connect(framer.sink),
+            is_begun.eq((framer.fsm.ongoing("HEADER") & (header.line != 0)) | (framer.fsm.ongoing("PAYLOAD") & ~waiting.valid)),
+            waiting.connect(framer.sink),
             If(framer.fsm.ongoing("WAIT"), framer.sink.valid.eq(fsm.ongoing("WORDS") & (place == 0))),
         ]
         fsm.act("WORDS",

@@ -18,7 +18,7 @@ WORDS = {name: CHANNELS_BASE + 4 * place for name, place in ChannelWord.__member
 
 
 class WithRing(ModelProbe):
-    """A probe that captures, too, as of a preset; what it samples is every so manieth frame.
+    """A probe that captures, too, as of a preset; it can sample one frame in 2, 4 and so on.
 
     ``is_prompt``: a block is closed as soon as a frame is in it; else where it is full, or none waits for the host.
     """
