@@ -62,19 +62,23 @@ STATUS = {
     "disturbed":          "Writes to the program or its header while it ran: what it sent is not to be trusted.",
 }
 
-def add_strobes(path):
-    """Give a path its registers STROBES, and ``attached``: with it a program ends with its host's lease, ``lease_ended``."""
-    path._attached = WriteOnlyCSR(1, name="attached",
-        description="The program ends with the lease of the host that started it.")
-    ends = {"stop": path.lease_ended & path._attached.storage}
-    for name, description in STROBES.items():
-        register = CSRStorage(1, name=name, description=description)
-        setattr(path, f"_{name}", register)
-        path.comb += getattr(path, name).eq(register.re | ends.get(name, 0))
+# Program Bank -------------------------------------------------------------------------------------
+
+class ProgramBank(RegisterBank):
+    """The registers that begin and stop the program of a path, at 1 and at 10 Gb/s."""
+    def add_strobes(self):
+        """Add STROBES, and ``attached``: with it a program ends with its host's lease, ``lease_ended``."""
+        self._attached = WriteOnlyCSR(1, name="attached",
+            description="The program ends with the lease of the host that started it.")
+        ends = {"stop": self.lease_ended & self._attached.storage}
+        for name, description in STROBES.items():
+            register = CSRStorage(1, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += getattr(self, name).eq(register.re | ends.get(name, 0))
 
 # Program Path -------------------------------------------------------------------------------------
 
-class ProgramPath(RegisterBank):
+class ProgramPath(ProgramBank):
     """Sends the frames of one program after the other, each on its tick: the stages that all transmit paths share.
 
     Parameters
@@ -468,7 +472,7 @@ class TransmitPath(ProgramPath):
         settings = [getattr(self, f"_{name}") for name in PROGRAM]
         # A cycle late: of the bus's address, and of all of these.
         self.sync += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
-        add_strobes(self)
+        self.add_strobes()
         self.add_states(STATUS)
         for source in self.sources.values():
             source.add_csr()

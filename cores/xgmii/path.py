@@ -10,7 +10,7 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import RegisterBank, WriteOnlyCSR
+from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import EventCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
 from liteprobe.cores.formats import MIN_LENGTH, RecordFlag, TransmitState
@@ -18,7 +18,7 @@ from liteprobe.cores.formats.xgmii import COLUMN, LANES
 from liteprobe.cores.measure.tally import Event
 from liteprobe.cores.receive.path import MeasurePath, RecordPath
 from liteprobe.cores.transmit.counters import TransmitCounters, COUNTERS
-from liteprobe.cores.transmit.path import PROGRAM, STATUS, add_strobes
+from liteprobe.cores.transmit.path import PROGRAM, STATUS, ProgramBank
 from liteprobe.cores.xgmii.meter import XgmiiMeter
 from liteprobe.cores.xgmii.record import XgmiiRecordPath, record_layout
 from liteprobe.cores.xgmii.train import XgmiiTrainPort
@@ -61,7 +61,7 @@ class HeaderBus(LiteXModule):
 
 # Transmit Path ------------------------------------------------------------------------------------
 
-class XgmiiTransmitPath(RegisterBank):
+class XgmiiTransmitPath(ProgramBank):
     """Sends programs of trains on a port of 10 Gb/s: registers ``port<n>_tx``, as of `TransmitPath`.
 
     Parameters
@@ -198,7 +198,7 @@ class XgmiiTransmitPath(RegisterBank):
         self.add_settings({name: PROGRAM[name] for name in SETTINGS}, of=self.program)
         settings = [getattr(self, f"_{name}") for name in SETTINGS]
         self.sync += self.program_write.eq(Reduce("OR", [register.is_written for register in settings]))
-        add_strobes(self)
+        self.add_strobes()
         for name, description in STATUS.items():
             if name in COUNTERS:
                 setattr(self, f"_{name}", self.counters.status(name, description))
