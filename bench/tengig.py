@@ -26,8 +26,9 @@ from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.drivers.xgmii import schedule, train
+from liteprobe.sim.drivers.xgmii import replay, schedule, train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
+from liteprobe.sim.drivers.xgmii.replay import XgmiiReplayBench
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
 from liteprobe.sim.models import xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
@@ -77,6 +78,7 @@ def of_probe(folder: Path) -> None:
 PARTS: dict[str, tuple[Callable[[Path], None], int, int, int]] = {
     "mac": (of_bench(XgmiiBench), OTHERS_LUTS // 4 // 8, 2_500, 8),
     "port": (of_bench(XgmiiTrainBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
+    "replay": (of_bench(XgmiiReplayBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
     "probe": (of_probe, OTHERS_LUTS // 4, 30_000, 30),
 }
 
@@ -164,13 +166,45 @@ def test_trains(size: Size) -> Iterator[Figure]:
 def test_schedule(size: Size) -> Iterator[Figure]:
     """Frames of 60 to 1514 octets with exponential gaps at 8 Gb/s: starts off their column. ``--full``: a million of them.
 
-    Descriptors come by pins: what reads them from a memory isn't built yet.
+    Descriptors come by pins; `replay` reads frames from a memory.
     """
     frames = schedule.poisson(size.of(2_000, 50_000, 1_000_000), 0.8, drawn().randrange(2**32))
     done = schedule.run(frames)
     note(f"# {10 * (frames['length'] + 24).sum() / done.starts[-1]:.3f} Gb/s with overhead")
     yield Figure("schedule_frames", done.sent, "frames", len(frames), is_least=True)
     yield Figure("schedule_starts_off", schedule.off_schedule(frames, done), "frames", 0)
+
+
+# Replay -------------------------------------------------------------------------------------------
+
+PROGRAM_FRAMES = 50_000  # Of a program: their octets are held here.
+#: A DDR3's: 256 ns to what is asked for, and a refresh of up to 400 ns each 7 us or so.
+DDR3 = replay.Memory(latency=40, stall_every=1000, stall=63)
+
+
+@row("tengig")
+def test_replay(size: Size) -> Iterator[Figure]:
+    """Traces with exponential gaps at 8 Gb/s, frames of 60 to 1514 octets without FCS, from a memory: starts off, octets.
+
+    ``--full``: a million of them.
+    """
+    chance, left = drawn(), size.of(2_000, 50_000, 1_000_000)
+    frames, off, wrong, octets, ticks = 0, 0, 0, 0, 0
+    while left:
+        count = min(left, PROGRAM_FRAMES)
+        sent = replay.poisson(count, 0.8, chance.randrange(2**32))
+        program = replay.Program(sent, replay.words_of(sent), memory=DDR3)
+        [done] = replay.run([program], chance.randrange(2**16))
+        found = replay.wrong(program, done)
+        note(*(f"# {one[:200]}" for one in found[:3]))
+        frames, left = frames + len(done.frames), left - count
+        off, wrong = off + replay.off_schedule(program, done), wrong + len(found)
+        octets += sum(len(one) + 20 for one in done.frames[:-1])
+        ticks += done.places[-1] - done.places[0]
+    note(f"# {10 * octets / ticks:.3f} Gb/s with overhead")
+    yield Figure("replay_frames", frames, "frames", size.of(2_000, 50_000, 1_000_000), is_least=True)
+    yield Figure("replay_starts_off_their_column", off, "frames", 0)
+    yield Figure("replay_octets_starts_or_counts_wrong", wrong, "", 0)
 
 
 # The probe -----------------------------------------------------------------------------------------
@@ -268,6 +302,8 @@ def levels(found: dict[str, Any]) -> int:
 @pytest.mark.parametrize("part", PARTS)
 def test_area(part: str) -> Iterator[Figure]:
     """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: a port's MAC, a port with its clock, a probe of two ports.
+
+    What replays is measured with its pacer and the MAC's transmitter.
 
     The probe has all that the simulated one has: registers, accumulators, rings, management.
     """

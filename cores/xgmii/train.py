@@ -298,6 +298,8 @@ class ColumnPacer(LiteXModule):
         Cycles, from 16; must stand still.
     clear : Signal(), in
         One cycle: clears the counts.
+    elapsed : Signal((46, True)), out
+        Cycles of the program, from ``-lead`` on.
     late : Signal(), out
         With ``starts``: the frame starts after its column.
     sent_count, late_count : Signal(32), Signal(32), out
@@ -314,13 +316,14 @@ class ColumnPacer(LiteXModule):
         self.runs             = Signal()
         self.lead             = Signal(8, reset=LEAD_CYCLES)
         self.clear            = Signal()
+        self.elapsed          = Signal((CYCLE_BITS + 1, True))
         self.late             = Signal()
         self.sent_count       = Signal(32)
         self.late_count       = Signal(32)
 
         # # #
 
-        elapsed  = Signal((CYCLE_BITS + 1, True))
+        elapsed  = self.elapsed
         left     = Signal((CYCLE_BITS + 2, True)) # Cycles, a cycle ago.
         there    = Signal()
         is_due   = Signal()
@@ -389,6 +392,12 @@ class StartStamp(LiteXModule):
 class XgmiiTrainPort(LiteXModule):
     """Sends the trains of a program to a MAC of 10 Gb/s, each frame in its column, with sequence and time of its SFD.
 
+    Parameters
+    ----------
+    sources : list of modules
+        What programs may be of beside trains, each as `XgmiiReplaySource` from ``stop`` to ``in_frame``: one that ``is_chosen`` has
+        the pacer from ``start`` to the end of the program.
+
     Attributes
     ----------
     source : Endpoint(transmit_description()), out
@@ -407,7 +416,7 @@ class XgmiiTrainPort(LiteXModule):
 
     The program is in ``dues`` (`TrainDues`), its header in the memory ``header``, counts in ``pacer`` (`ColumnPacer`).
     """
-    def __init__(self):
+    def __init__(self, sources=()):
         self.source           = stream.Endpoint(transmit_description())
         self.starts           = Signal()
         self.starts_in_lane_4 = Signal()
@@ -432,29 +441,48 @@ class XgmiiTrainPort(LiteXModule):
         stops      = Signal()
         is_reached = Signal()
         settles    = Signal(8) # While it is set: what is known of the time is that of the program before.
+        begins     = Signal()
+        is_active  = Signal()
+        is_there   = Signal()
+        is_other   = Reduce("OR", [0, *(source.is_chosen for source in sources)])
         self.comb += [
             *copied(start_at, self, "now", "start_time"),
-            dues.start.eq(self.start & ~self.is_running),
+            begins.eq(self.start & ~self.is_running),
+            dues.start.eq(begins & ~is_other),
             dues.stop.eq(stops),
             dues.source.connect(builder.descriptors),
-            builder.source.connect(pacer.sink),
             builder.stamp.eq(stamp.stamp),
+            builder.source.connect(pacer.sink),
             pacer.source.connect(self.source),
             pacer.due.eq(dues.source.due),
-            pacer.is_there.eq(dues.source.valid & ~stops),
+            is_there.eq(dues.source.valid),
+            is_active.eq(dues.is_active),
             pacer.in_frame.eq(builder.in_frame),
+            pacer.is_there.eq(is_there & ~stops),
             self.is_waiting.eq(self.is_running & self.timed & ~is_reached),
             pacer.runs.eq(self.is_running & ~self.is_waiting),
-            pacer.clear.eq(dues.start),
+            pacer.clear.eq(begins),
             pacer.lead.eq(Mux(self.timed, TIMED_LEAD, LEAD_CYCLES)),
-            builder.starts.eq(self.starts),
+            builder.starts.eq(self.starts & ~is_other),
             *copied(pacer, self, "starts", "starts_in_lane_4"),
             *copied(stamp, self, "starts", "starts_in_lane_4", "now", "fraction"),
         ]
+        for source in sources:
+            self.comb += [
+                source.starts.eq(self.starts & source.is_chosen),
+                source.stop.eq(self.stop),
+                *copied(source, pacer, "runs", "elapsed"),
+                If(source.is_chosen,
+                    source.source.connect(pacer.sink),
+                    *copied(pacer, source, "due", "in_frame"),
+                    is_there.eq(source.is_there),
+                    is_active.eq(source.is_active),
+                ),
+            ]
         self.sync.timebase += [
             If(self.start,
                 self.is_running.eq(1),
-            ).Elif(~dues.is_active & ~builder.in_frame & ~self.starts,
+            ).Elif(~is_active & ~pacer.in_frame & ~self.starts,
                 self.is_running.eq(0),
             ),
             stops.eq(self.is_running & (stops | self.stop)),

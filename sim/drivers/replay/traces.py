@@ -33,7 +33,7 @@ def record(frame: TraceFrame, is_end: bool = False, junk: int = 0, waits: Sequen
     if frame.stamp:
         words.append(stamp_word(frame.stamp))
     filled = frame.octets + junk.to_bytes(4, "little")[: -snap % 4]
-    return words + [int.from_bytes(filled[n : n + 4], "little") for n in range(0, len(filled), 4)]
+    return [*words, *struct.unpack(f"<{len(filled) // 4}I", filled)]
 
 
 def stamp_word(place: StampPlace) -> int:
