@@ -6,6 +6,8 @@ The probe is a model, and its looks are those of 16 streams with histograms; the
 """
 
 import json
+import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from browser import PROGRAM, Browser
 from websockets import Subprotocol
 from websockets.sync.client import connect
 
@@ -35,6 +39,26 @@ from liteprobe.sim.drivers.tools.processes import wait_for
 STREAMS = [Stream(f"s{number}", number, IMIX, Interval(share=0.05)) for number in range(1, 15)]
 STREAMS += [Stream(f"t{number}", number, IMIX, Interval(share=0.05), port=1) for number in (1, 2)]
 CLIENTS = 4
+QUARTERS = 4
+#: In a page: counts the looks that it takes, and keeps how long those with a stamp were under way, until they are taken (ms).
+WATCH = """
+window.looks = window.until = 0;
+window.delays = [];
+const Own = WebSocket;
+window.WebSocket = class extends Own {
+  constructor(...all) {
+    super(...all);
+    this.addEventListener("message", (event) => {
+      const line = JSON.parse(event.data);
+      if (line.kind !== "look") return;
+      window.looks += 1;
+      window.until = Math.round(10 * line.elapsed_s) + 1;
+      if (line.sent_ns) setTimeout(() => delays.push(performance.timeOrigin + performance.now() - line.sent_ns / 1e6));
+    });
+  }
+};
+"""
+PICTURES = Path(__file__).resolve().parent.parent / "build" / "serve"
 #: How the panels begin that show a kind of run; those without a colon in their title, but for the monitor's, show all kinds.
 PANELS = {
     "streams": "Streams:", "stamp": "Streams:", "network": "Network:", "replay": "Replay and sets:", "sets": "Replay and sets:",
@@ -71,8 +95,11 @@ def rss_mb() -> float:
     return pages * 4096 / 1e6
 
 
-def serve(looks: int, fast: int) -> None:
-    """Serve looks at ten a second, then as fast as can be; print port, and memory before and after."""
+def serve(looks: int, fast: int, pause_s: float) -> None:
+    """Serve looks at ten a second, then as fast as can be; print the port, and the memory before each quarter and at the end.
+
+    It begins, and goes on after each, when a line comes.
+    """
     from liteprobe.host.serve import worker
 
     worker.LOOK_S = 0.0  # All looks are passed on: this row paces them.
@@ -86,15 +113,15 @@ def serve(looks: int, fast: int) -> None:
             begin_s = time.monotonic()
             for number in range(looks):
                 time.sleep(max(0.0, begin_s + number / 10 - time.monotonic()))
-                show({**look, "elapsed_s": number / 10, "sent_ns": time.time_ns()})
-            memory = [rss_mb()]
+                show({**look_at(look, number), "sent_ns": time.time_ns()})
             for number in range(fast):
-                show({**look, "elapsed_s": (looks + number) / 10})
+                if number % (fast // QUARTERS) == 0:
+                    print(json.dumps({"memory": rss_mb()}), flush=True)
+                    sys.stdin.readline()
+                show(look_at(look, looks + number))
                 if number % 50 == 0:
-                    time.sleep(0.02)  # As long as four readers and their server need, about.
-                if (number + 1) % (fast // 4) == 0:
-                    memory.append(rss_mb())
-            print(json.dumps({"memory": memory}), flush=True)
+                    time.sleep(pause_s)  # As long as four readers and their server need, about.
+            print(json.dumps({"memory": rss_mb()}), flush=True)
 
         run = ProbeRun("n", "streams", "bench", "bench", act)
         served.app.worker.start(run)
@@ -104,16 +131,58 @@ def serve(looks: int, fast: int) -> None:
         sys.stdin.readline()
 
 
+def look_at(look: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the look of a number, at ten a second: rates that rise and fall, counts that grow, histograms of 60 bins."""
+    rows = []
+    for which, one in enumerate(look["streams"]):
+        rate = one["offered_bps"] * (1 + 0.1 * math.sin(number / 50 + which))
+        bins = [[296 + 8 * bin, 296 + 8 * bin, 27 * number // (bin + 1)] for bin in range(60)]
+        counts = {"sent": 1637 * number, "received": 1637 * number - number // 7, "lost": number // 7}
+        latency = {**one["latency_ns"], "histogram": bins, "p99": [300 + number % 97, 308 + number % 97]}
+        rows.append({**one, **counts, "received_bps": [rate, rate], "latency_ns": latency})
+    return {**look, "streams": rows, "elapsed_s": number / 10}
+
+
+class Source:
+    """A process that serves looks: ``looks`` at ten a second, then ``fast`` of them with a pause after every 50th."""
+
+    def __init__(self, looks: int, fast: int, pause_s: float = 0.02) -> None:
+        command = [sys.executable, __file__, *(str(one) for one in (looks, fast, pause_s))]
+        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # As pytest found what this file imports.
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=paths)
+        self.port = self._read()["port"]
+
+    def _read(self) -> dict[str, Any]:
+        assert self._child.stdout
+        found: dict[str, Any] = json.loads(self._child.stdout.readline())
+        assert "failed" not in found, found
+        return found
+
+    def go(self) -> None:
+        """Let it go on."""
+        assert self._child.stdin
+        self._child.stdin.write("go\n")
+        self._child.stdin.flush()
+
+    def memory(self) -> Iterator[float]:
+        """Yield its memory before the first of the fast looks, and after each quarter of them (MB); it waits meanwhile."""
+        for _ in range(QUARTERS + 1):
+            self.go()
+            yield self._read()["memory"]
+
+    def end(self) -> None:
+        """End it."""
+        self.go()
+        self._child.wait(60)
+
+
 @row("serve")
 def test_page(is_full: bool) -> Iterator[Figure]:
     """16 streams, ten looks a second, four WebSockets: from the look to its reader, and memory in an hour of looks."""
     looks, fast = (300, 36_000) if is_full else (30, 400)
     bare = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=True)
-    child = subprocess.Popen(
-        [sys.executable, __file__, str(looks), str(fast)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdin and child.stdout
-    port = json.loads(child.stdout.readline())["port"]
+    source = Source(looks, fast)
+    port = source.port
     delays_ms: list[float] = []
     skipped, ready = [0] * CLIENTS, threading.Barrier(CLIENTS + 1)
 
@@ -133,16 +202,10 @@ def test_page(is_full: bool) -> Iterator[Figure]:
     for thread in threads:
         thread.start()
     ready.wait()
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    found = json.loads(child.stdout.readline())
+    before, *quarters = source.memory()
     for thread in threads:
         thread.join(600)
-    child.stdin.write("end\n")
-    child.stdin.close()
-    child.wait(60)
-    assert "failed" not in found, found
-    before, *quarters = found["memory"]
+    source.end()
     said = ", ".join(f"{one:.1f}" for one in quarters)
     note(f"bare library {float(bare.stdout):.1f} MB, server {before:.1f} MB, by quarters of {fast:,} looks {said} MB")
     note(f"left out of the fast looks, for readers that were slower: {sum(skipped)} of {CLIENTS * fast}")
@@ -150,6 +213,41 @@ def test_page(is_full: bool) -> Iterator[Figure]:
     yield Figure("serve_looks_missed", CLIENTS * looks - len(delays_ms), "looks", 0)
     yield Figure("serve_memory_beyond_the_library", before - float(bare.stdout), "MB", 25)
     yield Figure("serve_memory_growth", quarters[-1] - before, "MB", 3)
+
+
+@row("serve", is_long=True)
+def test_browsers(is_full: bool) -> Iterator[Figure]:
+    """The same looks in the pages of four Chromiums: from a look until a page has taken it; heap of the pages over an hour."""
+    if PROGRAM is None:
+        pytest.skip("no chromium is here: apt-get install chromium")
+    looks, fast = (300, 36_000) if is_full else (50, 2_000)
+    source, heaps = Source(looks, fast, 0.2), []
+    with ExitStack() as stack:
+        pages = [stack.enter_context(Browser()) for _ in range(CLIENTS)]
+        for page in pages:
+            page.before(WATCH)
+            page.open(f"http://127.0.0.1:{source.port}/", 1200)
+            page.wait("document.getElementById('owner').innerText.length > 0")
+        for number, server in enumerate(source.memory()):
+            due = looks + fast * number // QUARTERS
+            for page in pages:
+                page.wait(f"until >= {due}", 600)
+            heaps.append([page.heap_mb() for page in pages])
+            said = ", ".join(f"{one:.1f}" for one in heaps[-1])
+            note(f"after {due / 10:,.0f} s of looks: server {server:.1f} MB, heaps of the pages {said} MB")
+            if number == QUARTERS - 1:
+                PICTURES.mkdir(parents=True, exist_ok=True)
+                pages[0].picture(PICTURES / "hour.png", is_whole=True)
+            if number == 0:
+                delays_ms = np.concatenate([page.ask("delays") for page in pages])
+        taken = sum(page.ask("looks") for page in pages)
+        source.end()
+    note(
+        f"left out of the fast looks, for pages that were slower: {CLIENTS * (looks + fast) - taken} of {CLIENTS * fast}"
+    )
+    yield Figure("serve_look_to_page_p95", float(np.percentile(delays_ms, 95)), "ms", 50)
+    yield Figure("serve_page_looks_missed", CLIENTS * looks - delays_ms.size, "looks", 0)
+    yield Figure("serve_page_heap_growth", max(np.subtract(heaps[-1], heaps[1])), "MB", 1)
 
 
 @row("serve")
@@ -213,4 +311,4 @@ def test_grafana(is_full: bool) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]))
+    serve(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

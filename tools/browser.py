@@ -73,6 +73,16 @@ class Browser:
             time.sleep(0.05)
         return found
 
+    def before(self, script: str) -> None:
+        """Have a script run before those of each page that is opened from now on."""
+        self._call("Page.enable")
+        self._call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    def heap_mb(self) -> float:
+        """Return the memory that the scripts of the page still need (MB), after a collection."""
+        self._call("HeapProfiler.collectGarbage")
+        return float(self._call("Runtime.getHeapUsage")["usedSize"]) / 1e6
+
     def key(self, name: str, text: str = "") -> None:
         """Press a key and let it go, as a person does; ``text``: what it writes."""
         for kind in ("keyDown", "keyUp"):
