@@ -26,11 +26,11 @@ from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.drivers.xgmii import replay, schedule, train
+from liteprobe.sim.drivers.xgmii import pcs, replay, schedule, train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
 from liteprobe.sim.drivers.xgmii.replay import XgmiiReplayBench
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
-from liteprobe.sim.models import xgmii
+from liteprobe.sim.models import baser, xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 from liteprobe.sim.system.build import write_verilog
 from liteprobe.sim.system.xgmii.build import make_soc
@@ -77,6 +77,7 @@ def of_probe(folder: Path) -> None:
 #: Modules, and what each may take: LUTs, flip-flops, LUTs between two registers.
 PARTS: dict[str, tuple[Callable[[Path], None], int, int, int]] = {
     "mac": (of_bench(XgmiiBench), OTHERS_LUTS // 4 // 8, 2_500, 8),
+    "pcs": (of_bench(pcs.PcsBench), OTHERS_LUTS // 4 // 8, 2_500, 8),
     "port": (of_bench(XgmiiTrainBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
     "replay": (of_bench(XgmiiReplayBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
     "probe": (of_probe, OTHERS_LUTS // 4, 30_000, 30),
@@ -125,6 +126,25 @@ def test_hostile(size: Size) -> Iterator[Figure]:
     yield Figure("hostile_frames", seen, "frames", 90_000 if size else 4_000, is_least=True)
     yield Figure("hostile_changes_of_the_link", faults, "", 100 if size else 10, is_least=True)
     yield Figure("hostile_differences", wrong, "", 0)
+
+
+@row("tengig")
+def test_pcs(size: Size) -> Iterator[Figure]:
+    """The hostile line as blocks of 66 bits, from each bit on that a gearbox may begin at, clocks 100 ppm apart both ways."""
+    chance, wrong, words, stray = drawn(), 0, 0, 0
+    for offset in range(0, 66, size.of(22, 1, 1)):
+        line = pcs.after_idle(xgmii.Line.read(xgmii.hostile(size.of(100, 500, 5_000), offset).words()), 6_000)
+        rows = baser.encoded(line)
+        done = pcs.run(line, baser.scrambled(rows).reshape(-1), offset, chance.choice((-100, 0, 100)))
+        received, wanted = pcs.trimmed(done.received), pcs.trimmed(baser.decoded(rows))
+        wrong += int(received != wanted) + int(len(done.slips) % 66 != -offset % 66)
+        sent = done.bits().reshape(-1, 66)
+        wrong += int(rows.tobytes() not in baser.plain(sent).tobytes())
+        stray += sum(done.counts[name] for name in ("tx_lost", "tx_missed", "rx_lost", "rx_missed"))
+        words += len(wanted[0]) + len(rows)
+    yield Figure("pcs_words", words, "words", 500_000 if size else 1_000, is_least=True)
+    yield Figure("pcs_lines_that_differ", wrong, "", 0)
+    yield Figure("pcs_blocks_lost_or_missed", stray, "", 0)
 
 
 # Trains -------------------------------------------------------------------------------------------
