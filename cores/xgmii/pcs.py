@@ -34,7 +34,7 @@ ERROR_WORD    = sum(int(Control.ERROR) << 8*lane for lane in range(LANES))
 FAULT_WORD    = sum((int(Control.SEQUENCE) | LinkState.LOCAL_FAULT << 24) << 8*lane for lane in range(0, LANES, COLUMN))
 FAULT_CONTROL = sum(1 << lane for lane in range(0, LANES, COLUMN))
 
-class Kind(IntEnum):
+class BlockKind(IntEnum):
     """What a block is, to the state machines of clause 49."""
 
     CONTROL   = 0 # Idle, ordered sets.
@@ -80,7 +80,7 @@ class Scrambler(LiteXModule):
 
 # Encoder ------------------------------------------------------------------------------------------
 
-class BlockEncoder(LiteXModule):
+class PcsEncoder(LiteXModule):
     """Makes a block of each word of XGMII; what no block can say becomes a block of errors. Three cycles late.
 
     Attributes
@@ -125,22 +125,22 @@ class BlockEncoder(LiteXModule):
         high_set  = (control[COLUMN:] == 1) & is_set[COLUMN]
         high_from = (control[COLUMN:] == 1) & is_start[COLUMN]
         shapes    = [
-            (low_idle & high_idle, Kind.CONTROL, 0x1e, [*codes]),
-            (low_idle & high_set,  Kind.CONTROL, 0x2d, [*codes[:4], C(0, 4), *octets[5:]]),
-            (low_set & high_idle,  Kind.CONTROL, 0x4b, [*octets[1:4], C(0, 4), *codes[4:]]),
-            (low_set & high_set,   Kind.CONTROL, 0x55, [*octets[1:4], C(0, 8), *octets[5:]]),
-            (low_idle & high_from, Kind.START,   0x33, [*codes[:4], C(0, 4), *octets[5:]]),
-            (low_set & high_from,  Kind.START,   0x66, [*octets[1:4], C(0, 8), *octets[5:]]),
-            ((control == 1) & is_start[0], Kind.START, 0x78, octets[1:]),
+            (low_idle & high_idle, BlockKind.CONTROL, 0x1e, [*codes]),
+            (low_idle & high_set,  BlockKind.CONTROL, 0x2d, [*codes[:4], C(0, 4), *octets[5:]]),
+            (low_set & high_idle,  BlockKind.CONTROL, 0x4b, [*octets[1:4], C(0, 4), *codes[4:]]),
+            (low_set & high_set,   BlockKind.CONTROL, 0x55, [*octets[1:4], C(0, 8), *octets[5:]]),
+            (low_idle & high_from, BlockKind.START,   0x33, [*codes[:4], C(0, 4), *octets[5:]]),
+            (low_set & high_from,  BlockKind.START,   0x66, [*octets[1:4], C(0, 8), *octets[5:]]),
+            ((control == 1) & is_start[0], BlockKind.START, 0x78, octets[1:]),
             *(self.end(lane, control, is_end, is_plain, octets, codes) for lane in range(LANES)),
         ]
         header  = Signal(2)
         payload = Signal(BLOCK)
         kind    = Signal(3)
         self.sync += [
-            kind.eq(int(Kind.ERROR)),
+            kind.eq(int(BlockKind.ERROR)),
             If(control == 0,
-                kind.eq(int(Kind.DATA)),
+                kind.eq(int(BlockKind.DATA)),
                 payload.eq(data),
             ),
             *(If(said, kind.eq(int(what)), payload.eq(Cat(C(number, 8), *parts))) for said, what, number, parts in shapes),
@@ -155,7 +155,7 @@ class BlockEncoder(LiteXModule):
             state.eq(after),
             self.header.eq(header),
             self.payload.eq(payload),
-            If(after == Kind.ERROR,
+            If(after == BlockKind.ERROR,
                 self.header.eq(HEADER["control"]),
                 self.payload.eq(Cat(C(ERROR_TYPE, 8), Replicate(C(ERROR_CODE, 7), LANES))),
             ),
@@ -167,23 +167,23 @@ class BlockEncoder(LiteXModule):
         idle   = (is_plain & rest) == rest
         is_one = (control == 2**LANES - 2**lane) & is_end[lane] & idle
         filled = [C(0, LANES - 1 - lane)] if lane < LANES - 1 else []
-        return is_one, Kind.TERMINATE, TERMINATES[lane], [*octets[:lane], *filled, *codes[lane + 1:]]
+        return is_one, BlockKind.TERMINATE, TERMINATES[lane], [*octets[:lane], *filled, *codes[lane + 1:]]
 
 def followed(state, kind):
     """Return what a block of a kind is after one of ``state``, as the figures 49-16 and 49-17 have it, but what looks ahead."""
-    is_in = (state == Kind.START) | (state == Kind.DATA)
+    is_in = (state == BlockKind.START) | (state == BlockKind.DATA)
     fits  = Array([
         ~is_in,                            # CONTROL
         ~is_in,                            # START
-        is_in | (state == Kind.ERROR),     # DATA
-        is_in | (state == Kind.ERROR),     # TERMINATE
+        is_in | (state == BlockKind.ERROR),     # DATA
+        is_in | (state == BlockKind.ERROR),     # TERMINATE
         0,                                 # ERROR
     ])[kind]
-    return Mux(fits, kind, int(Kind.ERROR))
+    return Mux(fits, kind, int(BlockKind.ERROR))
 
 # Decoder ------------------------------------------------------------------------------------------
 
-class BlockDecoder(LiteXModule):
+class PcsDecoder(LiteXModule):
     """Makes a word of XGMII of each block; three cycles late.
 
     Attributes
@@ -213,14 +213,14 @@ class BlockDecoder(LiteXModule):
         low_set  = bits[32:36] == 0
         high_set = bits[36:40] == 0
         shapes   = [
-            (0x1e, Kind.CONTROL, low & high,          0xff, told),
-            (0x2d, Kind.CONTROL, low & high_set,      0x1f, [*told[:4], several, *octet[5:]]),
-            (0x4b, Kind.CONTROL, low_set & high,      0xf1, [several, *octet[1:4], *told[4:]]),
-            (0x55, Kind.CONTROL, low_set & high_set,  0x11, [several, *octet[1:4], several, *octet[5:]]),
-            (0x33, Kind.START,   low,                 0x1f, [*told[:4], start, *octet[5:]]),
-            (0x66, Kind.START,   low_set,             0x11, [several, *octet[1:4], start, *octet[5:]]),
-            (0x78, Kind.START,   1,                   0x01, [start, *octet[1:]]),
-            *((one, Kind.TERMINATE, Reduce("AND", plain[lane + 1:]) if lane < LANES - 1 else 1, 2**LANES - 2**lane,
+            (0x1e, BlockKind.CONTROL, low & high,          0xff, told),
+            (0x2d, BlockKind.CONTROL, low & high_set,      0x1f, [*told[:4], several, *octet[5:]]),
+            (0x4b, BlockKind.CONTROL, low_set & high,      0xf1, [several, *octet[1:4], *told[4:]]),
+            (0x55, BlockKind.CONTROL, low_set & high_set,  0x11, [several, *octet[1:4], several, *octet[5:]]),
+            (0x33, BlockKind.START,   low,                 0x1f, [*told[:4], start, *octet[5:]]),
+            (0x66, BlockKind.START,   low_set,             0x11, [several, *octet[1:4], start, *octet[5:]]),
+            (0x78, BlockKind.START,   1,                   0x01, [start, *octet[1:]]),
+            *((one, BlockKind.TERMINATE, Reduce("AND", plain[lane + 1:]) if lane < LANES - 1 else 1, 2**LANES - 2**lane,
                 [*octet[1:lane + 1], end, *told[lane + 1:]]) for lane, one in enumerate(TERMINATES)),
         ]
         kind      = Signal(3)
@@ -228,10 +228,10 @@ class BlockDecoder(LiteXModule):
         control   = Signal(LANES)
         is_locked = Signal()
         self.sync += [
-            kind.eq(int(Kind.ERROR)),
+            kind.eq(int(BlockKind.ERROR)),
             is_locked.eq(self.is_locked),
             If(self.header == HEADER["data"],
-                kind.eq(int(Kind.DATA)),
+                kind.eq(int(BlockKind.DATA)),
                 data.eq(bits),
                 control.eq(0),
             ).Elif(self.header == HEADER["control"],
@@ -250,10 +250,10 @@ class BlockDecoder(LiteXModule):
         now_locked  = Signal()
         state       = Signal(3)
         after       = Signal(3)
-        is_followed = (kind == Kind.CONTROL) | (kind == Kind.START)
+        is_followed = (kind == BlockKind.CONTROL) | (kind == BlockKind.START)
         self.comb += [
             after.eq(followed(state, now)),
-            If((now == Kind.TERMINATE) & ~is_followed, after.eq(int(Kind.ERROR))),
+            If((now == BlockKind.TERMINATE) & ~is_followed, after.eq(int(BlockKind.ERROR))),
         ]
         self.sync += [
             now.eq(kind),
@@ -263,13 +263,13 @@ class BlockDecoder(LiteXModule):
             state.eq(after),
             self.data.eq(now_data),
             self.control.eq(now_control),
-            self.errors.eq(now_locked & (after == Kind.ERROR)),
-            If(after == Kind.ERROR,
+            self.errors.eq(now_locked & (after == BlockKind.ERROR)),
+            If(after == BlockKind.ERROR,
                 self.data.eq(ERROR_WORD),
                 self.control.eq(2**LANES - 1),
             ),
             If(~now_locked,
-                state.eq(int(Kind.CONTROL)),
+                state.eq(int(BlockKind.CONTROL)),
                 self.data.eq(FAULT_WORD),
                 self.control.eq(FAULT_CONTROL),
             ),
@@ -413,7 +413,7 @@ class XgmiiPCS(LiteXModule):
         layout = [("header", 2), ("block", BLOCK)]
 
         # Transmit.
-        self.encoder   = encoder   = ClockDomainsRenamer("timebase")(BlockEncoder())
+        self.encoder   = encoder   = ClockDomainsRenamer("timebase")(PcsEncoder())
         self.leaving   = leaving   = BlockCrossing(layout, "timebase", "gt_tx")
         self.scrambler = scrambler = ClockDomainsRenamer("gt_tx")(Scrambler())
         self.tx_data, self.tx_control = encoder.data, encoder.control
@@ -429,7 +429,7 @@ class XgmiiPCS(LiteXModule):
         self.lock       = lock     = ClockDomainsRenamer("gt_rx")(BlockLock(ber_cycles))
         self.descrambler = back    = ClockDomainsRenamer("gt_rx")(Scrambler(is_back=True))
         self.coming     = coming   = BlockCrossing([*layout, ("is_locked", 1)], "gt_rx", "eth_rx")
-        self.decoder    = decoder  = ClockDomainsRenamer("eth_rx")(BlockDecoder())
+        self.decoder    = decoder  = ClockDomainsRenamer("eth_rx")(PcsDecoder())
         self.slip, self.is_locked = lock.slip, lock.is_locked
         self.rx_data, self.rx_control = decoder.data, decoder.control
         self.rx_lost, self.rx_missed  = coming.lost, coming.missed
