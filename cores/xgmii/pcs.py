@@ -35,7 +35,7 @@ FAULT_WORD    = sum((int(Control.SEQUENCE) | LinkState.LOCAL_FAULT << 24) << 8*l
 FAULT_CONTROL = sum(1 << lane for lane in range(0, LANES, COLUMN))
 
 class BlockKind(IntEnum):
-    """What a block is, to the state machines of clause 49."""
+    """Names what a block is to the state machines of clause 49."""
 
     CONTROL   = 0 # Idle, ordered sets.
     START     = 1
