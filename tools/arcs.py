@@ -19,6 +19,7 @@ from stages import LUTS
 from liteprobe.soc.build.bitstream import elaborate, synthesize, version_of
 from liteprobe.soc.config import ProbeConfig
 
+BUILD = Path(__file__).resolve().parent.parent / "build"
 CLOCKS = {"CLK", "CLKA", "CLKB", "WCK", "SCLK", "ECLK"}
 
 
@@ -38,7 +39,8 @@ def counted(netlist: Path) -> Counter[str]:
 
 def made(board: str, fields: str) -> Path:
     """Return the netlist of a probe."""
-    out = Path(tempfile.mkdtemp(prefix="arcs-")) / "build"
+    BUILD.mkdir(exist_ok=True)
+    out = Path(tempfile.mkdtemp(prefix="arcs-", dir=BUILD)) / "build" # YoWASP's sandbox sees no /tmp.
     out.mkdir()
     design, _ = elaborate(board, ProbeConfig(**json.loads(fields)), out)
     return synthesize(design, {"yosys": version_of("yosys")})[0]
