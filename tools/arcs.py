@@ -40,7 +40,7 @@ def counted(netlist: Path) -> Counter[str]:
 def made(board: str, fields: str) -> Path:
     """Return the netlist of a probe."""
     BUILD.mkdir(exist_ok=True)
-    out = Path(tempfile.mkdtemp(prefix="arcs-", dir=BUILD)) / "build" # YoWASP's sandbox sees no /tmp.
+    out = Path(tempfile.mkdtemp(prefix="arcs-", dir=BUILD)) / "build"  # YoWASP's sandbox sees no /tmp.
     out.mkdir()
     design, _ = elaborate(board, ProbeConfig(**json.loads(fields)), out)
     return synthesize(design, {"yosys": version_of("yosys")})[0]
