@@ -25,6 +25,7 @@ TOOLS = {
 }
 LOG_TAIL_LINES = 12
 LOOK_S = 1.0
+FIRST_CALL_S = 600
 
 
 class BuildError(Exception):
@@ -53,8 +54,16 @@ def find_tool(name: str) -> str:
 
 
 def version_of(name: str) -> str:
-    """Return the version that the tool tells, ``unknown`` when it tells none."""
-    result = subprocess.run([find_tool(name), "--version"], capture_output=True, text=True, timeout=600, check=False)
+    """Return the version that the tool tells, ``unknown`` when it tells none.
+
+    Raises BuildError where it tells nothing for FIRST_CALL_S: YoWASP's tools compile themselves when they are first called.
+    """
+    try:
+        result = subprocess.run([find_tool(name), "--version"], capture_output=True, text=True, timeout=FIRST_CALL_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{name} --version has said nothing for {FIRST_CALL_S / 60:g} minutes: it compiles itself when it is "
+            "first called, a minute's work for a processor that has nothing else to do. Run this again when the machine is "
+            f"less busy, or try '{name} --version' by itself") from None
     match = re.search(r"\d+\.\d+[\w.+-]*", result.stdout + result.stderr)
     return match.group() if match else "unknown"
 

@@ -89,6 +89,15 @@ def implement(tmp_path, mhz):
     return clocks_of(place_and_route(design, netlist, 1, run))
 
 
+def test_a_tool_that_says_nothing_is_told_of_with_what_to_do_next(tmp_path, monkeypatch):
+    (tool := tmp_path / "yosys").write_text("#!/bin/sh\nexec sleep 60\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr("liteprobe.soc.build.toolchain.FIRST_CALL_S", 0.2)
+    monkeypatch.setattr("liteprobe.soc.build.toolchain.find_tool", lambda name: str(tool))
+    with pytest.raises(BuildError, match=r"yosys --version has said nothing.*Run this again"):
+        version_of("yosys")
+
+
 @pytest.mark.full
 def test_missed_constraint_fails_soon_and_names_clock_fmax_and_target(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("liteprobe.soc.build.bitstream.ROUTER_ROUNDS", 20)
