@@ -92,11 +92,27 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "bench(bench, row, is_long, is_test): a row of a bench, run by ./run bench")
     config.pluginmanager.register(rows.Bench(config), rows.MARK)
     config.addinivalue_line("markers", "full: takes minutes of CPU; run by ./run test --full alone")
+    config.addinivalue_line(
+        "markers", "sample(n): of a test's cases each n-th and the last are run, all by ./run test --full"
+    )
     if config.getoption("--full"):
         os.environ[FULL_VARIABLE] = "1"  # For cocotb's tests, which run in simulators.
     config.pluginmanager.register(Bookkeeper(config))
     config.pluginmanager.register(Stalls(config))
     pass_on_signals()
+
+
+def wait_for_full(items: list[pytest.Item]) -> None:
+    """Mark as ``full`` what a test with the mark ``sample(n)`` leaves out: all but each n-th of its cases, and the last."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in cases.values():
+        (every,) = same[0].get_closest_marker("sample").args
+        for number, item in enumerate(same[:-1]):
+            if number % every:
+                item.add_marker(pytest.mark.full)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -105,6 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
     if config.getoption("--full"):
         return
+    wait_for_full(items)
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="takes minutes of CPU: ./run test --full"))

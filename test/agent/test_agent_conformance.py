@@ -98,13 +98,14 @@ def test_a_device_says_what_it_took(one: Controller) -> None:
     assert one.ask(GET, "gain").value == 10.0
 
 
-@pytest.mark.parametrize(("name", "value"), [*itertools.product(ONE_OF_EACH, ONE_OF_EACH.values())])
-def test_a_value_of_another_type_is_refused_and_not_turned_into_one(address: str, name: str, value: Value) -> None:
-    with Controller(address) as one:
+def test_a_value_of_another_type_is_refused_and_not_turned_into_one(one: Controller) -> None:
+    taken = 0
+    for name, value in itertools.product(ONE_OF_EACH, ONE_OF_EACH.values()):
         is_own = type(value) is type(ONE_OF_EACH[name])
         reply = one.ask(SET, name, value)
         assert reply.status == (OK if is_own else TYPE)
-        assert count(one, "sets") == is_own and (is_own or "type" in reply.why)
+        taken += is_own
+        assert count(one, "sets") == taken and (is_own or "type" in reply.why)
 
 
 def test_what_is_out_of_range_does_not_reach_the_device(one: Controller) -> None:

@@ -121,6 +121,7 @@ def by_definition(numbers: list[int]) -> tuple[list[int], list[int], list[int]]:
     return positions, extents, n_reordering
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_orders_agree_with_the_definition(seed):
     numbers = np.random.default_rng(seed).permutation(200)

@@ -34,6 +34,7 @@ def sorted_into(values: NDArray[np.int64], setting: BinSetting) -> NDArray[np.in
     return np.bincount(numbers, minlength=REGULAR + 2).astype(np.int64)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_bounds_hold_the_true_percentile_of_values_in_several_histograms(seed: int) -> None:
     rng = np.random.default_rng(seed)

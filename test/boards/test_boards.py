@@ -17,10 +17,13 @@ from liteprobe.soc.build.arguments import board_for
 from liteprobe.soc.build.bitstream import summary
 from liteprobe.soc.config import ProbeConfig
 
-CASES = [(name, ProbeConfig()) for name in BOARDS] + [
+FAMILIES = ("colorlight_5a_75b", "colorlight_i9", "versa_ecp5")  # Others of a family wait for --full.
+NAMES = [pytest.param(name, marks=[] if name in FAMILIES else [pytest.mark.full]) for name in BOARDS]
+CASES = [pytest.param(one.values[0], ProbeConfig(), marks=one.marks) for one in NAMES]
+OTHER_CASES = [
     ("versa_ecp5", ProbeConfig(ports=1, link="own")),
     ("colorlight_i5", ProbeConfig(link="uart")),
-    ("colorlight_5a_75b", ProbeConfig(with_cpu=False)),
+    pytest.param("colorlight_5a_75b", ProbeConfig(with_cpu=False), marks=pytest.mark.full),
 ]
 
 
@@ -36,7 +39,7 @@ def pins(constraints):
     return dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "([^"]+)";', constraints))
 
 
-@pytest.mark.parametrize(("name", "config"), CASES)
+@pytest.mark.parametrize(("name", "config"), CASES + OTHER_CASES)
 def test_board_elaborates_and_constrains_every_clock(name, config, gateware):
     made = gateware(name, config)
     assert made.facts["board"] == name
@@ -49,7 +52,7 @@ def test_board_elaborates_and_constrains_every_clock(name, config, gateware):
     assert len(sites) == len(set(sites)), "a pin is used twice"
 
 
-@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_light_of_a_board_is_driven(name, gateware):
     """The pages of docs/boards say so; only a serial link, which no build has by default, shares a pin with one."""
     lights = {
@@ -61,14 +64,14 @@ def test_no_light_of_a_board_is_driven(name, gateware):
     assert lights and lights & set(pins(gateware(name, ProbeConfig()).constraints).values()) == set()
 
 
-def test_pll_gives_exactly_the_frequencies_that_are_asked_for(gateware):
-    for name in BOARDS:
-        verilog = gateware(name, ProbeConfig()).verilog
-        [pll] = plls_of(verilog)
-        vco_mhz = vco_of(pll, 100.0 if name.startswith("versa") else 25.0)
-        asked = {"CLKOP": board(name).sys_clk_freq / 1e6, "CLKOS": 125.0, "CLKOS2": 250.0}
-        assert {output: vco_mhz / pll[f"{output}_DIV"] for output in asked} == asked
-        assert "DCCA" in verilog
+@pytest.mark.parametrize("name", NAMES)
+def test_pll_gives_exactly_the_frequencies_that_are_asked_for(name, gateware):
+    verilog = gateware(name, ProbeConfig()).verilog
+    [pll] = plls_of(verilog)
+    vco_mhz = vco_of(pll, 100.0 if name.startswith("versa") else 25.0)
+    asked = {"CLKOP": board(name).sys_clk_freq / 1e6, "CLKOS": 125.0, "CLKOS2": 250.0}
+    assert {output: vco_mhz / pll[f"{output}_DIV"] for output in asked} == asked
+    assert "DCCA" in verilog
 
 
 def test_an_emulator_of_both_directions_has_a_clock_of_its_own_on_the_i9():
@@ -186,11 +189,8 @@ def test_another_name_is_of_a_board_that_there_is():
 
 
 WITHOUT_EXTRAS = ProbeConfig(with_cpu=False, with_discipline=False)
-FAMILIES = ("colorlight_5a_75b", "colorlight_i9", "versa_ecp5")  # Others of a family wait for --full.
-NAMES = [pytest.param(name, marks=[] if name in FAMILIES else [pytest.mark.full]) for name in BOARDS]
 WITH_SDRAM = [one for name, one in zip(BOARDS, NAMES, strict=True) if board(name).sdram_bytes]
-PLL_CASES = [pytest.param(one.values[0], ProbeConfig(), marks=one.marks) for one in NAMES]
-PLL_CASES += [("colorlight_i5", WITHOUT_EXTRAS)]
+PLL_CASES = [*CASES, pytest.param("colorlight_i5", WITHOUT_EXTRAS, marks=pytest.mark.full)]
 
 
 @pytest.fixture(scope="module")

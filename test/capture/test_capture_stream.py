@@ -416,14 +416,15 @@ def files(folder: Path) -> Iterator[CaptureSession]:
     output.close()
 
 
-def test_capture_of_a_million_frames_over_a_lossy_network_takes_no_more_memory_than_a_short_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", [300_000, pytest.param(1_000_000, marks=pytest.mark.full)])
+def test_a_long_capture_over_a_lossy_network_takes_no_more_memory_than_a_short_one(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUPS", 25)
     rng, order = np.random.default_rng(5), Resequencer({0: 0})
     before = frames = 0
     after: list[int] = []  # Of the last parts: a row group that is being written then is not what stays.
-    end = WARM + -(-1_000_000 // CHUNK)
+    end = WARM + -(-count // CHUNK)
     with files(tmp_path) as capture:
         for number in range(end):
             if number == WARM:
@@ -432,7 +433,7 @@ def test_capture_of_a_million_frames_over_a_lossy_network_takes_no_more_memory_t
                 capture.take(blocks)
             after += [resident()] if number >= end - 3 else []
         grown, frames = min(after) - before, capture.frames - frames
-    assert frames > 950_000 and order.never_came > 1000
+    assert frames > 0.95 * count and order.never_came > count / 1000
     assert order.never_came == capture.decoder.counters.missing
     assert grown < GROWTH_OCTETS, f"{grown >> 10} KB more"
 

@@ -67,7 +67,7 @@ def word(draw: Random, most: int) -> str:
     return "".join(draw.choice("abcdef012:-") for _ in range(draw.choice((1, 8, 16, 39, most)))) + "x"
 
 
-@pytest.mark.parametrize("width", [20, 40, 80, 160, 300])
+@pytest.mark.parametrize("width", [20, 80, *(pytest.param(width, marks=pytest.mark.full) for width in (40, 160, 300))])
 def test_a_table_has_every_head_and_cell_at_every_width(width: int) -> None:
     for seed in range(12):
         draw = Random(seed)

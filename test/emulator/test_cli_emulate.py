@@ -348,7 +348,10 @@ def grown(look: EmulationLook, draw: Random) -> EmulationLook:
     return replace(look, there=ways["there"], back=ways["back"])
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 20), (60, 12), (200, 60)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(40, 20), *(pytest.param(*size, marks=pytest.mark.full) for size in ((80, 24), (60, 12), (200, 60)))],
+)
 def test_pages_of_a_small_screen_have_every_figure_of_both_directions_together(
     model: EmulatorProbe, tmp_path: Path, width: int, height: int
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_link_goes_down_and_up_at_the_times_of_its_changes(model: PhysProbe, t
     assert down and min(down) >= 0.05 and max(down) < 0.081 and len(down) < len(seen)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_links_are_up_again_whatever_ends_a_random_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -254,6 +254,7 @@ def plain(network: Network) -> Network:
     return replace(network, changes=(), **ways)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_reference_of_the_page_alone_says_what_ours_says(seed: int) -> None:
     network, draw = plain(NetworkMaker(seed).network()), Random(seed)

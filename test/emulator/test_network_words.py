@@ -327,6 +327,7 @@ def check_background(
         )
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_what_is_asked_for_is_in_the_words(seed: int) -> None:
     network = NetworkMaker(seed).network()
@@ -353,6 +354,7 @@ def test_what_is_asked_for_is_in_the_words(seed: int) -> None:
                     assert word["background"] == 0
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_rings_are_aligned_apart_and_hold_queue_and_delay(seed: int) -> None:
     network = NetworkMaker(seed).network()
@@ -557,6 +559,7 @@ def test_what_order_does_to_jitter_is_said_and_a_correlation_keeps_the_distribut
     assert "can't keep the distribution of its delays" in refusal(Network(Direction(10**9, classes=[late])))
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(40))
 def test_each_limit_of_a_refusal_is_true_when_it_is_typed_back(seed: int) -> None:
     network = NetworkMaker(seed).network()

@@ -315,7 +315,10 @@ def shown(look: Look, width: int, height: int, page: int = 0, has_help: bool = F
     return [line.rstrip() for line in screen.getvalue().rstrip().splitlines()]
 
 
-@pytest.mark.parametrize(("width", "height"), [(40, 24), (80, 24), (60, 30), (140, 24), (40, 16)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(80, 24), (40, 16), *(pytest.param(*size, marks=pytest.mark.full) for size in ((40, 24), (60, 30), (140, 24)))],
+)
 def test_each_page_fits_and_together_they_have_all(look: Look, width: int, height: int) -> None:
     first = shown(look, width, height)
     pages = int(re.search(r"page 1/(\d+)", first[0])[1])  # type: ignore[index]

@@ -125,6 +125,7 @@ store.compact()
 """
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_compaction_may_be_killed_at_any_moment(seed: int, tmp_path: Path) -> None:
     """Each run counts once, after the kill and after the compaction that follows it."""

@@ -24,6 +24,7 @@ from liteprobe.sim.models.traffic import streams as traffic
 CLOCKS = (8 << 40, int(8 * 2**40 * (1 + 80e-6)), int(8 * 2**40 * (1 - 80e-6)))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(12))
 def test_due_ticks_and_ends_are_those_of_the_model_frame_by_frame(seed: int) -> None:
     streams = StreamMaker(seed, 300).streams(8, 0.9)

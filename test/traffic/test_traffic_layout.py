@@ -511,6 +511,7 @@ def random_program(seed: int) -> tuple[list[Stream], int]:
     return streams, maker.random.choice(CLOCKS)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(30))
 def test_frames_of_the_words_are_those_of_the_model(seed: int) -> None:
     print(f"seed {SEED} + {seed}")

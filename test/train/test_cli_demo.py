@@ -41,7 +41,7 @@ def test_demo_agrees_with_truth_and_theory(
     repeats: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = PAPER_COUNTS if repeats > 1 else (20, 100)  # The paper's trains of 100 and 1000 are simulated by --full.
-    lengths = PAPER_LENGTHS if repeats > 1 else PAPER_LENGTHS[::3]
+    lengths = PAPER_LENGTHS if repeats > 1 else PAPER_LENGTHS[::6]
     monkeypatch.setattr(demo, "PAPER_COUNTS", counts)
     monkeypatch.setattr(demo, "PAPER_LENGTHS", lengths)
     conditions = ["--expect=lost == 0", "--expect=loopback.1514x100.most < 20ns", "--junit", str(tmp_path / "j.xml")]

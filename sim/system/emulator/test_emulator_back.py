@@ -73,7 +73,10 @@ def check(emulated: Emulated, empty: int = 0) -> None:
     assert counted(emulated, "sent", "damaged", "full") == [len(wanted), len(frames) - len(wanted) + empty, 0]
 
 
-@pytest.mark.parametrize(("lengths", "count"), [((60, 60), 300), ((1514, 1514), 30), ((60, 1514), 80)])
+@pytest.mark.parametrize(
+    ("lengths", "count"),
+    [((60, 60), 300), *(pytest.param(*one, marks=pytest.mark.full) for one in (((1514, 1514), 30), ((60, 1514), 80)))],
+)
 def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
     build: tuple[str, Path], tmp_path: Path, lengths: tuple[int, int], count: int
 ) -> None:
@@ -88,7 +91,7 @@ def test_line_rate_goes_back_as_it_came_beside_a_line_rate_through_the_network(
         assert counted(emulated, "state", "link_up") == [TransmitState.IDLE, 1]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])
 def test_hostile_frames_go_no_further_and_hurt_no_other(build: tuple[str, Path], tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     with emulating(build[1], tmp_path, build[0]) as emulated:
@@ -119,7 +122,13 @@ def test_frames_that_no_bridge_forwards_are_counted_and_dropped_unless_they_are_
             assert counted(emulated, "reserved", "damaged") == [len(RESERVED), 1 + is_forwarded]
 
 
-@pytest.mark.parametrize("clocks", ["--phase 0,1000,0", "--ppm 100,-100,0", "--ppm -100,100,0"])
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        "--ppm 100,-100,0",
+        *(pytest.param(one, marks=pytest.mark.full) for one in ("--phase 0,1000,0", "--ppm -100,100,0")),
+    ],
+)
 def test_clocks_of_another_phase_or_rate_lose_nothing(build: tuple[str, Path], tmp_path: Path, clocks: str) -> None:
     with emulating(build[1], tmp_path, build[0], clocks=clocks) as emulated:
         emulated.play({1: packets(60, 3, 1.0)})

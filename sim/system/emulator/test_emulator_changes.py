@@ -65,10 +65,10 @@ def test_changes_under_load_touch_only_what_they_name(emulator_build: Path, tmp_
             {1: {"background": 1, "background_ticks": 2000, "background_length": 1500, "limit_frames": 4}},
             {"octet": 104_000},
         ),
-        ({one: {"limit_frames": 0} for one in range(4)}, BUSY),
-        ({one: {"limit_octets": 59} for one in range(3, 8)}, BUSY),
+        pytest.param({one: {"limit_frames": 0} for one in range(4)}, BUSY, marks=pytest.mark.full),
+        pytest.param({one: {"limit_octets": 59} for one in range(3, 8)}, BUSY, marks=pytest.mark.full),
         ({one: {"limit_frames": 1 + one} for one in range(8)}, {"octet": 300_000, "service": 1}),
-        ({one: {"loss_good": ALL} for one in range(8)}, {}),
+        pytest.param({one: {"loss_good": ALL} for one in range(8)}, {}, marks=pytest.mark.full),
     ],
 )
 def test_extreme_networks_do_what_the_reference_does(

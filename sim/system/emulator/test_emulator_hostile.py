@@ -101,7 +101,7 @@ def test_receive_clocks_of_another_rate_cost_a_tick_and_no_frame(
         assert [emulated.total(number, ClassCounter.ARRIVED) for number in range(2)] == [FRAMES, FRAMES]
 
 
-@pytest.mark.parametrize("port", [0, 1])
+@pytest.mark.parametrize("port", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_link_that_drops_in_mid_run_costs_what_comes_by_it_meanwhile_and_no_more(
     emulator_build: Path, tmp_path: Path, port: int
 ) -> None:

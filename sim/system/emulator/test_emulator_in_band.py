@@ -72,7 +72,9 @@ def read_while_it_runs(emulated: Emulated, seconds: float) -> int:
 # Jumbo frames ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("lengths", "count"), [((60, LONGEST), 40), ((LONGEST - 4, LONGEST), 16)])
+@pytest.mark.parametrize(
+    ("lengths", "count"), [((60, LONGEST), 40), pytest.param((LONGEST - 4, LONGEST), 16, marks=pytest.mark.full)]
+)
 def test_jumbo_frames_at_line_rate_both_ways_leave_after_the_least_delay_exactly(
     build: Path, tmp_path: Path, lengths: tuple[int, int], count: int
 ) -> None:

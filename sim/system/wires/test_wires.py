@@ -79,8 +79,14 @@ SPECS = [
 ]
 
 
-@pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("idle_ns", [0, 9000])
+@pytest.mark.parametrize(
+    ("spec", "idle_ns"),
+    [
+        pytest.param(spec, idle_ns, marks=[pytest.mark.full] * (number % 2 == place))
+        for place, idle_ns in enumerate((0, 9000))
+        for number, spec in enumerate(SPECS)
+    ],
+)
 def test_every_frame_passes_the_wire_as_the_model_says(stand_in: Path, tmp_path: Path, spec: str, idle_ns: int) -> None:
     frames = traffic(seed=SPECS.index(spec) + idle_ns, count=150, lengths=LENGTHS, idle_ns=idle_ns)
     rows = play(stand_in, spec, frames, tmp_path)

@@ -323,6 +323,7 @@ def test_an_edge_tells_the_sample_with_which_the_pin_rose(samples, invert):
     assert {flags for _, flags in clean} == set(range(samples))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_an_edge_of_any_samples_is_that_of_the_model(seed):
     print("seed", seed)
@@ -404,6 +405,7 @@ def test_a_new_phase_is_taken_after_four_periods_without_the_old_one():
     assert seen.outcome(old + new) == expected(model)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_counts_are_those_of_the_model(seed):
     print("seed", seed)

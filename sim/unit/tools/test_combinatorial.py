@@ -42,6 +42,7 @@ def test_others_pass(statements):
     refuse_loop(OUT, statements)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("seed", range(20))
 def test_groups_of_statements_are_those_of_migen_in_its_order(seed):
     """Statements of up to three of twelve targets, a few of none, nested in conditions and in lists."""

@@ -113,6 +113,7 @@ def values_of(simulator, seed):
         running.run()
     return found
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_design_does_what_migen_does(seed):
     compiled    = compiled_simulation.Simulator

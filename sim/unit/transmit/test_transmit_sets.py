@@ -196,6 +196,7 @@ def test_a_repeat_in_the_stream_changes_how_many_there_may_be():
     assert [frame.is_repeat for frame in expected.frames] == [False, True, True, True, False, True, True, False, True, True, False]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(16))
 def test_sets_that_come_at_random_times_are_sent_repeated_and_waited_for_as_by_the_model(seed):
     random = np.random.default_rng(seed)

@@ -43,6 +43,7 @@ def sent(contents, mask, count, rate_256=FAST_256):
 
 # Random programs ----------------------------------------------------------------------------------
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_are_as_their_words_say(seed):
     trial = random_trial(seed, 300)
