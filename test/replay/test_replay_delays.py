@@ -405,6 +405,7 @@ WAYS: dict[str, dict[str, float]] = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("snap", [65535, 64, 61])
 @pytest.mark.parametrize("equal", [0.0, 0.3])
 @pytest.mark.parametrize("way", WAYS)

@@ -86,6 +86,7 @@ def streamed(rings: dict[int, Ring], hostility: Hostility, words: int, **how: bo
 # Whatever the network does ------------------------------------------------------------------------
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.2])
 @pytest.mark.parametrize("kind", ["loss", "doubling", "reordering", "all"])
 def test_what_is_taken_is_what_was_given(kind: str, share: float) -> None:
@@ -364,6 +365,7 @@ class MovingCells:
         return (before if self.left >= 0 else after).get(cell, 0)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("number", range(20))
 def test_a_state_that_changes_while_it_is_read_is_never_all_with_less(number: int) -> None:
     slots = {0: SimpleNamespace(cells=MovingCells(number))}

@@ -82,6 +82,7 @@ def expected(packets: list[Packet], snap: int = 9000, factor: Fraction = Fractio
 # Files --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("size", [200, 3000, 4 << 20])
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("per_second", [10**6, 10**9])
@@ -96,6 +97,7 @@ def test_each_word_of_a_pcap_is_as_the_model_has_it(
     assert decoded(trace.snapped(61)) == expected(packets, snap=61)
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("size", [300, 3000, 4 << 20])
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("resolutions", [(6,), (9,), (12,), (6, 9, 3), (0x80 | 20, 9)])

@@ -38,6 +38,7 @@ def measured(device: Device, **changes: object) -> Rfc2544Result:
 # Throughput -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("search", METHODS)
 @pytest.mark.parametrize("ways", [((0, 1),), BOTH])
 @pytest.mark.parametrize(

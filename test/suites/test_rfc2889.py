@@ -35,6 +35,7 @@ def measured(device: Switch, *tests: str, **others: Any) -> Rfc2544Result:
     return Rfc2544(FakeProbe(device), request(*tests, **others)).run()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_capacity_is_exact_to_an_address_and_the_rate_within_the_precision(seed: int) -> None:
     chance = random.Random(f"addresses {seed}")
@@ -78,6 +79,7 @@ def test_a_hub_knows_no_address() -> None:
     assert found.learning_fps == (None, pytest.approx(LINE_FPS, rel=1))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_broadcasts_have_a_throughput_of_their_own(seed: int) -> None:
     chance = random.Random(f"broadcast {seed}")
