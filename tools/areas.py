@@ -24,8 +24,7 @@ AREAS = {
     "clock": ("test/clock", "sim/unit/timebase", "sim/system/clock"),
     "device": (
         *("test/device", "sim/unit/soc", "sim/wire/management", "sim/system/probe/test_control.py"),
-        *("sim/system/probe/test_discover.py", "sim/system/probe/test_host.py"),
-        "sim/system/probe/test_litex_clients.py",
+        *("sim/system/probe/test_host.py", "sim/system/probe/test_litex_clients.py"),
     ),
     "docs": ("test/docs", "sim/system/docs"),
     "emulator": ("test/emulator", "sim/unit/emulator", "sim/system/emulator"),

@@ -3,6 +3,7 @@
 
 """The host library against the whole simulated probe: starts, clocks, faults, and many requests at once."""
 
+import json
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ import pytest
 
 from liteprobe.cores.formats import TransmitState
 from liteprobe.host import Headers, NoProbeError, Probe, ProbeError, TrainProgram, UsageError
+from liteprobe.host.device.discover import discover, places
 from liteprobe.host.device.link import etherbone
 from liteprobe.host.device.link.etherbone import EtherboneLink, Patience
+from liteprobe.host.device.link.sim import SimOptions, start
 from liteprobe.sim.drivers.system.harness import free_running
 
 DELAY_NS = 1000
@@ -231,3 +234,25 @@ def test_requests_outstanding_together_are_answered_once_each(own: Path, count: 
 def test_port_without_probe_is_no_probe() -> None:
     with pytest.raises(NoProbeError, match=r"no probe answers at 127\.0\.0\.1:9"):
         Probe("etherbone://127.0.0.1:9?timeout=0.01")
+
+
+# Discovery ----------------------------------------------------------------------------------------
+
+
+def test_a_simulated_probe_that_listens_is_found(own: Path) -> None:
+    """It says what it is without its map being known."""
+    process, (map_file, _) = start(SimOptions(build=own))
+    try:
+        (port,) = process.udp_ports
+        asked, _ = places([f"127.0.0.1:{port}"])
+        (found,) = discover(asked, 0.5)
+    finally:
+        process.close()
+    constants = json.loads(map_file.read_text())["constants"]
+    assert (found.identifier, found.preset, found.ports, found.answers) == (
+        constants["config_identifier"],
+        "train",
+        2,
+        1,
+    )
+    assert found.map_hash > 0
