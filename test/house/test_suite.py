@@ -26,10 +26,10 @@ def test_that_waits():
 def test_of_minutes():
     pathlib.Path("ran").touch()
 
-@pytest.mark.sample(3)
-@pytest.mark.parametrize("n", range(6))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("n", range(4))
 def test_of_many_cases(n):
-    assert n in (0, 3, 5) or pathlib.Path("ran").exists()  # All others only with --full, where that has run before.
+    assert n != 1 or pathlib.Path("ran").exists()  # With --full alone, where that has run before.
 """
 
 #: From here on the yardstick takes 500 times as long as it is written down, and is measured each time.
@@ -85,13 +85,13 @@ def test_a_folder_that_takes_more_cpu_time_than_planned_fails_the_run(tmp_path: 
     code, text = suite(tmp_path, 0.05, *workers)
     assert code == 1
     assert re.search(r"^FAILED: the tests of slow took [1-9] s of CPU, [0-9.]+ s are planned", text, re.MULTILINE)
-    assert "5 passed, 4 skipped" in text
+    assert "5 passed, 2 skipped" in text
 
 
 def test_waiting_is_free_and_what_takes_minutes_is_skipped_and_counted(tmp_path: Path) -> None:
     code, text = suite(tmp_path, 60)
     assert code == 0
-    assert "4 tests were skipped that take minutes of CPU each: ./run test --full" in text
+    assert "2 tests were skipped that take minutes of CPU each: ./run test --full" in text
     assert not (tmp_path / "ran").exists()
 
 
@@ -109,7 +109,7 @@ def test_a_machine_that_becomes_slower_in_mid_run_has_a_larger_budget_too(tmp_pa
 
 def test_full_runs_all_and_holds_no_budget(tmp_path: Path) -> None:
     code, text = suite(tmp_path, 0.05, "--full")
-    assert (code, "9 passed" in text, (tmp_path / "ran").exists()) == (0, True, True)
+    assert (code, "7 passed" in text, (tmp_path / "ran").exists()) == (0, True, True)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
