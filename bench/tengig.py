@@ -9,7 +9,8 @@ import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,27 +20,34 @@ import numpy as np
 import pytest
 from litex.gen.fhdl.verilog import convert
 
+from liteprobe.cores.formats import OVERHEAD
 from liteprobe.cores.formats.xgmii import COLUMN
+from liteprobe.host.base.line import TEN_GIGABIT
 from liteprobe.host.suites import sweep
+from liteprobe.host.traffic.intervals import Interval
+from liteprobe.host.traffic.lengths import Fixed
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
+from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.drivers.xgmii import pcs, replay, schedule, train
+from liteprobe.sim.drivers.xgmii import pcs, replay, schedule, streams, train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
 from liteprobe.sim.drivers.xgmii.replay import XgmiiReplayBench
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
 from liteprobe.sim.models import baser, xgmii
 from liteprobe.sim.models.traffic.trains import ProbeFrame
 from liteprobe.sim.system.build import write_verilog
-from liteprobe.sim.system.xgmii.build import make_soc
+from liteprobe.sim.system.xgmii.build import build_probe, make_soc
 
 LENGTHS = (*range(60, 1515), 9000)
 SIZES = (60, 124, 252, 508, 1020, 1276, 1514)  # The seven of RFC 2544, without FCS.
 DELAY_CYCLES = 2001  # Of which one is none: a word is taken in the cycle in which it was sent.
 CHUNK = 200  # Lengths in one run.
 OCTET_NS, SWITCH_NS = 0.8, 3000
+MANY = 10**7  # More frames than any run has.
 WIRES = {"loopback": "sim10g://loopback", "switch": f"sim10g://switch?latency={SWITCH_NS}ns"}
 DEVICE_LUTS = 203_800  # XC7K325T.
 #: LUTs of two ports of FlueNT10G, all of it; a quarter is what two ports of ours may take with all of theirs.
@@ -74,6 +82,11 @@ def of_probe(folder: Path) -> None:
     write_verilog(make_soc(), folder, TOP)
 
 
+def of_generator(folder: Path) -> None:
+    """Write the Verilog of one that sends 16 streams a port and measures 31, with histograms."""
+    write_verilog(make_soc("generator"), folder, TOP)
+
+
 #: Modules, and what each may take: LUTs, flip-flops, LUTs between two registers.
 PARTS: dict[str, tuple[Callable[[Path], None], int, int, int]] = {
     "mac": (of_bench(XgmiiBench), OTHERS_LUTS // 4 // 8, 2_500, 8),
@@ -81,6 +94,7 @@ PARTS: dict[str, tuple[Callable[[Path], None], int, int, int]] = {
     "port": (of_bench(XgmiiTrainBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
     "replay": (of_bench(XgmiiReplayBench), OTHERS_LUTS // 4 // 4, 6_000, 8),
     "probe": (of_probe, OTHERS_LUTS // 4, 30_000, 30),
+    "generator": (of_generator, OTHERS_LUTS // 4, 40_000, 30),
 }
 
 
@@ -227,6 +241,65 @@ def test_replay(size: Size) -> Iterator[Figure]:
     yield Figure("replay_octets_starts_or_counts_wrong", wrong, "", 0)
 
 
+# Streams ------------------------------------------------------------------------------------------
+
+
+def filling(lengths: Sequence[int], frames: int) -> list[Stream]:
+    """Return streams for both ports that fill the line, one of each length, each with an equal share; so many frames a port."""
+    share = Fraction(1, len(lengths))
+    slots = [length + OVERHEAD for length in lengths]
+    return [
+        Stream(
+            f"{port}-{number}",
+            number + 1,
+            Fixed(length),
+            Interval(share=share),
+            max(2, frames * max(slots) // len(lengths) // slots[number]),
+            port=port,
+            fill="counting",
+            line=TEN_GIGABIT,
+        )
+        for port in (0, 1)
+        for number, length in enumerate(lengths)
+    ]
+
+
+@row("tengig")
+def test_streams(size: Size) -> Iterator[Figure]:
+    """1 and 16 streams on both ports at once, by the host's means: starts, octets, FCS and stamps at the pins; share of the line.
+
+    One stream of 60 to 75 octets, of the seven sizes and of 9000; 16 streams of each of these, and of all lengths from 60 to 1514
+    octets, 16 lengths together.
+    """
+    alone = [60, 63, 1514] if not size else [*range(60, 76), *SIZES[1:], 9000]
+    mixed = [range(first, first + 16) for first in range(60, 1499, size.of(700, 16))]
+    asked = [[length] for length in alone] + [[length] * 16 for length in alone] + [list(one) for one in mixed]
+    found, frames, slots, span, late = [], 0, 0, 0, 0
+    with TemporaryDirectory() as name, streams.opened("cable?delay=1us", build_probe("generator"), Path(name)) as probe:
+        counts = [0, 0]
+        for lengths in asked:
+            sent = filling(lengths, size.of(32, 96, 960))
+            result = probe.send(sent).result()
+            late += sum(row.late or 0 for row in result.rows)
+            found += [f"{row.name}: {row.received} of {row.sent}" for row in result.rows if row.received != row.sent]
+            for port in (0, 1):
+                own = [one for one in sent if one.port == port]
+                left = streams.left_of(probe, Path(name), port)
+                wanted = streams.wanted(own, MANY)
+                found += streams.wrong(left.since(counts[port]), own, wanted)
+                counts[port] = len(left.frames)
+                part, whole = streams.share_of_line(wanted)
+                frames, slots, span = frames + len(wanted), slots + part, span + whole
+        rows = truth.read_truth(Path(name) / "truth")
+        bad = sum(int((truth.frames_out(rows, port)["flags"] & truth.BAD_FCS != 0).sum()) for port in (0, 1))
+    note(*(f"# {one[:200]}" for one in found[:5]))
+    yield Figure("streams_frames", frames, "frames", 500 if not size else 20_000, is_least=True)
+    yield Figure("streams_utilisation", round(100 * slots / span, 3), "%", 99.99, is_least=True)
+    yield Figure("streams_starts_octets_stamps_or_counts_wrong", len(found), "", 0)
+    yield Figure("streams_fcs_wrong", bad, "", 0)
+    yield Figure("streams_late_though_the_line_was_free", late, "", 0)
+
+
 # The probe -----------------------------------------------------------------------------------------
 
 
@@ -321,11 +394,11 @@ def levels(found: dict[str, Any]) -> int:
 @row("tengig")
 @pytest.mark.parametrize("part", PARTS)
 def test_area(part: str) -> Iterator[Figure]:
-    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: a port's MAC, a port with its clock, a probe of two ports.
+    """LUTs, flip-flops and the longest chain of LUTs by Yosys alone: a port's MAC, a port with its clock, probes of two ports.
 
     What replays is measured with its pacer and the MAC's transmitter.
 
-    The probe has all that the simulated one has: registers, accumulators, rings, management.
+    The probes have all that the simulated ones have: registers, accumulators, rings or streams and histograms, management.
     """
     write, luts_most, flip_flops_most, levels_most = PARTS[part]
     found = cells(write)

@@ -8,7 +8,7 @@ from migen.genlib.cdc import MultiReg, PulseSynchronizer
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
+from litex.soc.interconnect import stream, wishbone
 
 # Asynchronous FIFO in LUT RAM, fast enough for 125 MHz on ECP5: only `StreamCrossing` is built on it.
 
@@ -388,3 +388,43 @@ class EventCrossing(LiteXModule):
             self.count.eq(number.o - seen),
         ]
         self.comb += number.step.eq(self.event)
+
+# Access Crossing ----------------------------------------------------------------------------------
+
+class AccessCrossing(LiteXModule):
+    """Brings the accesses of a bus to another domain, one after the other; some five cycles of each there and back.
+
+    Attributes
+    ----------
+    bus : wishbone.Interface, slave, ``sys``
+        Whole words: ``sel`` is ignored.
+    asked : Signal(), out, cd_to
+        An access waits; until the cycle of ``answer``, with it.
+    adr, we, dat_w : Signal(32), Signal(), Signal(32), out
+        Of it; they stand still while ``asked``.
+    answer, dat_r : Signal(), Signal(32), in, cd_to
+        One cycle: it is done, and this was read.
+    """
+    def __init__(self, cd_to):
+        self.bus    = bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
+        self.asked  = Signal()
+        self.adr    = bus.adr
+        self.we     = bus.we
+        self.dat_w  = bus.dat_w
+        self.answer = Signal()
+        self.dat_r  = Signal(32)
+
+        # # #
+
+        self.handshake = handshake = HandshakeCrossing("sys", cd_to)
+        read = Signal(32, reset_less=True)
+        read.attr.add("no_retiming")
+        self.comb += [
+            handshake.ask.eq(bus.cyc & bus.stb & ~handshake.busy),
+            self.asked.eq(handshake.asked),
+            handshake.answer.eq(self.answer),
+            bus.ack.eq(handshake.done),
+            bus.dat_r.eq(read),
+        ]
+        sync  = getattr(self.sync, cd_to)
+        sync += If(self.answer, read.eq(self.dat_r))

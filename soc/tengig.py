@@ -9,12 +9,14 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.formats import PRESETS, Part
+from liteprobe.cores.formats import LIST_WORDS, PRESETS, SENT_WORDS, STREAM_WORDS, STREAMS, Part
 from liteprobe.cores.formats.xgmii import CYCLE_PS, LANES
 from liteprobe.cores.timebase.clock import FRACTION_BITS, TimebaseClock
 from liteprobe.cores.xgmii.mac import XgmiiMAC
 from liteprobe.cores.xgmii.meter import XgmiiPortMeter
 from liteprobe.cores.xgmii.path import XgmiiMeasurePath, XgmiiReceivePath, XgmiiTransmitPath
+from liteprobe.cores.xgmii.streams import XgmiiStreamSource
+from liteprobe.cores.xgmii.train import DUE_BITS
 from liteprobe.soc.probe import ProbeSoC
 
 CLOCK_HZ  = 10**12//CYCLE_PS                      # Of the timebase.
@@ -48,7 +50,7 @@ class XgmiiPort(LiteXModule):
 class TenGigabitSoC(ProbeSoC):
     """Builds a probe of 10 Gb/s for a board; management has a port of its own.
 
-    Its preset is ``train``, or ``generator`` without streams: it sends trains, and measures streams with histograms.
+    Its preset is ``train``, or ``generator``, which sends trains and streams, and measures streams with histograms.
 
     Parameters
     ----------
@@ -60,9 +62,9 @@ class TenGigabitSoC(ProbeSoC):
     Raises ValueError, before anything is built, for what there isn't at 10 Gb/s.
     """
     def __init__(self, board, config):
-        if config.parts not in (PRESETS["train"], PRESETS["generator"] & ~Part.STREAMS):
-            raise ValueError("a probe of 10 Gb/s sends and measures trains alone so far: set preset to train, or to generator with "
-                "with_streams=False")
+        if config.parts not in (PRESETS["train"], PRESETS["generator"], PRESETS["generator"] & ~Part.STREAMS):
+            raise ValueError(
+                "a probe of 10 Gb/s sends and measures trains and streams alone so far: set preset to train or generator")
         if config.link != "own" or config.with_cpu or config.with_discipline:
             raise ValueError("a probe of 10 Gb/s has management on a port of its own, and no processor: set link=own, "
                 "with_cpu=False and with_discipline=False")
@@ -93,13 +95,18 @@ class TenGigabitSoC(ProbeSoC):
         return port
 
     def add_transmit(self, number, phy):
-        """Send trains on a port: registers ``port<n>_tx``, memory ``port<n>_header``."""
-        path = XgmiiTransmitPath(self.timebase, phy.mac)
+        """Send programs on a port: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams."""
+        streams = XgmiiStreamSource(DUE_BITS) if self.probe_config.sends_streams else None
+        path    = XgmiiTransmitPath(self.timebase, phy.mac, streams)
         path.add_csr()
         path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
         self.add_module(name=f"port{number}_tx", module=path)
         bus = path.header.bus
         self.add_memory(f"port{number}_header", bus, 2*path.port.header.depth)
+        if streams is not None:
+            self.add_memory(f"port{number}_schedule", streams.streams_bus, STREAMS*STREAM_WORDS)
+            self.add_memory(f"port{number}_lists", streams.lists_bus, LIST_WORDS)
+            self.add_memory(f"port{number}_sent", streams.sent_counters.bus, STREAMS*SENT_WORDS)
         self.comb += [
             path.header_write.eq(bus.cyc & bus.stb & bus.we & bus.ack),
             path.start_strobe.eq(self.gate.strobe[number]),

@@ -45,7 +45,7 @@ class HeaderBus(LiteXModule):
 
         # # #
 
-        port  = memory.get_port(write_capable=True, async_read=True, we_granularity=32)
+        port  = memory.get_port(write_capable=True, we_granularity=32, mode=READ_FIRST)
         asks  = Signal()
         self.specials += port
         self.comb += [
@@ -53,21 +53,20 @@ class HeaderBus(LiteXModule):
             port.adr.eq(bus.adr[1:]),
             port.dat_w.eq(Cat(bus.dat_w, bus.dat_w)),
             If(asks & bus.we, port.we.eq(Mux(bus.adr[0], 2, 1))),
-        ]
-        self.sync += [
-            bus.ack.eq(asks),
             bus.dat_r.eq(Mux(bus.adr[0], port.dat_r[32:], port.dat_r[:32])),
         ]
+        self.sync += bus.ack.eq(asks)
 
 # Transmit Path ------------------------------------------------------------------------------------
 
 class XgmiiTransmitPath(ProgramBank):
-    """Sends programs of trains on a port of 10 Gb/s: registers ``port<n>_tx``, as of `TransmitPath`.
+    """Sends programs of trains or streams on a port of 10 Gb/s: registers ``port<n>_tx``, as of `TransmitPath`.
 
     Parameters
     ----------
     clock : TimebaseClock
     mac : XgmiiMAC
+    streams : XgmiiStreamSource, or None
 
     Attributes
     ----------
@@ -78,7 +77,7 @@ class XgmiiTransmitPath(ProgramBank):
     lease_ended, header_write, program_write : Signal(), in, ``sys``
         As of `TransmitPath`.
     header : HeaderBus
-        Everything before the sequence, 128 octets.
+        Everything before the sequence, 128 octets; with streams, of each.
     start_strobe, ready : Signal(), in and out, ``timebase``
         For StartGate.
     link_up : Signal(), out, ``sys``
@@ -88,7 +87,7 @@ class XgmiiTransmitPath(ProgramBank):
 
     Limits: header and fill as of `TrainDues` and `ProbeBuilder`; there is no checksum to mend, and no management in band.
     """
-    def __init__(self, clock, mac):
+    def __init__(self, clock, mac, streams=None):
         self.program       = program = Record(list(SETTINGS.items()))
         self.arm           = Signal()
         self.stop          = Signal()
@@ -105,7 +104,13 @@ class XgmiiTransmitPath(ProgramBank):
 
         # Without this LiteX gives every memory in there a page of the CSR bus.
         self.autocsr_exclude = {"port", "header"}
-        self.port     = port = XgmiiTrainPort()
+        self.asked      = Signal() # A program is asked for;
+        self.taken      = Signal() # it is taken,
+        self.begins     = Signal() # a cycle ago;
+        self.is_busy    = Signal() # from then to its end;
+        self.is_stopped = Signal() # it is to end.
+        self.streams  = streams
+        self.port     = port = XgmiiTrainPort(streams=streams and streams.engine)
         self.header   = HeaderBus(port.header)
         self.counters = TransmitCounters()
         self.link     = LevelCrossing("sys")
@@ -123,23 +128,28 @@ class XgmiiTransmitPath(ProgramBank):
         ]
         self.add_state(mac)
         self.add_counters(mac)
+        if streams is not None:
+            streams.join(self)
 
     def add_state(self, mac):
         """Begin and stop the program, and say how far it is."""
-        port, program = self.port, self.program
-        self.taken = taken = Signal()
-        is_busy    = Signal()
-        is_stopped = Signal()
+        port, program, streams = self.port, self.program, self.streams
+        is_busy, is_stopped, taken = self.is_busy, self.is_stopped, self.taken
         is_over    = Signal() # The port is through.
+        primes     = Signal() # The program may start: of streams, once their first frame is there.
+        is_primed  = Signal()
         there      = Signal(3) # State of the port.
         was_there  = Signal()
         self.arming   = arming   = PulseCrossing("sys", "timebase")
         self.stopping = stopping = LevelCrossing("timebase")
         self.states   = states   = WordCrossing(len(there), "timebase", "sys")
         self.finished = finished = PulseCrossing("timebase", "sys")
+        is_sound   = (program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)
         self.comb += [
-            taken.eq(self.arm & ~is_busy & (program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)),
+            self.asked.eq((self.arm & is_sound) | (streams.request if streams else 0)),
+            taken.eq(self.asked & ~is_busy),
             arming.i.eq(taken),
+            primes.eq((arming.o & ~port.of_streams) | ((streams.engine.is_primed if streams else 0) & ~is_primed & ~stopping.o)),
             stopping.i.eq(is_stopped),
             port.start.eq(self.start_strobe & self.ready),
             port.stop.eq(stopping.o),
@@ -150,6 +160,8 @@ class XgmiiTransmitPath(ProgramBank):
                 there.eq(TransmitState.WAITING),
             ).Elif(port.is_running,
                 there.eq(TransmitState.RUNNING),
+            ).Elif(streams.engine.is_active if streams else 0,
+                there.eq(TransmitState.ARMED),
             ).Else(
                 there.eq(TransmitState.IDLE),
             ),
@@ -158,17 +170,19 @@ class XgmiiTransmitPath(ProgramBank):
                 self.state.eq(states.o),
                 If((states.o == TransmitState.IDLE) & ~is_over, self.state.eq(TransmitState.ARMED)),
             ),
-            self.counters.disturbs.eq(is_busy & (self.header_write | self.program_write)),
+            self.counters.disturbs.eq(is_busy & ((self.header_write & ~port.of_streams) | self.program_write)),
         ]
         self.sync.timebase += [
             was_there.eq(there != TransmitState.IDLE),
-            If(arming.o,
+            is_primed.eq(streams.engine.is_primed if streams else 0),
+            If(primes,
                 self.ready.eq(1),
             ).Elif(self.start_strobe | stopping.o,
                 self.ready.eq(0),
             ),
         ]
         self.sync += [
+            self.begins.eq(taken),
             If(taken, is_busy.eq(1)),
             If(self.stop & is_busy, is_stopped.eq(1)),
             If(finished.o, is_over.eq(1)),
@@ -204,6 +218,8 @@ class XgmiiTransmitPath(ProgramBank):
                 setattr(self, f"_{name}", self.counters.status(name, description))
             else:
                 self.add_status({name: description})
+        if self.streams is not None:
+            self.streams.add_csr()
 
 # Held Record --------------------------------------------------------------------------------------
 

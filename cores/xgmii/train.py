@@ -12,8 +12,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.formats import OVERHEAD, Fill
+from liteprobe.cores.formats import OVERHEAD, STREAMS, Fill
 from liteprobe.cores.formats.xgmii import COLUMN, COLUMN_PS, CYCLE_PS, LANES
+from liteprobe.cores.octets import swapped
 from liteprobe.cores.timebase.clock import FRACTION_BITS
 from liteprobe.cores.transmit.due import TIMED_NS, StartTime
 from liteprobe.cores.transmit.frames import LENGTH_BITS, descriptor_description
@@ -26,6 +27,8 @@ CYCLE_BITS  = DUE_BITS - log2_int(LANES)
 LEAD_CYCLES = 16 # From the start of a program to its tick 0,
 TIMED_LEAD  = TIMED_NS*1000//CYCLE_PS - 8 - START_CYCLES # and from where its time is TIMED_NS ahead: its first SFD is then.
 COLUMN_BITS = log2_int(COLUMN)
+WORD_ADR_BITS = 4 # Words of a header.
+PROBE_COLUMNS = 3 # Sequence and stamp.
 
 # Train Dues ---------------------------------------------------------------------------------------
 
@@ -178,10 +181,14 @@ class TrainDues(LiteXModule):
         for state in ["SETTLE", "SHOW", "PART", "LOW", "HIGH", "GAP_LOW", "GAP_HIGH", "END"]:
             fsm.act(state, If(self.stop, NextState("IDLE")))
 
+#: Halfwords of a header: total length of IPv4, or payload length of IPv6; length of UDP; header checksum of IPv4.
+PATCHES      = ("network", "udp", "ipv4")
+patch_layout = [(name + end, bits) for name in PATCHES for end, bits in (("", 16), ("_halfword", 6), ("_write", 1))]
+
 # Probe Builder ------------------------------------------------------------------------------------
 
 class ProbeBuilder(LiteXModule):
-    """Makes the words of probe frames: header, sequence, time of the SFD, fill.
+    """Makes the words of frames: header, then sequence and time of the SFD where they are probe frames, fill.
 
     The first word, of the header alone, waits; what else stands in a frame is taken as it starts, so that the descriptor of the
     next one is there long before its end.
@@ -189,16 +196,19 @@ class ProbeBuilder(LiteXModule):
     Parameters
     ----------
     header : Memory
-        16 words of 64 bits; read without a clock.
+        16 words of 64 bits for each stream.
 
     Attributes
     ----------
     descriptors : Endpoint(descriptor_description(due_bits=48)), in
-        Taken with ``starts``. ``header_words`` from 10, and with the length such that sequence and stamp have space.
+        Taken with ``starts``, two cycles or more after it came. ``header_words`` from 10, and with the length such that sequence
+        and stamp have space; or else 2 or more, without them.
     starts : Signal(), in
         The frame starts: its first word is taken in the next cycle, and then one a cycle.
     source : Endpoint(transmit_description()), out
         Always valid.
+    patches : Record(patch_layout), in
+        With the descriptor: halfwords of the header that are other ones in this frame.
     stamp : Signal(64), in
         Must be there five cycles after ``starts``.
     in_frame : Signal(), out
@@ -208,6 +218,7 @@ class ProbeBuilder(LiteXModule):
         self.descriptors = descriptors = stream.Endpoint(descriptor_description(due_bits=DUE_BITS))
         self.starts      = Signal()
         self.source      = source      = stream.Endpoint(transmit_description())
+        self.patches     = Record(patch_layout)
         self.stamp       = Signal(64)
         self.in_frame    = in_frame    = Signal()
 
@@ -218,29 +229,47 @@ class ProbeBuilder(LiteXModule):
         octets    = Signal(3)               # Of the last word; 0 is all eight.
         sequence  = Signal(32)
         is_filled = Signal()
+        has_probe = Signal()
+        has_stamp = Signal()
+        of_stream = Signal(max(1, log2_int(header.depth) - WORD_ADR_BITS)) # Whose frame it is.
         places    = [Signal(LENGTH_BITS - 1, name=f"place_{half}") for half in range(2)] # Of its columns, from the sequence on.
         columns   = [Signal(8*COLUMN, name=f"column_{half}") for half in range(2)]
-        reader    = header.get_port(async_read=True, clock_domain="timebase")
+        reader    = header.get_port(clock_domain="timebase")
         self.specials += reader
+        held      = Record(patch_layout) # Of the frame that is built.
+        header_word = Signal(8*LANES)
         for unreset in [index, last, octets, sequence, *places, source.payload]:
             stream.set_reset_less(unreset)
+        self.comb += header_word.eq(reader.dat_r)
+        for halfword in range(LANES//2):
+            part   = header_word[16*halfword:16*halfword + 16]
+            number = Cat(Constant(halfword, 2), index[:WORD_ADR_BITS])
+            for name in PATCHES:
+                writes, place = getattr(held, f"{name}_write"), getattr(held, f"{name}_halfword")
+                self.comb += If(in_frame & writes & (place == number), part.eq(swapped(getattr(held, name))))
         self.comb += [
-            If(in_frame, reader.adr.eq(index[:4])),
+            # What is read now comes in the next cycle.
+            reader.adr.eq(Cat(Constant(0, WORD_ADR_BITS), descriptors.stream)),
+            If(self.starts,
+                reader.adr.eq(Cat(Constant(1, WORD_ADR_BITS), descriptors.stream)),
+            ).Elif(in_frame & ~(source.ready & source.last),
+                reader.adr.eq(Cat((index + source.ready)[:WORD_ADR_BITS], of_stream)),
+            ),
             descriptors.ready.eq(self.starts),
             source.valid.eq(1),
         ]
         for half, (place, column) in enumerate(zip(places, columns)):
             fill = Signal(6, name=f"fill_{half}")
             self.comb += [
-                fill.eq(place - 3),
+                fill.eq(place - Mux(has_probe, PROBE_COLUMNS, 0)),
                 If(place[-1] | ~in_frame,
-                    column.eq(reader.dat_r[32*half:32*half + 32]),
-                ).Elif(place == 0,
+                    column.eq(header_word[32*half:32*half + 32]),
+                ).Elif(has_probe & (place == 0),
                     column.eq(self.swapped(sequence)),
-                ).Elif(place == 1,
-                    column.eq(self.swapped(self.stamp[32:])),
-                ).Elif(place == 2,
-                    column.eq(self.swapped(self.stamp[:32])),
+                ).Elif(has_probe & (place == 1),
+                    column.eq(self.swapped(self.stamp[32:]) & Replicate(has_stamp, 32)),
+                ).Elif(has_probe & (place == 2),
+                    column.eq(self.swapped(self.stamp[:32]) & Replicate(has_stamp, 32)),
                 ).Elif(is_filled,
                     column.eq(Cat(*(Cat(Constant(octet, COLUMN_BITS), fill) for octet in range(COLUMN)))),
                 ),
@@ -252,6 +281,10 @@ class ProbeBuilder(LiteXModule):
                 last.eq((descriptors.length - 1)[3:]),
                 octets.eq(descriptors.length[:3]),
                 is_filled.eq(descriptors.fill == int(Fill.COUNTING)),
+                has_probe.eq(descriptors.with_probe),
+                has_stamp.eq(descriptors.stamp_enable),
+                of_stream.eq(descriptors.stream),
+                held.eq(self.patches),
                 index.eq(1),
                 *(place.eq(2 + half - descriptors.header_words) for half, place in enumerate(places)),
             ),
@@ -390,13 +423,15 @@ class StartStamp(LiteXModule):
 # Train Port ---------------------------------------------------------------------------------------
 
 class XgmiiTrainPort(LiteXModule):
-    """Sends the trains of a program to a MAC of 10 Gb/s, each frame in its column, with sequence and time of its SFD.
+    """Sends the frames of a program to a MAC of 10 Gb/s, each in its column, with sequence and time of its SFD.
 
     Parameters
     ----------
     sources : list of modules
         What programs may be of beside trains, each as `XgmiiReplaySource` from ``stop`` to ``in_frame``: one that ``is_chosen`` has
         the pacer from ``start`` to the end of the program.
+    streams : XgmiiStreams, or None
+        What programs may be of as well, built as trains are, with headers of their own; trains have that of stream 0.
 
     Attributes
     ----------
@@ -411,12 +446,16 @@ class XgmiiTrainPort(LiteXModule):
     timed, start_time : Signal(), Signal(64), in
         The program waits until its first SFD stands at the pins at this time (ns), to half a cycle (3.2 ns); one that has passed
         is at once. They must stand still from ``start`` on.
+    of_streams : Signal(), in
+        The program is of streams; must stand still while it runs.
     is_running, is_waiting : Signal(), Signal(), out
         From ``start`` to the end of the program; its time has not come.
+    descriptors : Endpoint(descriptor_description(due_bits=48)), out
+        The frame that waits, taken as it ``starts``.
 
     The program is in ``dues`` (`TrainDues`), its header in the memory ``header``, counts in ``pacer`` (`ColumnPacer`).
     """
-    def __init__(self, sources=()):
+    def __init__(self, sources=(), streams=None):
         self.source           = stream.Endpoint(transmit_description())
         self.starts           = Signal()
         self.starts_in_lane_4 = Signal()
@@ -426,20 +465,37 @@ class XgmiiTrainPort(LiteXModule):
         self.stop             = Signal()
         self.timed            = Signal()
         self.start_time       = Signal(64)
+        self.of_streams       = Signal()
         self.is_running       = Signal()
         self.is_waiting       = Signal()
 
         # # #
 
-        self.header = header = Memory(8*LANES, 16, init=[0]*16, name="header")
+        words       = (STREAMS if streams else 1) << WORD_ADR_BITS
+        self.header = header = Memory(8*LANES, words, init=[0]*words, name="header")
         self.specials += header
         self.dues    = dues    = TrainDues()
         self.builder = builder = ProbeBuilder(header)
         self.pacer   = pacer   = ColumnPacer()
         self.stamp   = stamp   = StartStamp()
         self.start_at = start_at = StartTime()
-        stops      = Signal()
-        is_reached = Signal()
+        self.descriptors = builder.descriptors
+        stops       = Signal()
+        is_reached  = Signal()
+        has_streams = Signal() # Frames of them are left.
+        if streams is None:
+            self.comb += dues.source.connect(builder.descriptors)
+        else:
+            self.comb += [
+                If(self.of_streams,
+                    streams.source.connect(builder.descriptors),
+                ).Else(
+                    dues.source.connect(builder.descriptors),
+                ),
+                If(self.of_streams, builder.patches.eq(streams.patches)),
+                has_streams.eq(streams.is_active),
+                streams.elapsed.eq(pacer.elapsed),
+            ]
         settles    = Signal(8) # While it is set: what is known of the time is that of the program before.
         begins     = Signal()
         is_active  = Signal()
@@ -448,15 +504,14 @@ class XgmiiTrainPort(LiteXModule):
         self.comb += [
             *copied(start_at, self, "now", "start_time"),
             begins.eq(self.start & ~self.is_running),
-            dues.start.eq(begins & ~is_other),
+            dues.start.eq(begins & ~is_other & ~self.of_streams),
             dues.stop.eq(stops),
-            dues.source.connect(builder.descriptors),
             builder.stamp.eq(stamp.stamp),
             builder.source.connect(pacer.sink),
             pacer.source.connect(self.source),
-            pacer.due.eq(dues.source.due),
-            is_there.eq(dues.source.valid),
-            is_active.eq(dues.is_active),
+            pacer.due.eq(builder.descriptors.due),
+            is_there.eq(builder.descriptors.valid),
+            is_active.eq(dues.is_active | has_streams),
             pacer.in_frame.eq(builder.in_frame),
             pacer.is_there.eq(is_there & ~stops),
             self.is_waiting.eq(self.is_running & self.timed & ~is_reached),

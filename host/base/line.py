@@ -39,9 +39,14 @@ class Line:
         return int(self.tick_ns.denominator != 1)
 
     @property
+    def column(self) -> int:
+        """Octets in which a frame may start in one place alone."""
+        return min(self.octets_per_tick, COLUMN)
+
+    @property
     def quantum_octets(self) -> Fraction:
         """Return what an interval may be off, in octets: stamps are those of a tick or a column, and whole nanoseconds."""
-        return Fraction(min(self.octets_per_tick, COLUMN)) + self.cut_ns / self.octet_ns
+        return Fraction(self.column) + self.cut_ns / self.octet_ns
 
     @property
     def increment(self) -> int:
@@ -51,6 +56,15 @@ class Line:
     def octets_of(self, time_ns: float | Fraction, increment: int) -> Fraction:
         """Return the octets that a time of the probe's clock has; ``increment``: of that clock, in 8.40 fixed point."""
         return Fraction(time_ns) * self.octets_per_tick * INCREMENT_ONE / increment
+
+    @property
+    def nominal(self) -> Fraction:
+        """Nanoseconds that a right clock counts an octet, in 8.40 fixed point."""
+        return self.octet_ns * INCREMENT_ONE
+
+    def of_octets(self, increment: int) -> Fraction:
+        """Return the nanoseconds that a clock of this increment a tick counts an octet, in 8.40 fixed point."""
+        return self.nominal if increment == self.increment else Fraction(increment, self.octets_per_tick)
 
     @property
     def most(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from liteprobe.cores.formats import LINE_RATE_BPS, OVERHEAD, TICK_NS
+from liteprobe.cores.formats import OVERHEAD
 from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.analysis.result import PartFigures, Result, of_cells
 from liteprobe.host.measure.percentiles import Bounds, Cells
@@ -118,12 +118,12 @@ class StreamFigures(PartFigures):
     @property
     def offered_bps(self) -> float:
         """Rate on the line that was asked for (b/s), the mean where it is random."""
-        return float(self.share * LINE_RATE_BPS)
+        return float(self.share * self.stream.line.rate_bps)
 
     @property
     def offered_fps(self) -> float:
         """Frames a second that were asked for, the mean where that is random."""
-        return float(self.share * 10**9 / (TICK_NS * (self.stream.length.mean + OVERHEAD)))
+        return float(self.share * 10**9 / (self.stream.line.octet_ns * (self.stream.length.mean + OVERHEAD)))
 
     @property
     def loss_ratio(self) -> float | None:

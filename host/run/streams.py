@@ -26,7 +26,6 @@ from liteprobe.cores.formats import (
     STREAM_SLOT_WORDS,
     STREAM_WORDS,
     STREAMS,
-    TICK_NS,
     Part,
     TransmitState,
 )
@@ -68,6 +67,7 @@ from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import SharedLine, UnknownDueError
 from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
 from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
+from liteprobe.host.traffic.plain import check_plain, payload_offset_of
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
@@ -125,6 +125,11 @@ class StreamsPort(TransmitPort):
         self._lists = f"port{number}_lists"
         self._sent = f"port{number}_sent"
 
+    def check(self, streams: Sequence[Stream]) -> None:
+        """Raise UsageError where the port's gateware can't send one of these streams."""
+        if self._modifiers not in self._registers.memory_names:
+            check_plain(streams)
+
     def load_streams(self, words: PortWords, is_attached: bool) -> None:
         """Write streams; nothing is sent before ``attach``, ``arm_streams`` and a start.
 
@@ -137,7 +142,7 @@ class StreamsPort(TransmitPort):
             self._header: words.headers,
         }
         for name, content in memories.items():
-            if content:
+            if content and name in self._registers.memory_names:
                 self._registers.write_memory(name, 0, list(content))
         self._write_many(streams_mask=words.mask, streams_hold=int(is_attached))
 
@@ -271,6 +276,10 @@ class StreamMeters:
         self._monitor = Monitor(Meters(registers, port + 1), port)
         self._base = base_of(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
+        #: Where the port looks for probe headers, if it doesn't parse.
+        self._place = {}
+        if (name := f"port{port}_rx_payload_offset") in registers.names:
+            self._place = {name: payload_offset_of(streams)}
         #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
         #: several none is.
         self.slots = {one.name: one.stream_id - self._base + 1 for one in streams if one.probe}
@@ -286,6 +295,8 @@ class StreamMeters:
 
     def begin(self) -> None:
         """Set the meters, and clear them."""
+        if self._place:
+            self._registers.write_many(self._place)
         self._monitor.watch(self._base, prbs=self._settings.prbs, places=self._settings.places)
         self._bins.write()
         self._monitor.clear()
@@ -407,7 +418,7 @@ class Plan:
     meters: dict[int, StreamMeters]  # By port.
     #: The host won't hear of the probe until the streams end: they leave too little of the line that it shares.
     is_quiet: bool
-    tick_ns: Fraction  # By the probe's clock, by which times became ticks.
+    tick_ns: Fraction  # An octet of the line by the probe's clock, by which times became ticks.
 
     @property
     def is_timed(self) -> bool:
@@ -458,12 +469,19 @@ class Plan:
             check_ports([(probe, stream.port) for stream in streams[:1]], "transmit", is_named=True)
             check_ports([(receiver, options.receive)], "receive", is_named=True)
             receivers = dict.fromkeys((stream.port for stream in streams), options.receive)
-        increment = probe.timebase.increment
+        for stream in streams:
+            if stream.line != probe.line:
+                raise UsageError(
+                    f"stream '{stream.name}' is one of {stream.line}, and the probe's ports have {probe.line}: give it "
+                    "line=probe.line; standard tests, soak tests and Open Traffic Generator are for 1 Gb/s so far"
+                )
+        increment = probe.line.of_octets(probe.timebase.increment)
         senders = []
         for number, words in words_of(streams, options.seconds, options.is_detached, increment).items():
             own = tuple(stream for stream in streams if stream.port == number)
             port = probe.ports[number]
             assert isinstance(port.transmit, StreamsPort)
+            port.transmit.check(own)
             senders.append(SendingPort(port, port.transmit, own, words, receivers[number]))
         meters = {}
         for number in sorted(set(receivers.values())):
@@ -471,7 +489,7 @@ class Plan:
             coming = [options.comes_back(stream) for stream in coming] if options.comes_back else coming
             meters[number] = meters_of((receiver or probe).registers, number, coming, options.latency_range_ns)
         is_quiet = _is_quiet(probe, senders)
-        found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment, INCREMENT_ONE))
+        found = cls(tuple(streams), tuple(senders), meters, is_quiet, Fraction(increment) / INCREMENT_ONE)
         check_quiet(is_quiet, streams, options.seconds, found.is_timed)
         return found
 
@@ -490,7 +508,7 @@ class Plan:
         asked = None if seconds is None else Fraction(seconds) * 10**9
         if len(ends) < len(self.streams):
             return asked
-        last = TICK_NS * max(ends)
+        last = self.streams[0].line.octet_ns * max(ends)
         return last if asked is None else min(last, asked)
 
 
@@ -550,7 +568,10 @@ class Traffic(PortRun):
         super().__init__(*([PortEnd.of(*end, is_named=receiver is not None) for end in side] for side in ends))
         self._active = {sender.port.number: sender.words.mask for sender in plan.senders}
         self._samples: dict[str, StreamSample] = {}  # Of the last look.
-        self._lines = {sender.port.number: SharedLine(sender.words.dues, sender.words.ends) for sender in plan.senders}
+        self._lines = {
+            sender.port.number: SharedLine(sender.words.dues, sender.words.ends, probe.line.column)
+            for sender in plan.senders
+        }
         self._waits: dict[str, tuple[int, int | None] | None] = {}  # As of `_plan_waits`, by stream.
         self._touched: set[str] = set()  # Streams that somebody stopped or started.
         self._ready_ns = self._last_ns = 0
@@ -922,9 +943,10 @@ class Traffic(PortRun):
                 wait = sender.wait_ticks(number) if self._samples[row.name].counts.first_late == 0 else 0
         except UnknownDueError:
             return None
-        if slack is None or span - wait <= 1:
+        off = row.stream.line.column
+        if slack is None or span - wait <= off:
             return None
-        least_s, most_s = (float(ticks * self._plan.tick_ns) / 1e9 for ticks in (span - wait - 1, span + slack + 1))
+        least_s, most_s = (float(ticks * self._plan.tick_ns) / 1e9 for ticks in (span - wait - off, span + slack + off))
         return Bounds((last - first) / most_s, (last - first) / least_s)
 
     # The end ----------------------------------------------------------------------------------
@@ -1133,7 +1155,8 @@ def _received_rates(
     frames, octets = now.frames - before.frames, now.octets - before.octets
     reach = stream.length.greatest - stream.length.least  # Of the first or of the last one.
     bits = [8 * (octets + off + OVERHEAD * frames) for off in (-reach, reach)]
-    longest_s, shortest_s = (span_ns + TICK_NS) / 1e9, max(span_ns - TICK_NS, 1) / 1e9
+    off_ns = float(stream.line.tick_ns) + stream.line.cut_ns
+    longest_s, shortest_s = (span_ns + off_ns) / 1e9, max(span_ns - off_ns, 1) / 1e9
     return Bounds(frames / longest_s, frames / shortest_s), Bounds(bits[0] / longest_s, bits[1] / shortest_s)
 
 

@@ -35,7 +35,7 @@ from liteprobe.host.base.document import (
 )
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.interrupt import Interrupted
-from liteprobe.host.base.line import FASTEST, line_of_url
+from liteprobe.host.base.line import FASTEST, GIGABIT, line_of_url
 from liteprobe.host.base.probe_url import is_simulated
 from liteprobe.host.base.units import DURATIONS
 from liteprobe.host.capture.protocols import ProtocolSampler, sampling_of
@@ -222,7 +222,7 @@ _CAPTURE = Key(Flag(), "Keep what all ports see meanwhile, as pcapng.", "false")
 
 
 def _streams(text: str, options: Entries, place: Place) -> AskedRun:
-    streams = document.read_document(text, "document")
+    streams = document.read_document(text, "document", line_of_url(place.url) or GIGABIT)
     receive, seconds = options.get("receive"), _seconds(options)
     said = [layout.check_all(streams, seconds, False, receive, place.url)]
     said += [f"{one.name}: {load.percent(load.share_of(one))} of the line of port {one.port}" for one in streams]

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from liteprobe.cores.formats import OVERHEAD, STREAM_SLOTS, TICK_NS
 from liteprobe.host.analysis.columns import time_text
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT
 from liteprobe.host.base.output import hold
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
@@ -98,6 +99,8 @@ class Offer:
             raise UsageError(
                 f"a trial ends by itself: give each stream a count, {' and '.join(endless) or 'and one stream'}"
             )
+        if any(stream.line != GIGABIT for stream in self.streams):
+            raise UsageError(f"tests of trials are for ports of {GIGABIT} so far: use liteprobe send, or another probe")
 
     @property
     def seconds(self) -> float:

@@ -27,6 +27,7 @@ from liteprobe.host.base.document import (
     values_of,
 )
 from liteprobe.host.base.errors import UsageError, nearest
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.validate import validated
 from liteprobe.host.traffic import headers, intervals, lengths, modifiers, stamps
 from liteprobe.host.traffic.intervals import Interval
@@ -57,17 +58,17 @@ STREAMS_DOCUMENT = Section(
 
 
 @validated
-def read_document(text: str, name: str = "streams.yaml") -> list[Stream]:
+def read_document(text: str, name: str = "streams.yaml", line: Line = GIGABIT) -> list[Stream]:
     """Return the streams of a YAML document.
 
-    ``name``: of the file, for messages. Raises UsageError with name and line where something isn't as docs/traffic.md
-    says, or no probe can send it: each stream, and what the streams of a port add up to.
+    ``name``: of the file, for messages; ``line``: of the ports that are to send them. Raises UsageError with name and line
+    where something isn't as docs/traffic.md says, or no probe can send it: each stream, and what those of a port add up to.
     """
     source = DocumentName(name)
     document = STREAMS_DOCUMENT.read(source.compose(text, "streams, as docs/traffic.md shows"), "document", source)
     common = document.get("defaults", Entries({}, {}, document.line, source))
     streams = [
-        stream_of(entries.over(common, STREAM_GROUPS), number)
+        stream_of(entries.over(common, STREAM_GROUPS), number, line)
         for number, entries in enumerate(document.get("streams"), 1)
     ]
     with source.line(document.line_of("streams")):
@@ -100,8 +101,8 @@ def _is_udp(given: headers.Headers) -> bool:
     return given.has_transport and given.transport == "udp"
 
 
-def stream_of(entries: Entries, number: int) -> Stream:
-    """Return the stream of the keys of `STREAM`; ``number``: its id where they have none."""
+def stream_of(entries: Entries, number: int, line: Line = GIGABIT) -> Stream:
+    """Return the stream of the keys of `STREAM`; ``number``: its id where they have none; ``line``: of its port."""
     for group in STREAM_GROUPS:
         entries.refuse_both(group, "stream")
     if "length" not in entries.values:
@@ -113,6 +114,7 @@ def stream_of(entries: Entries, number: int) -> Stream:
         "stream_id": identity,
         "headers": given,
         "probe": entries.get("probe", _is_udp(given)),
+        "line": line,
     }
     try:
         made: Stream = build(Stream, entries, **others)

@@ -194,7 +194,7 @@ class SharedLine:
     """Works out which frames of a port wait because others hold its line, by the plan alone.
 
     Whichever frame is due first leaves first, of several the one of the lowest number; it starts when it is due and the line
-    is free.
+    is free, in a column: in that of the tick in which it would start without columns.
 
     Parameters
     ----------
@@ -202,9 +202,12 @@ class SharedLine:
         By number of the stream.
     ends : sequence of int or None
         Frames of each stream; None: it has no end.
+    column : int
+        Ticks of a column; 1: there are none.
     """
 
-    def __init__(self, dues: Sequence[DueTicks], ends: Sequence[int | None]) -> None:
+    def __init__(self, dues: Sequence[DueTicks], ends: Sequence[int | None], column: int = 1) -> None:
+        self._column = column
         self._dues, self._ends = dues, [WORD**2 if end is None else end for end in ends]
         self._next = [0] * len(dues)  # Frames of each stream that were looked at.
         self._waited = [0] * len(dues)  # Those of them that wait.
@@ -262,11 +265,12 @@ class SharedLine:
         turn, due, length, number, stream = (np.concatenate(one) for one in zip(*parts, strict=True))
         order = np.lexsort((stream, turn))
         due, length, number, stream = due[order], length[order], number[order], stream[order]
+        due -= due % self._column
         slots = length + OVERHEAD
         before = np.cumsum(slots) - slots  # Ticks that those before take.
         start = np.maximum(np.maximum.accumulate(due - before), self._free) + before
         self._free = int(start[-1] + slots[-1])
-        waits = start > due
+        waits = start >= due + self._column
         if counted is not None:
             waits &= number < np.array(counted)[stream]
         for one, count in enumerate(np.bincount(stream[waits], minlength=len(self._dues)).tolist()):

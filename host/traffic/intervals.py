@@ -5,10 +5,10 @@
 from dataclasses import InitVar, dataclass
 from fractions import Fraction
 
-from liteprobe.cores.formats import LINE_RATE_BPS, MEAN_FRACTION_BITS, OVERHEAD, TICK_NS
+from liteprobe.cores.formats import MEAN_FRACTION_BITS, OVERHEAD
 from liteprobe.host.base.document import Entries, Flag, Quantity, Whole, build, check_fields, key, part
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.line import INCREMENT_ONE
+from liteprobe.host.base.line import FASTEST, GIGABIT, INCREMENT_ONE
 from liteprobe.host.base.units import PACKET_RATES, PER_CENT, PREFIXES, RATES, TIMES, Number, exact
 from liteprobe.host.base.validate import in_unit, validated
 from liteprobe.host.traffic.lengths import Length
@@ -17,21 +17,25 @@ BURST_MAX = 2**16 - 1
 SECOND_NS = 10**9
 TICKS_MAX = 2**32 - 1
 MEAN_MAX = Fraction(2**32 - 1, 2**MEAN_FRACTION_BITS)  # Of exponential intervals (ticks).
-NOMINAL = TICK_NS * INCREMENT_ONE  # The increment of a clock without an error.
+NOMINAL = int(GIGABIT.nominal)  # The increment of a clock without an error, at 1 Gb/s.
 
-TIME_MOST = Fraction(TICKS_MAX * TICK_NS)
+TIME_MOST = TICKS_MAX * GIGABIT.octet_ns
 TIME = Quantity(
     "a time", "a time with ns, us, ms or s, above 0, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, plain="ns"
 )
 START = Quantity("a time", "a time with ns, us, ms or s, up to 34.359 s; no unit: ns", TIMES, TIME_MOST, True, "ns")
 RATE = Quantity(
-    "a rate", "b/s, with k, M or G, above 0, up to 1G", {**PREFIXES, **RATES}, Fraction(LINE_RATE_BPS), plain=""
+    "a rate",
+    f"b/s, with k, M or G, above 0, up to {FASTEST.most}",
+    {**PREFIXES, **RATES},
+    Fraction(FASTEST.rate_bps),
+    plain="",
 )
 PACKETS = Quantity(
     "packets a second",
-    "frames a second, with k or M, above 0, up to 10M",
+    "frames a second, with k or M, above 0, up to 20M",
     {unit: size for unit, size in PACKET_RATES.items() if "G" not in unit},
-    Fraction(10**7),
+    Fraction(2 * 10**7),
     plain="",
 )
 SHARE = Quantity("a share of the line", "per cent like 12.5%, above 0%, up to 100%", PER_CENT, Fraction(1))
@@ -132,8 +136,10 @@ class Interval:
         return self.burst.count if self.burst else 1
 
 
-def is_back_to_back(interval: Interval, length: Length) -> bool:
+def is_back_to_back(interval: Interval, length: Length, nominal: Fraction | int = NOMINAL) -> bool:
     """Whether frames fill the line without a pause, so that each is due when the one before has ended.
+
+    ``nominal``: of a right clock, as `ticks_of` takes it.
 
     An interval without a time always does, one of the whole line where the lengths come in turn: due by the mean length,
     each frame after a longer one would be late.
@@ -142,7 +148,7 @@ def is_back_to_back(interval: Interval, length: Length) -> bool:
         return True
     is_plain = not interval.exponential and interval.burst is None
     return (
-        is_plain and isinstance(length.cycle, tuple) and head_ticks(interval, length, NOMINAL) == length.mean + OVERHEAD
+        is_plain and isinstance(length.cycle, tuple) and head_ticks(interval, length, nominal) == length.mean + OVERHEAD
     )
 
 
@@ -152,12 +158,14 @@ def back_to_back_cycle(length: Length) -> tuple[int, int] | None:
     return None if cycle is None else (len(cycle), sum(cycle) + OVERHEAD * len(cycle))
 
 
-def ticks_of(time_ns: Number, increment: int) -> Fraction:
-    """Return the ticks of a time by the probe's clock; ``increment``: its ns a tick, in 8.40 fixed point."""
+def ticks_of(time_ns: Number, increment: Fraction | int) -> Fraction:
+    """Return the ticks, octets of the line, of a time by the probe's clock; ``increment``: its ns a tick, in 8.40 fixed point."""
     return exact(time_ns) * INCREMENT_ONE / increment
 
 
-def head_ticks(interval: Interval, length: Length, increment: int, factor: Fraction = Fraction(1)) -> Fraction:
+def head_ticks(
+    interval: Interval, length: Length, increment: Fraction | int, factor: Fraction = Fraction(1)
+) -> Fraction:
     """Return the (mean) ticks from the head of a burst, or of a frame, to the next.
 
     Times and rates follow the probe's clock, and are stretched by ``factor``; the share of the line follows the line.
@@ -170,14 +178,15 @@ def head_ticks(interval: Interval, length: Length, increment: int, factor: Fract
     elif interval.pps is not None:
         ticks = factor * ticks_of(interval.frames * SECOND_NS / exact(interval.pps), increment)
     elif interval.rate_bps is not None:
-        ticks = factor * ticks_of(TICK_NS * slots * LINE_RATE_BPS / exact(interval.rate_bps), increment)
+        ticks = factor * ticks_of(8 * slots * SECOND_NS / exact(interval.rate_bps), increment)
     elif interval.share is not None:
         ticks = slots / exact(interval.share)
     most = MEAN_MAX if interval.exponential else TICKS_MAX
     if ticks > most:
         kind = "the mean of exponential intervals" if interval.exponential else "an interval"
+        tick_ns = Fraction(increment) / INCREMENT_ONE
         raise UsageError(
-            f"{kind} of {float(ticks * TICK_NS / SECOND_NS):.3f} s is out of range: give "
-            f"{int(most * TICK_NS // 10**6) / 1000:.3f} s at most, or a higher rate"
+            f"{kind} of {float(ticks * tick_ns / SECOND_NS):.3f} s is out of range: give "
+            f"{int(most * tick_ns // 10**6) / 1000:.3f} s at most, or a higher rate"
         )
     return ticks

@@ -17,7 +17,6 @@ from liteprobe.cores.formats import (
     STREAM_FIELDS,
     STREAM_SLOTS_MAX,
     STREAM_WORDS,
-    TICK_NS,
     LengthKind,
     ModifierOp,
     packed_words,
@@ -29,7 +28,6 @@ from liteprobe.host.base.units import exact, time_text
 from liteprobe.host.traffic.due import WORD, DueTicks, Timing, UnknownDueError
 from liteprobe.host.traffic.headers import CHECKSUM_CONSTANT, header_words, ones_complement_sum
 from liteprobe.host.traffic.intervals import (
-    NOMINAL,
     TICKS_MAX,
     back_to_back_cycle,
     head_ticks,
@@ -71,7 +69,7 @@ class PortWords:
 
 
 def words_of(
-    streams: Sequence[Stream], seconds: float | None, is_detached: bool, increment: int = NOMINAL
+    streams: Sequence[Stream], seconds: float | None, is_detached: bool, increment: Fraction | int | None = None
 ) -> dict[int, PortWords]:
     """Return by port the words of its streams; raises UsageError as ``port_words``, or when nobody could stop or name them."""
     names = [stream.name for stream in streams]
@@ -79,9 +77,10 @@ def words_of(
         raise UsageError("there is no stream to send: give one or more")
     if seconds is not None and seconds <= 0:
         raise UsageError(f"{seconds:g} seconds are out of range: give more than 0")
-    if seconds is not None and exact(seconds) * 10**9 < TICK_NS:
+    least_ns = streams[0].line.tick_ns
+    if seconds is not None and exact(seconds) * 10**9 < least_ns:
         given = time_text(exact(seconds) * 10**9)
-        raise UsageError(f"{given} is less than a tick of the probe's clock: give {TICK_NS} ns or more")
+        raise UsageError(f"{given} is less than a tick of the probe's clock: give {float(least_ns):g} ns or more")
     if seconds is not None and is_detached:
         raise UsageError(
             "no host is left to stop detached streams after a duration: give each a count, or stop them later"
@@ -124,7 +123,7 @@ def check_all(
     ``url``: where the wire leads is known of simulated ones. Raises UsageError as ``words_of``, ``receivers_of`` and
     ``receiver_settings``.
     """
-    is_loop = url.startswith("sim://loopback")
+    is_loop = url.startswith(("sim://loopback", "sim10g://loopback"))
     receivers = receivers_of(streams, receive, lambda port: port if is_loop else port ^ 1, USUAL_PORTS)
     words = words_of(streams, seconds, is_detached)
     for port in set(receivers.values()):
@@ -135,14 +134,18 @@ def check_all(
     return f"Checked as of a probe with {USUAL_PORTS} ports that each measure {STREAM_SLOTS_MAX - 1} ids in a row."
 
 
-def port_words(streams: Sequence[Stream], increment: int = NOMINAL, duration_ns: Fraction | None = None) -> PortWords:
+def port_words(
+    streams: Sequence[Stream], increment: Fraction | int | None = None, duration_ns: Fraction | None = None
+) -> PortWords:
     """Return the words that make a port send ``streams``; the first one is stream 0.
 
-    ``streams``: up to 16, of one port; ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point:
-    times and rates are those of disciplined time; ``duration_ns``: from the start of the program, no frame is due then or
-    later. Raises UsageError as ``check_port``, or when a time is longer than a probe can count.
+    ``streams``: up to 16, of one port; ``increment``: nanoseconds an octet of the line by the probe's clock, in 8.40 fixed
+    point (None: by a right one): times and rates are those of disciplined time; ``duration_ns``: from the start of the
+    program, no frame is due then or later. Raises UsageError as ``check_port``, or when a time is longer than a probe can
+    count.
     """
     check_port(streams)
+    increment = streams[0].line.nominal if increment is None else increment
     factor = slowdown(streams, increment)
     notes: tuple[str, ...] = ()
     if factor > 1:
@@ -183,7 +186,7 @@ def due_ticks(stream: Stream, times: Timing) -> DueTicks:
 
 
 def _ends(
-    streams: Sequence[Stream], dues: Sequence[DueTicks], duration_ns: Fraction | None, increment: int
+    streams: Sequence[Stream], dues: Sequence[DueTicks], duration_ns: Fraction | None, increment: Fraction | int
 ) -> tuple[tuple[int | None, ...], bool]:
     """Return how many frames each stream sends (None: without an end), and whether that is as the duration wants it."""
     counts = tuple(stream.count for stream in streams)
@@ -198,13 +201,16 @@ def _ends(
     return (cut, True) if max(cut) < WORD else (counts, False)
 
 
-def timing(stream: Stream, increment: int, factor: Fraction = Fraction(1)) -> Timing:
+def timing(stream: Stream, increment: Fraction | int, factor: Fraction = Fraction(1)) -> Timing:
     """Return the times of a stream in ticks; those that follow the clock are stretched by ``factor``."""
     interval, length = stream.interval, stream.length
     phase = round(ticks_of(stream.start_ns, increment))
     if phase > TICKS_MAX:
-        raise UsageError(f"stream '{stream.name}': its start is above 34 s by the probe's clock: let it start earlier")
-    if is_back_to_back(interval, length):
+        most_s = int(TICKS_MAX * stream.line.octet_ns / 10**9)
+        raise UsageError(
+            f"stream '{stream.name}': its start is above {most_s} s by the probe's clock: let it start earlier"
+        )
+    if is_back_to_back(interval, length, stream.line.nominal):
         cycle = back_to_back_cycle(length)
         assert cycle is not None  # Refused with the stream.
         frames, ticks = cycle

@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from liteprobe.cores.formats import LIST_WORDS, OVERHEAD, STREAM_SLOTS_MAX, STREAMS, TICK_NS, StampPlace
+from liteprobe.cores.formats import LIST_WORDS, OVERHEAD, STREAM_SLOTS_MAX, STREAMS, StampPlace
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.base.units import exact
 from liteprobe.host.base.validate import validated
-from liteprobe.host.traffic.intervals import NOMINAL, head_ticks, is_back_to_back
+from liteprobe.host.traffic.intervals import head_ticks, is_back_to_back
 from liteprobe.host.traffic.lengths import Lengths
 from liteprobe.host.traffic.modifiers import Values, value_of
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
 
-def share_of(stream: Stream, increment: int = NOMINAL) -> Fraction:
+def share_of(stream: Stream, increment: Fraction | int | None = None) -> Fraction:
     """Return the share of the line that a stream takes while it lasts (above 1: more than the line).
 
-    ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    ``increment``: nanoseconds an octet of the line by the probe's clock, in 8.40 fixed point; None: by a right one.
     """
-    if is_back_to_back(stream.interval, stream.length):
+    nominal = stream.line.nominal
+    if is_back_to_back(stream.interval, stream.length, nominal):
         return Fraction(1)
-    ticks = head_ticks(stream.interval, stream.length, increment)
+    ticks = head_ticks(stream.interval, stream.length, nominal if increment is None else increment)
     return stream.interval.frames * (stream.length.mean + OVERHEAD) / ticks
 
 
@@ -34,15 +35,16 @@ def end_ticks(stream: Stream) -> Fraction | None:
     if stream.count is None:
         return None
     slots = stream.count * (stream.length.mean + OVERHEAD)
-    return exact(stream.start_ns) / TICK_NS + slots / share_of(stream)
+    return exact(stream.start_ns) / stream.line.octet_ns + slots / share_of(stream)
 
 
 def at_once(streams: Sequence[Stream]) -> list[list[Stream]]:
     """Return the streams that are on the line together, each time that one begins."""
     ends = [end_ticks(stream) for stream in streams]
     together = []
-    for start in sorted({exact(stream.start_ns) / TICK_NS for stream in streams}):
-        begun = [exact(stream.start_ns) / TICK_NS <= start for stream in streams]
+    starts = [exact(stream.start_ns) / stream.line.octet_ns for stream in streams]
+    for start in sorted(set(starts)):
+        begun = [one <= start for one in starts]
         ended = [end is not None and end <= start for end in ends]
         together.append(
             [one for one, is_on, is_over in zip(streams, begun, ended, strict=True) if is_on and not is_over]
@@ -93,7 +95,7 @@ def check_port(streams: Sequence[Stream]) -> dict[str, Fraction]:
     return {stream.name: share_of(stream) for stream in streams}
 
 
-def slowdown(streams: Sequence[Stream], increment: int) -> Fraction:
+def slowdown(streams: Sequence[Stream], increment: Fraction | int) -> Fraction:
     """Return by what the intervals of ``streams`` are to be stretched, so that they fit on the line by this clock: 1 or more.
 
     What adds up to the whole line by the nominal clock is more than that where the probe's own is slower; shares of the line
@@ -147,7 +149,7 @@ FREE_NS = 10_000  # Of free line for each frame: twice what an answer of managem
 
 def is_line_full(streams: Sequence[Stream]) -> bool:
     """Return whether the streams of a port leave no space for answers of management between their frames."""
-    frames_per_ns = sum(share_of(one) / (TICK_NS * (one.length.mean + OVERHEAD)) for one in streams)
+    frames_per_ns = sum(share_of(one) / (one.line.octet_ns * (one.length.mean + OVERHEAD)) for one in streams)
     return 1 - sum(share_of(one) for one in streams) < FREE_NS * frames_per_ns
 
 

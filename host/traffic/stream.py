@@ -19,7 +19,6 @@ from liteprobe.cores.formats import (
     PRBS_TAPS,
     SEQUENCE_OFFSET,
     STAMP_OFFSET_MIN,
-    TICK_NS,
 )
 from liteprobe.host.base.defaults import FILLS
 from liteprobe.host.base.document import (
@@ -39,6 +38,7 @@ from liteprobe.host.base.document import (
     part,
 )
 from liteprobe.host.base.errors import RangeError, UsageError
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.units import Number, exact
 from liteprobe.host.base.validate import Between, validated
 from liteprobe.host.traffic.headers import (
@@ -52,7 +52,7 @@ from liteprobe.host.traffic.headers import (
     sourced,
     vlan_tag,
 )
-from liteprobe.host.traffic.intervals import NOMINAL, START, Burst, Interval, head_ticks, is_back_to_back
+from liteprobe.host.traffic.intervals import START, Burst, Interval, head_ticks, is_back_to_back
 from liteprobe.host.traffic.lengths import IMIX, LENGTHS, Fixed, Length, Lengths, RandomLength, Stepped, weighted
 from liteprobe.host.traffic.modifiers import (
     MODIFIERS,
@@ -224,6 +224,7 @@ class Stream:
     via: str | None = key(
         "via", ANY_IP, "With `from`: address of the router on the way.", None, "the destination is a neighbour"
     )
+    line: Line = GIGABIT  # Of the port that sends it: what a share, and back to back, are; a probe takes its own.
 
     def __post_init__(self) -> None:
         try:
@@ -452,7 +453,7 @@ def _problems_of_coverage(stream: Stream, coverage: Coverage) -> Iterator[tuple[
 def _problems_of_interval(stream: Stream) -> Iterator[tuple[str, str]]:
     interval, length = stream.interval, stream.length
     try:
-        if is_back_to_back(interval, length):
+        if is_back_to_back(interval, length, stream.line.nominal):
             if length.cycle is None:
                 yield (
                     "interval",
@@ -460,24 +461,25 @@ def _problems_of_interval(stream: Stream) -> Iterator[tuple[str, str]]:
                     "are late",
                 )
             return
-        ticks = head_ticks(interval, length, NOMINAL)
+        ticks = head_ticks(interval, length, stream.line.nominal)
     except UsageError as error:
         yield "interval", str(error)
     if interval.burst is None or interval.burst.inner_ns is None:
         return
-    slot_ns = TICK_NS * (length.greatest + OVERHEAD)
+    octet_ns = stream.line.octet_ns
+    slot_ns = octet_ns * (length.greatest + OVERHEAD)
     inner_ns = exact(interval.burst.inner_ns)
     if inner_ns < slot_ns:
         yield (
             "burst",
             f"an interval of {float(inner_ns):g} ns within bursts is too short for frames of {length.greatest} octets: "
-            f"give {slot_ns} ns or more, or none for back to back",
+            f"give {float(slot_ns):g} ns or more, or none for back to back",
         )
     lasts_ns = (interval.burst.count - 1) * inner_ns + slot_ns
-    if not interval.exponential and lasts_ns > ticks * TICK_NS:
+    if not interval.exponential and lasts_ns > ticks * octet_ns:
         yield (
             "burst",
-            f"a burst lasts {float(lasts_ns):g} ns, the next one begins after {float(ticks * TICK_NS):g} ns: "
+            f"a burst lasts {float(lasts_ns):g} ns, the next one begins after {float(ticks * octet_ns):g} ns: "
             "give a shorter interval within bursts, or a longer one between them",
         )
 

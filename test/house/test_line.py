@@ -13,12 +13,11 @@ SAID = re.compile(
 #: Files that do, by what they are of, and how many of their lines: fewer is progress, and to be noted here.
 KNOWN = {
     "streams, and the suites, plans and servers of them": """
-        cli/commands/experiment.py 1  cli/commands/send.py 2  cli/values.py 1  fleet/experiment.py 3
+        cli/values.py 1  fleet/experiment.py 3
         fleet/halves.py 2  fleet/plan.py 2  fleet/streams.py 2  fleet/suite_runs.py 2  measure/short_stamps.py 3
-        otg/flows.py 9  otg/metrics.py 3  run/figures.py 3  run/streams.py 3
+        otg/flows.py 9  otg/metrics.py 3
         suites/rfc2544.py 5  suites/rfc2889.py 3  suites/soak.py 3  suites/trials.py 10
-        suites/y1564.py 3  traffic/intervals.py 8  traffic/layout.py 3  traffic/load.py 5
-        traffic/stream.py 4
+        suites/y1564.py 3  traffic/intervals.py 1
     """,
     "monitor, capture and replay": """
         capture/live.py 2  cli/commands/monitor.py 5  packets/files.py 2  run/replay.py 3

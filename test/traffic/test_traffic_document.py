@@ -331,9 +331,9 @@ length -> lenght
 pps: 100 -> interval: 5 min
 ! 4: 'interval' is a time, not '5 min': give a time with ns, us, ms or s, above 0, up to 34.359 s; no unit: ns
 pps: 100 -> rate: 0
-! 4: rate 0 is out of range: give b/s, with k, M or G, above 0, up to 1G
-pps: 100 -> rate: 2G
-! 4: rate 2G is out of range: give b/s, with k, M or G, above 0, up to 1G
+! 4: rate 0 is out of range: give b/s, with k, M or G, above 0, up to 10G
+pps: 100 -> rate: 20G
+! 4: rate 20G is out of range: give b/s, with k, M or G, above 0, up to 10G
 pps: 100 -> share: 10
 ! 4: 'share' is a share of the line, not '10': give per cent like 12.5%, above 0%, up to 100%
 pps: 100 -> exponential: true

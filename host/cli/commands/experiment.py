@@ -203,7 +203,7 @@ def _flows(pair: plans.PlannedPair, duration_ns: Fraction | None) -> Iterator[tu
         ends = sorted({one.length.least, one.length.greatest})
         until = "" if duration_ns is None else f"for {columns.time_text(float(duration_ns))}"
         share = load.share_of(one)
-        mean_ns = float(formats.TICK_NS * (one.length.mean + formats.OVERHEAD) / share)
+        mean_ns = float(one.line.octet_ns * (one.length.mean + formats.OVERHEAD) / share)
         yield (
             one.name,
             " to ".join(map(str, ends)),

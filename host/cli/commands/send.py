@@ -16,6 +16,7 @@ from pathlib import Path
 from liteprobe.host.base.defaults import FIGURES_OF_STREAMS, FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import GIGABIT, Line, line_of_url
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import (
     add,
@@ -164,16 +165,17 @@ def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
     given = [f"--{name.replace('_', '-')}" for name in OF_ONE.split() if getattr(args, name) not in (None, False)]
     given += [option for option, field, *_, preset in HEADER_OPTIONS if getattr(args, field) != preset]
     given += ["--vlan"] * bool(args.vlan)
+    line = line_of_url(args.probe) or GIGABIT
     if args.streams is None:
-        made = _stream(args)
+        made = _stream(args, line)
         load.check_port([made])
         return [made]
     if given:
         raise UsageError(f"{args.streams} says what is sent, so {given[0]} can't: leave one of them out")
-    return document.read_document(read_text(args.streams, "a file of streams"), str(args.streams))
+    return document.read_document(read_text(args.streams, "a file of streams"), str(args.streams), line)
 
 
-def _stream(args: argparse.Namespace) -> stream.Stream:
+def _stream(args: argparse.Namespace, line: Line) -> stream.Stream:
     with of_options("burst"):
         burst = None if args.burst is None else intervals.Burst(args.burst)
     with of_options():
@@ -195,6 +197,7 @@ def _stream(args: argparse.Namespace) -> stream.Stream:
         via=args.via,
         fill=args.fill or "zero",
         seed=1 if args.seed is None else args.seed,
+        line=line,
     )
 
 
@@ -298,7 +301,7 @@ def asked(streams: Sequence[stream.Stream], duration_ns: float | None = None) ->
     shown = tables.table("stream", "id", "port", "length", "frames", "frames/s", "Mb/s", "of the line", text=1)
     for each in streams:
         share = load.share_of(each)
-        frames_per_s = share * 10**9 / (formats.TICK_NS * (each.length.mean + formats.OVERHEAD))
+        frames_per_s = share * 10**9 / (each.line.octet_ns * (each.length.mean + formats.OVERHEAD))
         least, greatest = each.length.least, each.length.greatest
         shown.add_row(
             rich.text.Text(each.name),
@@ -307,7 +310,7 @@ def asked(streams: Sequence[stream.Stream], duration_ns: float | None = None) ->
             str(least) if least == greatest else f"{least} to {greatest}",
             end if each.count is None else f"{each.count:,}",
             columns.shown(float(frames_per_s), 1),
-            columns.shown(float(share * formats.LINE_RATE_BPS), 3, columns.MEGA),
+            columns.shown(float(share * each.line.rate_bps), 3, columns.MEGA),
             load.percent(share),
         )
     sums = [tables.OF_LENGTHS]

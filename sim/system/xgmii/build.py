@@ -57,7 +57,7 @@ def make_soc(preset: str = DEFAULT_PRESET) -> Any:
     from liteprobe.soc.config import ProbeConfig
     from liteprobe.soc.tengig import TenGigabitSoC
 
-    config = ProbeConfig(preset=preset, link="own", with_cpu=False, with_discipline=False, with_streams=False)
+    config = ProbeConfig(preset=preset, link="own", with_cpu=False, with_discipline=False)
     soc = TenGigabitSoC(Board(SYS_TICKS[preset]), config)
     soc.finalize()
     return soc

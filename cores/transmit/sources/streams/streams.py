@@ -152,9 +152,50 @@ class SentCounters(LiteXModule):
             bus.ack.eq(bus.cyc & bus.stb & ~bus.ack & ~self.is_busy),
         ]
 
+# Stream Programs ----------------------------------------------------------------------------------
+
+class StreamPrograms(ProgramSource):
+    """Has the registers of what sends streams, at 1 and at 10 Gb/s.
+
+    Attributes
+    ----------
+    request : as of `ProgramSource`
+    mask : Signal(16), in
+        Streams that a program begins with.
+    hold : Signal(), in
+        The program goes on when no stream is active, until ``stop``.
+    begin, end : Signal(16), in
+        Pulses, one for each stream: it joins the program, it leaves it.
+    active : Signal(16), out
+        Streams that have frames that are not on their way yet.
+    """
+    name          = "streams"
+    keeps_headers = False
+
+    def __init__(self):
+        ProgramSource.__init__(self)
+        self.mask   = Signal(STREAMS)
+        self.hold   = Signal()
+        self.begin  = Signal(STREAMS)
+        self.end    = Signal(STREAMS)
+        self.active = Signal(STREAMS)
+
+    def add_csr(self):
+        """Add the registers of the contract."""
+        self.add_settings(SETTINGS)
+        self._arm = CSRStorage(1, name="arm",
+            description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
+        self.comb += self.request.eq(self._arm.re)
+        for name, description in STROBES.items():
+            register = CSRStorage(STREAMS, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += If(register.re, getattr(self, name).eq(register.storage))
+        self._active = CSRStatus(STREAMS, name="active", description="Streams that have frames left, bit n is stream n.")
+        self.comb   += self._active.status.eq(self.active)
+
 # Stream Source ------------------------------------------------------------------------------------
 
-class StreamSource(ProgramSource):
+class StreamSource(StreamPrograms):
     """Emits a descriptor for each frame of up to 16 streams, in the order of their due ticks; in ``sys``.
 
     What a stream is stands in memories, in the words of formats/traffic.py; and so does its state. Header templates are
@@ -203,19 +244,11 @@ class StreamSource(ProgramSource):
     sent_counters : SentCounters
         What the path sends of each stream; give it a bus port.
     """
-    name          = "streams"
-    keeps_headers = False
-
     def __init__(self, others=()):
-        ProgramSource.__init__(self)
+        StreamPrograms.__init__(self)
         self.elapsed   = Signal((64, True))
-        self.mask      = Signal(STREAMS)
-        self.hold      = Signal()
-        self.begin     = Signal(STREAMS)
-        self.end       = Signal(STREAMS)
         self.is_primed = Signal()
         self.is_active = Signal()
-        self.active    = Signal(STREAMS)
 
         self.scheduler = StreamScheduler()
         self.modifiers = ModifierEngine()
@@ -296,16 +329,3 @@ class StreamSource(ProgramSource):
             sent.sent.eq(pulses["sent"] & self.is_chosen),
             sent.clear.eq(path.clear | (path.taken & self.is_chosen)),
         ]
-
-    def add_csr(self):
-        """Add the registers of the contract."""
-        self.add_settings(SETTINGS)
-        self._arm = CSRStorage(1, name="arm",
-            description="Write: begin the streams of streams_mask, as arm a train; ignored unless idle.")
-        self.comb += self.request.eq(self._arm.re)
-        for name, description in STROBES.items():
-            register = CSRStorage(STREAMS, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += If(register.re, getattr(self, name).eq(register.storage))
-        self._active = CSRStatus(STREAMS, name="active", description="Streams that have frames left, bit n is stream n.")
-        self.comb   += self._active.status.eq(self.active)
