@@ -6,11 +6,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
 import pytest
 
+from liteprobe.host.base.line import TEN_GIGABIT
 from liteprobe.host.traffic import due as drawing
 from liteprobe.host.traffic.due import CHUNK, DRAWN_MAX, PLANNED_MOST, SharedLine, UnknownDueError
 from liteprobe.host.traffic.intervals import Burst, Interval
@@ -117,6 +119,22 @@ def test_frames_that_wait_for_others_are_those_of_the_model(
     yield Figure("looks", found["looks"], "looks", size.of(20, 300), is_least=True)
     yield Figure("frames_that_waited", found["waited"], "frames", 300, is_least=True)
     yield Figure("looks_other_than_the_model", found["wrong"], "looks", 0)
+
+
+def test_on_a_line_with_columns_a_frame_waits_if_its_column_has_passed() -> None:
+    first, second = [
+        Stream(name, number, Fixed(length), Interval(share=0.4), 1, start_ns, line=TEN_GIGABIT)
+        for number, (name, length, start_ns) in enumerate([("long", 62, 0), ("short", 60, 68)])
+    ]
+    dues = port_words([first, second]).dues
+    assert [one.due(0) for one in dues] == [
+        0,
+        85,
+    ]  # The long one has the line up to tick 86: of the same column of four.
+    assert SharedLine(dues, (1, 1)).waited([1, 1]) == [(0, None), (1, 0)]
+    assert SharedLine(dues, (1, 1), TEN_GIGABIT.column).waited([1, 1]) == [(0, None), (0, None)]
+    later = port_words([first, replace(second, start_ns=66.4)]).dues
+    assert SharedLine(later, (1, 1), TEN_GIGABIT.column).waited([1, 1]) == [(0, None), (1, 0)]
 
 
 def test_what_is_too_much_to_work_out_is_not_known() -> None:
