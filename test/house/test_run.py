@@ -328,6 +328,10 @@ def test_what_is_built_is_built_before_others_are_installed_beside_it(ready: Mac
 
 def test_two_at_once_set_up_once(ready: Machine) -> None:
     slow = PYTHON.replace('"-m venv "*)', '"-m venv "*) sleep 0.5;')
+    slow = slow.replace(
+        'case "$*" in',
+        '[ "$*" != "-c pass" ] || [ ! -e /proc/self/fd/9 ] || echo "has the lock" >>"$CALLS"\ncase "$*" in',
+    )
     ready.install("python3", slow)
     environment = {"PATH": str(ready.bin), "CALLS": str(ready.folder / "calls"), "BREAK": str(ready.folder / "break")}
     command = [str(ready.clone / "run"), "python", "-c", "pass"]
@@ -336,6 +340,7 @@ def test_two_at_once_set_up_once(ready: Machine) -> None:
     calls = ready.calls()
     assert sum("-m venv" in call for call in calls) == 1
     assert calls.count("python -c pass") == 2
+    assert "has the lock" not in calls  # Neither holds back a third for as long as it runs.
 
 
 def test_caches_are_kept_inside_the_repository(ready: Machine) -> None:
