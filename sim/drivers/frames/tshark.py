@@ -71,8 +71,9 @@ def _is_long(frame: bytes, theirs: Values, row: Row) -> bool:
         return 14 + 4 * (len(tags) + len(labels)) + length > len(frame)
     if not (row["ip.len"] and row["ip.hdr_len"]):
         return False
-    total, left = int(row["ip.len"][0]), len(frame) - 14 - 4 * (len(tags) + len(labels))
-    return 0 < total < int(row["ip.hdr_len"][0]) and total != left  # It puts what is left in the place of 0.
+    total, at = int(row["ip.len"][0]), 14 + 4 * (len(tags) + len(labels))
+    # It puts what is left in the place of 0.
+    return 0 < total < int(row["ip.hdr_len"][0]) and (total != len(frame) - at or any(frame[at + 2 : at + 4]))
 
 
 def _begins(mine: Values, theirs: Values, name: str) -> bool:
@@ -117,6 +118,13 @@ def cut_options(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) -> s
     is_cut = UnifiedFlag.TRUNCATED in flags and "ports" not in mine
     is_cut &= mine["layer3"] is Layer3.IPV4 and theirs["layer3"] is Layer3.NONE
     return OF_LABELS if is_cut else None
+
+
+def invalid_type(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) -> set[str] | None:
+    """A type between the greatest length, 1500, and the least type, 1536, is none to tshark."""
+    type_ = mine["type"]
+    is_invalid = isinstance(type_, int) and 1500 < type_ < 1536 and theirs["type"] is None
+    return set(mine) - {"type", "tag_types"} if is_invalid and mine["layer3"] is Layer3.NONE else None
 
 
 def second_service_tag(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) -> set[str] | None:
@@ -177,7 +185,7 @@ def bad_udp_length(mine: Values, theirs: Values, flags: UnifiedFlag, row: Row) -
 Cause = Callable[[Values, Values, UnifiedFlag, Row], set[str] | None]
 CAUSES: tuple[Cause, ...] = (
     fifth_tag, cut_tag, second_service_tag, fifth_label, cut_options, late_hop_by_hop, cut_extension, refused_extension,
-    cut_transport, bad_udp_length,
+    cut_transport, bad_udp_length, invalid_type,
 )  # fmt: skip
 
 
@@ -424,7 +432,7 @@ def values(octets: bytes) -> list[Values]:
 def values_of(header: np.void, of_ip: dict[str, int]) -> Values:
     """Return what one header says."""
     flags, kind = UnifiedFlag(int(header["flags"])), Layer3(int(header["layers"]) & 3)
-    has_link = len(header["destination_mac"].tobytes().strip(b"\0")) or header["ethertype"]
+    has_link = any(header["destination_mac"].tobytes() + header["source_mac"].tobytes()) or header["ethertype"]
     found: Values = {
         "macs": [header[f"{end}_mac"].tobytes().hex(":") if has_link else None for end in ("destination", "source")],
         "tags": header["tags"]["tci"][: header["layers"] >> 2 & 7].tolist(),
