@@ -10,17 +10,17 @@ what is in them.
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import board_builds
 import monitor_filters
 import pytest
+from parsed_frames import captured, off_model, parsed
 
-from liteprobe.cores.formats import Layer3, UnifiedFlag
+from liteprobe.cores.formats import UNIFIED_OCTETS, Layer3, UnifiedFlag
 from liteprobe.sim.drivers.capture import capture as capture_bench
-from liteprobe.sim.drivers.frames import corpora, stacks, tshark
+from liteprobe.sim.drivers.frames import stacks
 from liteprobe.sim.drivers.measure import rate as rate_bench
 from liteprobe.sim.drivers.measure import streams as meters_bench
 from liteprobe.sim.drivers.pcie import limits as pcie_limits
@@ -36,88 +36,35 @@ from liteprobe.sim.models.receive.monitor import MonitorModel, Settings, flow_ha
 from liteprobe.sim.models.receive.unified import WITH_PORTS, UnifiedHeader, unified_header
 from liteprobe.sim.system.build import build_probe
 
-PORT = 1  # Of the parser in the bench.
-OCTETS = 128
 LINE_RATE = 1e9 / 672  # Frames of 60 octets in a second.
 HEADERS_BY_UDP = 1e9 / 8 / 1538 * 364 / 32  # A gigabit carries no more: 364 words a datagram, 32 a header.
-
-
-@cache
-def captured() -> tuple[bytes, ...]:
-    """Return every Ethernet frame of the captures."""
-    return tuple(
-        octets
-        for path in corpora.captures()
-        for link, _, octets in corpora.packets(path)
-        if link == corpora.LINK_ETHERNET
-    )
-
-
-def headers(frames: Sequence[bytes]) -> bytes:
-    """Return the headers of the model, with the stamps that the bench notes."""
-    found = []
-    for frame in frames:
-        header = unified_header(frame, PORT)
-        header.stamp = header.length | 0x1234 << 16 | header.length << 32
-        header.hash = 0xFEE1600D
-        found.append(header.octets())
-    return b"".join(found)
-
-
-def differing(name: str, frames: Sequence[bytes]) -> tuple[bytes, Iterator[Figure]]:
-    """Send frames through the gateware at line rate; return its headers, and how many are not the model's."""
-    done, wanted = unified_bench.run(frames), headers(frames)
-    places = range(0, len(wanted), OCTETS)
-    wrong = [at // OCTETS for at in places if done.octets[at : at + OCTETS] != wanted[at : at + OCTETS]]
-    for number in wrong[:3]:
-        note(f"{name} {number}: {frames[number][:100].hex()}")
-    figures = [
-        Figure(f"gateware_off_model_{name}", len(wrong), "headers", 0),
-        Figure(f"gateware_lost_{name}", done.lost, "headers", 0),
-        Figure(f"gateware_frames_{name}", len(done.octets) / OCTETS, "headers", len(frames), is_least=True),
-    ]
-    return done.octets, iter(figures)
-
-
-def parsed(name: str, sent: Sequence[bytes]) -> Iterator[Figure]:
-    """Send frames through the gateware; compare its headers with the model's and with tshark."""
-    octets, figures = differing(name, sent)
-    yield from figures
-    result = tshark.compare(sent, octets)
-    for found in result.found[:3]:
-        note(f"{name}: {found}")
-    yield Figure(f"tshark_disagreements_{name}", len(result.found), "frames", 0)
-    yield Figure(f"tshark_compared_{name}", result.compared, "frames", len(sent) - result.skipped, is_least=True)
-    for cause, count in sorted(result.causes.items()):
-        note(f"{name}: {count} frames compared in part: {cause}")
-    yield Figure(f"tshark_no_ethernet_{name}", result.skipped, "frames", len(sent) // 10_000)
 
 
 @row("monitor")
 def test_stacks() -> Iterator[Figure]:
     """Every stack of headers."""
-    yield from parsed("stacks", stacks.stacks())
+    yield from parsed("stacks", stacks.stacks(), unified_bench.run)
 
 
 @row("monitor")
 def test_corpora() -> Iterator[Figure]:
     """Every frame of the captures."""
-    yield from parsed("corpora", captured())
+    yield from parsed("corpora", captured(), unified_bench.run)
 
 
 @row("monitor")
 def test_cuts() -> Iterator[Figure]:
     """Every stack, cut at every octet."""
     frames = [frame[:end] for frame in stacks.stacks() for end in range(len(frame) + 1)]
-    yield from differing("cuts", frames)[1]
+    yield from off_model("cuts", frames, unified_bench.run)[1]
 
 
 @row("monitor")
 def test_fuzz(is_full: bool) -> Iterator[Figure]:
     """Broken frames through the gateware, and against tshark; a hundred times as many through the model."""
-    yield from parsed("fuzz", list(stacks.fuzz(100_000 if is_full else 10_000, seed=4)))
+    yield from parsed("fuzz", list(stacks.fuzz(100_000 if is_full else 10_000, seed=4)), unified_bench.run)
     count = 1_000_000 if is_full else 100_000
-    whole = sum(len(unified_header(frame).octets()) == OCTETS for frame in stacks.fuzz(count, seed=5))
+    whole = sum(len(unified_header(frame).octets()) == UNIFIED_OCTETS for frame in stacks.fuzz(count, seed=5))
     yield Figure("fuzz_through_model", whole, "headers", count, is_least=True)
 
 

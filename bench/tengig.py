@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from litex.gen.fhdl.verilog import convert
+from parsed_frames import captured, parsed
 
 from liteprobe.cores.formats import OVERHEAD
 from liteprobe.cores.formats.xgmii import COLUMN
@@ -28,12 +29,13 @@ from liteprobe.host.traffic.intervals import Interval
 from liteprobe.host.traffic.lengths import Fixed
 from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import TrainProgram
-from liteprobe.sim.drivers.frames import truth
+from liteprobe.sim.drivers.frames import stacks, truth
+from liteprobe.sim.drivers.receive.unified import UnifiedRun
 from liteprobe.sim.drivers.tools import native_yosys
 from liteprobe.sim.drivers.tools.figures import Figure, Size, drawn, note, row
 from liteprobe.sim.drivers.tools.pins import PinnedBench
 from liteprobe.sim.drivers.tools.processes import run_group
-from liteprobe.sim.drivers.xgmii import pcs, replay, schedule, streams, train
+from liteprobe.sim.drivers.xgmii import parse, pcs, replay, schedule, streams, train
 from liteprobe.sim.drivers.xgmii.mac import Sending, XgmiiBench, run, wrong_received, wrong_sent
 from liteprobe.sim.drivers.xgmii.replay import XgmiiReplayBench
 from liteprobe.sim.drivers.xgmii.train import Loop, Program, XgmiiTrainBench
@@ -159,6 +161,24 @@ def test_pcs(size: Size) -> Iterator[Figure]:
     yield Figure("pcs_words", words, "words", 500_000 if size else 1_000, is_least=True)
     yield Figure("pcs_lines_that_differ", wrong, "", 0)
     yield Figure("pcs_blocks_lost_or_missed", stray, "", 0)
+
+
+@row("tengig")
+def test_parser(size: Size) -> Iterator[Figure]:
+    """Foreign frames back to back through receiver and parser: each unified header as the model's, and as tshark has it.
+
+    As a test a few of those that are made; in the bench all of the captures, and the broken ones of the row `monitor fuzz`.
+    """
+    frames = [*stacks.fuzz(size.of(500, 100_000), seed=4), *(captured() if size else ())]
+    spans = list[float]()
+
+    def parser(sent: Sequence[bytes]) -> UnifiedRun:
+        done = parse.run(sent)
+        spans.append(done.cycles * 8 / sum(len(frame) + 24 for frame in sent))
+        return done
+
+    yield from parsed("parser", frames, parser)
+    yield Figure("parser_line", round(100 / spans[0], 3), "%", 99.99, is_least=True)
 
 
 # Trains -------------------------------------------------------------------------------------------

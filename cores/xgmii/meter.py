@@ -10,8 +10,8 @@ from litex.soc.interconnect import stream, wishbone
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.formats import (
-    BIN_SLOT_WORDS, BIT_ERRORS, FAULTS, GIANT_LENGTH, MIN_LENGTH, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW,
-    STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, STREAM_WINDOW, BinKind, RecordFlag,
+    BIN_SLOT_WORDS, BIT_ERRORS, FAULTS, PORT_ACCUMULATORS, RECORD_SLOTS, RECORD_WINDOW,
+    STREAM_ACCUMULATORS, STREAM_SLOT_WORDS, STREAM_WINDOW, BinKind,
 )
 from liteprobe.cores.measure.histogram import Histograms
 from liteprobe.cores.measure.measured import measured_layout
@@ -206,16 +206,10 @@ class XgmiiMeter(LiteXModule):
         self.comb += [
             sink.ready.eq(step[:-1] == 0),
             takes.eq(sink.valid & sink.ready),
-            number.eq(sink.stream - self.stream_base),
+            number.eq(sink.stream_id - self.stream_base),
             self.accumulators.read.eq(step[0]),
             self.is_foreign.eq(self.slot == 0),
             self.ordered.eq(step[-1] & ~self.clear),
-        ]
-        flags = [
-            (RecordFlag.FCS_ERROR,    sink.fcs_error),
-            (RecordFlag.SYMBOL_ERROR, sink.symbol_error),
-            (RecordFlag.RUNT,         sink.length < MIN_LENGTH),
-            (RecordFlag.GIANT,        sink.length > GIANT_LENGTH),
         ]
         self.sync += [
             step.eq(Cat(takes, step)),
@@ -223,11 +217,8 @@ class XgmiiMeter(LiteXModule):
             If(takes,
                 self.slot.eq(Mux(number < self.slots - 1, number[:len(self.slot)] + 1, 0)),
                 measured.stamp.eq(sink.arrival),
-                measured.is_probe.eq(sink.has_probe),
-                measured.stream_id.eq(sink.stream),
-                measured.tx_stamp.eq(sink.sent),
-                *copied(measured, sink, "length", "sequence"),
-                *[measured.flags[log2_int(int(flag))].eq(condition) for flag, condition in flags],
+                measured.flags.eq(sink.flags & int(FAULTS)),
+                *copied(measured, sink, "length", "is_probe", "stream_id", "sequence", "tx_stamp"),
             ),
             self.is_good.eq(measured.is_probe & ((measured.flags & int(FAULTS)) == 0)),
             If(self.clear, step.eq(0), measured.valid.eq(0)),

@@ -10,10 +10,9 @@ from litex.soc.interconnect import wishbone
 from litex.soc.interconnect.csr import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.bus import WriteOnlyCSR
 from liteprobe.cores.capture.record import RecordRing
 from liteprobe.cores.crossing import EventCrossing, LevelCrossing, PulseCrossing, StreamCrossing, WordCrossing
-from liteprobe.cores.formats import MIN_LENGTH, RecordFlag, TransmitState
+from liteprobe.cores.formats import DAMAGE, FAULTS, MIN_LENGTH, TransmitState, UnifiedFlag
 from liteprobe.cores.formats.xgmii import COLUMN, LANES
 from liteprobe.cores.measure.tally import Event
 from liteprobe.cores.receive.path import MeasurePath, RecordPath
@@ -254,32 +253,23 @@ class HeldRecord(LiteXModule):
 
 # Receive Path -------------------------------------------------------------------------------------
 
-OFFSET = 42 # Of the payload of UDP over IPv4.
-
 class XgmiiArrivals(LiteXModule):
     """Brings what is known of the frames of a port of 10 Gb/s to ``sys``, and counts what becomes of them.
-
-    A probe frame is one that has the signature at ``payload_offset``: headers are not parsed.
 
     Parameters
     ----------
     clock : TimebaseClock
     mac : XgmiiMAC
-    measured : Endpoint(measured_layout)
-        Of the meter that takes them.
 
     Attributes
     ----------
     source : Endpoint(record_layout()), out
-    payload_offset : Signal(8), in, ``sys``
-        Must stand still while frames come.
     link_up : Signal(), out, asynchronous
     events : list of Event
-        Of `measured`, by the names of their counters.
+        Of frames that ``source`` gives, by the names of their counters.
     """
-    def __init__(self, clock, mac, measured):
-        self.payload_offset = Signal(8, reset=OFFSET)
-        self.link_up        = Signal()
+    def __init__(self, clock, mac):
+        self.link_up = Signal()
 
         # # #
 
@@ -290,52 +280,49 @@ class XgmiiArrivals(LiteXModule):
             mac.receive.source.connect(path.sink),
             *copied(path, mac.receive, "sfd", "sfd_high"),
             *copied(path, clock, "now", "fraction"),
-            path.header_words.eq((self.payload_offset + BEFORE_SEQUENCE)[log2_int(COLUMN):]),
-            path.source.connect(crossing.sink, omit={"ready"}),
+            path.source.connect(crossing.sink),
             self.link_up.eq(mac.is_up),
         ]
-        self.events = self.events_of(mac, measured)
+        self.events = self.events_of(mac)
 
-    def events_of(self, mac, measured):
+    def events_of(self, mac):
         """Return the events; see `Tally` for the widths."""
-        seen, length, counts = measured.valid, Signal(16), {}
+        source = self.source
+        seen, length, counts = Signal(), Signal(16), {}
         for name, domain, event in [
             ("preamble", "eth_rx",   mac.receive.finder.refused),
             ("lane",     "eth_rx",   mac.receive.finder.is_misplaced),
             ("lost",     "eth_rx",   self.path.lost),
-            ("refused",  "timebase", self.path.source.valid & ~self.crossing.sink.ready),
+            ("dropped",  "timebase", self.path.dropped),
         ]:
             crossing = EventCrossing(domain, "sys")
             self.add_module(name=f"{name}_events", module=crossing)
             self.comb   += crossing.event.eq(event)
             counts[name] = crossing.count
-        self.comb += If(seen, length.eq(measured.length))
-        def has(flag):
-            return seen & measured.flags[log2_int(int(flag))]
-        nothing = Constant(0, 1)
+        self.comb += [
+            seen.eq(source.valid & source.ready),
+            If(seen, length.eq(source.length)),
+        ]
+        def has(flags):
+            return seen & ((source.flags & int(flags)) != 0)
+        nothing      = Constant(0, 1)
+        length_error = has(UnifiedFlag.PROBE) & ~has(DAMAGE) & (has(UnifiedFlag.LENGTH_ERROR) | ~source.is_probe)
         return [
             Event("all_frames",         seen,                             6),
             Event("all_octets",         length,                          18),
-            Event("fcs_errors",         has(RecordFlag.FCS_ERROR),        6),
-            Event("length_errors",      nothing,                          3),
-            Event("bad_probes",         seen & measured.is_probe & (measured.flags != 0), 6),
-            Event("runts",              has(RecordFlag.RUNT),             6),
-            Event("giants",             has(RecordFlag.GIANT),            3),
+            Event("fcs_errors",         has(UnifiedFlag.FCS_ERROR),       6),
+            Event("length_errors",      length_error,                     6),
+            Event("bad_probes",         has(FAULTS) & source.is_probe,    6),
+            Event("runts",              has(UnifiedFlag.RUNT),            6),
+            Event("giants",             has(UnifiedFlag.GIANT),           3),
             Event("preamble_errors",    counts["preamble"] + counts["lane"], 10),
-            Event("symbol_errors",      has(RecordFlag.SYMBOL_ERROR),     6),
-            Event("overflows",          counts["lost"] + counts["refused"], 8),
+            Event("symbol_errors",      has(UnifiedFlag.SYMBOL_ERROR),    6),
+            Event("overflows",          counts["lost"] + counts["dropped"], 8),
             Event("stamp_errors",       nothing,                          3),
             Event("management_frames",  nothing,                          3),
             Event("management_dropped", nothing,                          3),
             Event("unclassified",       nothing,                          3),
         ]
-
-    def offset(self):
-        """Return the register ``payload_offset``."""
-        register = WriteOnlyCSR(8, name="payload_offset", reset=OFFSET,
-            description="Octets before the payload of probe frames, which has their signature.")
-        self.comb += self.payload_offset.eq(register.storage)
-        return register
 
 class XgmiiReceivePath(RecordPath):
     """Measures what comes in at a port of 10 Gb/s, and records its probe frames: registers ``port<n>_rx``, as of `RecordPath`.
@@ -361,7 +348,7 @@ class XgmiiReceivePath(RecordPath):
         # # #
 
         self.streams  = streams = XgmiiMeter()
-        self.taken    = taken   = XgmiiArrivals(clock, mac, streams.measured)
+        self.taken    = taken   = XgmiiArrivals(clock, mac)
         self.ring     = ring    = RecordRing(record_depth, width=8*LANES)
         self.records  = records = HeldRecord(ring)
         self.measured = streams.measured
@@ -374,11 +361,6 @@ class XgmiiReceivePath(RecordPath):
         ]
         self.add_tally(taken.events)
         self.add_records()
-
-    def add_csr(self):
-        """Add the registers of the contract, and ``payload_offset``."""
-        RecordPath.add_csr(self)
-        self._payload_offset = self.taken.offset()
 
 class XgmiiMeasurePath(MeasurePath):
     """Brings the frames of a port of 10 Gb/s to its meter, and keeps none: registers ``port<n>_rx``, as of `MeasurePath`.
@@ -401,14 +383,9 @@ class XgmiiMeasurePath(MeasurePath):
 
         # # #
 
-        self.taken = taken = XgmiiArrivals(clock, mac, meter.measured)
+        self.taken = taken = XgmiiArrivals(clock, mac)
         self.comb += [
             taken.source.connect(meter.sink),
             self.link_up.eq(taken.link_up),
         ]
         self.add_tally(taken.events)
-
-    def add_csr(self):
-        """Add the registers of the contract, and ``payload_offset``."""
-        MeasurePath.add_csr(self)
-        self._payload_offset = self.taken.offset()

@@ -1,7 +1,7 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Makes a record of each frame that arrives at 10 Gb/s: its length and verdict, the fields of a probe frame, both times."""
+"""Makes a record of each frame that arrives at 10 Gb/s: what its headers say, its verdict, and the time of its SFD."""
 
 from migen import *
 
@@ -10,106 +10,60 @@ from litex.soc.interconnect import stream
 
 from liteprobe.cores.assign import copied
 from liteprobe.cores.crossing import NumberCrossing, StreamCrossing
-from liteprobe.cores.formats import MIN_LENGTH, SIGNATURE
-from liteprobe.cores.formats.xgmii import COLUMN, COLUMN_PS, CYCLE_PS, LANES
+from liteprobe.cores.formats import MIN_LENGTH
+from liteprobe.cores.formats.xgmii import COLUMN_PS, CYCLE_PS, LANES
 from liteprobe.cores.receive.frames import frame_layout, number_bits
 from liteprobe.cores.timebase.clock import FRACTION_BITS
-from liteprobe.cores.transmit.frames import LENGTH_BITS
+from liteprobe.cores.xgmii.parse import FRAMES_MAX, XgmiiParser, parsed_layout
 from liteprobe.cores.xgmii.receive import SFD_CYCLES
 from liteprobe.cores.xgmii.shifted_time import TIME_BITS, ShiftedTime, time_of
 
 STAMP_CYCLES = SFD_CYCLES + 3 # From an SFD at the pins until its number is in ``timebase``, where both have one clock.
-FIELD_OCTETS = 4 + 8 # Sequence and time.
-WORD_INDEX   = LENGTH_BITS - log2_int(LANES)
-
-def fields_layout():
-    """Return what is known of a frame at its end, in ``eth_rx``."""
-    return [
-        ("sequence",     32),
-        ("sent",         64), # TX stamp (ns).
-        ("stream",       16),
-        ("length",       LENGTH_BITS), # Octets without FCS; stops at the greatest multiple of 8.
-        ("has_probe",    1),  # It has the signature, and is long enough for what stands after it.
-        ("fcs_error",    1),
-        ("symbol_error", 1),
-    ]
 
 def record_layout():
-    """Return the fields of a record: ``arrival`` (ns) is the time of its SFD at the pins, 0 without ``is_stamped``."""
-    return fields_layout() + [("arrival", 64), ("is_stamped", 1)]
+    """Return the fields of a record: ``arrival`` (ns) is the time of its SFD at the pins, 0 for a runt."""
+    return [*parsed_layout(), ("arrival", 64)]
 
-# Probe Reader -------------------------------------------------------------------------------------
+# Word Crossing ------------------------------------------------------------------------------------
 
-class ProbeReader(LiteXModule):
-    """Reads sequence, time and stream of probe frames, whose signature stands before them; in ``eth_rx``.
+class FrameCrossing(LiteXModule):
+    """Brings frames from ``eth_rx`` to ``timebase``, and marks those that lost words on the way.
 
     Attributes
     ----------
-    sink : Endpoint(frame_layout(64)), in
-        From `XgmiiReceiveMAC`; always ready.
-    header_words : Signal(6), in
-        Columns of four octets before the sequence; must stand still.
-    source : Endpoint(fields_layout()), out
-        One cycle for each frame, two after its last word; ``ready`` is not looked at.
-    number : Signal(number_bits), out
-        With ``source``: which SFD.
+    sink : Endpoint(frame_layout(64)), in, eth_rx
+        Never stalls.
+    is_high : Signal(), in, eth_rx
+        With the last word of a frame.
+    source : Endpoint(frame_layout(64) + [("is_high", 1)]), out, timebase
+        ``overflow``: words are missing; also of a frame that lost its end, and was joined to the next one. ``ready`` is not
+        looked at.
+    lost : Signal(), out, eth_rx
+        One cycle for each frame that lost words, at its end.
+
+    As many words cross as come: the clocks may be as far apart as the idle between frames allows.
     """
     def __init__(self):
-        self.sink         = sink   = stream.Endpoint(frame_layout(8*LANES))
-        self.header_words = Signal(6)
-        self.source       = source = stream.Endpoint(fields_layout())
-        self.number       = Signal(number_bits)
+        self.sink    = sink = stream.Endpoint(frame_layout(8*LANES))
+        self.is_high = Signal()
+        self.lost    = Signal()
 
         # # #
 
-        word      = stream.Endpoint(frame_layout(8*LANES)) # A cycle later, with what is known of its place.
-        index     = Signal(WORD_INDEX)    # Of the word on the sink; stops at the greatest.
-        start     = Signal(WORD_INDEX)    # Of ``word``.
-        places    = [Signal((WORD_INDEX + 2, True), name=f"place_{half}") for half in range(2)] # Of its columns, from the fields.
-        octets    = Signal(max=LANES + 1) # Of the last word.
-        length    = Signal(LENGTH_BITS)
-        is_signed = Signal(2)             # First and second half of the signature.
-        is_long   = Signal()
-        signature = SIGNATURE.to_bytes(4, "big")
-        halves    = [int.from_bytes(signature[2*half:2*half + 2], "little") for half in range(2)]
-        for unreset in [word.payload, places, source.payload]:
-            stream.set_reset_less(unreset)
+        self.crossing = crossing = StreamCrossing(frame_layout(8*LANES) + [("is_high", 1)], "eth_rx", "timebase")
+        self.source   = crossing.source
+        to      = crossing.sink
+        is_gone = Signal() # A word of the frame.
         self.comb += [
             sink.ready.eq(1),
-            [If(word.last_be[n], octets.eq(n + 1)) for n in range(LANES)],
-            length.eq(LANES*start + octets),
-            source.has_probe.eq(is_long & (is_signed == 3)),
+            crossing.source.ready.eq(1),
+            to.valid.eq(sink.valid & (~is_gone | sink.last)),
+            *copied(to, sink, "last", "data", "last_be", "fcs_error", "symbol_error", "number"),
+            to.overflow.eq(is_gone),
+            to.is_high.eq(self.is_high),
+            self.lost.eq(sink.valid & sink.last & (is_gone | ~to.ready)),
         ]
-        self.sync.eth_rx += [
-            word.valid.eq(sink.valid),
-            word.last.eq(sink.last),
-            word.payload.eq(sink.payload),
-            If(sink.valid,
-                start.eq(index),
-                If(sink.last, index.eq(0)).Elif(index != 2**WORD_INDEX - 1, index.eq(index + 1)),
-                *(place.eq(2*index + half - self.header_words) for half, place in enumerate(places)),
-            ),
-            source.valid.eq(word.valid & word.last),
-            source.length.eq(length),
-            is_long.eq(length >= COLUMN*self.header_words + FIELD_OCTETS),
-            self.number.eq(word.number),
-            *copied(source, word, "fcs_error", "symbol_error"),
-        ]
-        for place, column in zip(places, [word.data[:32], word.data[32:]]):
-            self.sync.eth_rx += If(word.valid,
-                If(place == -2, is_signed[0].eq(column[16:] == halves[0])),
-                If(place == -1,
-                    is_signed[1].eq(column[:16] == halves[1]),
-                    source.stream.eq(self.swapped(column[16:])),
-                ),
-                If(place == 0, source.sequence.eq(self.swapped(column))),
-                If(place == 1, source.sent[32:].eq(self.swapped(column))),
-                If(place == 2, source.sent[:32].eq(self.swapped(column))),
-            )
-
-    def swapped(self, word):
-        """Return octets in the other order."""
-        return Cat(*(word[8*n:8*n + 8] for n in reversed(range(len(word)//8))))
+        self.sync.eth_rx += If(sink.valid, is_gone.eq(~to.ready | (is_gone & ~sink.last)))
 
 # Column Stamper -----------------------------------------------------------------------------------
 
@@ -176,74 +130,74 @@ class ColumnStamper(LiteXModule):
 # Record Path --------------------------------------------------------------------------------------
 
 class XgmiiRecordPath(LiteXModule):
-    """Gives a record of each frame that arrives, with the time of its SFD; up to one a cycle.
+    """Gives a record of each frame that arrives, with the time of its SFD.
 
     Attributes
     ----------
     sink : Endpoint(frame_layout(64)), in, eth_rx
         From `XgmiiReceiveMAC`, as ``sfd`` and ``sfd_high``.
     sfd, sfd_high : Signal(), Signal(), in, eth_rx
-    header_words : Signal(6), in
-        Columns of four octets before the sequence of a probe frame; must stand still.
     now, fraction : Signal(64), Signal(40), in, timebase
         Present time.
     source : Endpoint(record_layout()), out, timebase
-        One cycle for each frame; ``ready`` is not looked at.
     lost : Signal(), out, eth_rx
-        One cycle: a record is lost since ``timebase`` was too slow for it.
+        One cycle: words of a frame are lost since ``timebase`` was too slow for it.
+    dropped : Signal(), out, timebase
+        One cycle: a frame is lost since the parser, or who takes records, was too slow.
     lost_count : Signal(32), out, eth_rx
-        Such records. Wraps.
+        Of ``lost``. Wraps.
+    dropped_count : Signal(32), out, timebase
+        Of ``dropped``. Wraps.
 
     A time is that of the column of the SFD at the pins; where the clocks aren't one, it may be up to a cycle (6.4 ns) less.
     """
     def __init__(self):
-        self.sink         = stream.Endpoint(frame_layout(8*LANES))
-        self.sfd          = Signal()
-        self.sfd_high     = Signal()
-        self.header_words = Signal(6)
-        self.now          = Signal(64)
-        self.fraction     = Signal(FRACTION_BITS)
-        self.source       = source = stream.Endpoint(record_layout())
-        self.lost         = Signal()
-        self.lost_count   = Signal(32)
+        self.sink          = stream.Endpoint(frame_layout(8*LANES))
+        self.sfd           = Signal()
+        self.sfd_high      = Signal()
+        self.now           = Signal(64)
+        self.fraction      = Signal(FRACTION_BITS)
+        self.source        = source = stream.Endpoint(record_layout())
+        self.lost          = Signal()
+        self.dropped       = Signal()
+        self.lost_count    = Signal(32)
+        self.dropped_count = Signal(32)
 
         # # #
 
-        self.reader   = reader   = ProbeReader()
         self.stamper  = stamper  = ColumnStamper()
-        self.crossing = crossing = StreamCrossing(
-            fields_layout() + [("number", number_bits), ("is_high", 1)], "eth_rx", "timebase", depth=16)
+        self.crossing = crossing = FrameCrossing()
+        self.parser   = parser   = ClockDomainsRenamer("timebase")(XgmiiParser())
         self.shifted  = shifted  = ShiftedTime(-STAMP_CYCLES*CYCLE_PS, -STAMP_CYCLES*CYCLE_PS + COLUMN_PS)
-        fields = [name for name, _ in fields_layout()]
-        taken  = crossing.source
+        self.stamps   = stamps   = ClockDomainsRenamer("timebase")(stream.SyncFIFO([("arrival", 64)], FRAMES_MAX))
+        word = crossing.source
         self.comb += [
-            self.sink.connect(reader.sink),
-            reader.header_words.eq(self.header_words),
+            self.sink.connect(crossing.sink),
             *copied(stamper, self, "sfd", "sfd_high", "now", "fraction"),
-            stamper.high_number.eq(reader.number),
-            crossing.sink.valid.eq(reader.source.valid),
-            *copied(crossing.sink, reader.source, *fields),
-            crossing.sink.number.eq(reader.number),
-            crossing.sink.is_high.eq(stamper.is_high),
-            taken.ready.eq(1),
-            stamper.number.eq(taken.number),
+            stamper.high_number.eq(self.sink.number),
+            crossing.is_high.eq(stamper.is_high),
+            stamper.number.eq(word.number),
+            word.connect(parser.sink, omit={"ready", "is_high"}),
+            self.lost.eq(crossing.lost),
+            self.dropped.eq(parser.dropped),
         ]
-        self.comb += self.lost.eq(reader.source.valid & ~crossing.sink.ready)
-        self.sync.eth_rx += If(self.lost, self.lost_count.eq(self.lost_count + 1))
+        self.sync.eth_rx   += If(self.lost, self.lost_count.eq(self.lost_count + 1))
+        self.sync.timebase += If(self.dropped, self.dropped_count.eq(self.dropped_count + 1))
 
-        # A cycle to read the time, and two to shift it.
-        # ----------------------------------------------
-        stages = [stream.Endpoint(fields_layout()) for _ in range(3)]
-        for before, after in zip([taken, *stages], stages):
-            stream.set_reset_less(after.payload)
-            self.sync.timebase += [after.valid.eq(before.valid), *copied(after, before, *fields)]
+        # A cycle to read the time, and two to shift it; it then waits for its frame.
+        # ---------------------------------------------------------------------------
+        ended = Signal(3)
         self.sync.timebase += [
+            ended.eq(Cat(parser.ended, ended)),
             shifted.time.eq(stamper.time),
-            shifted.choose.eq(taken.is_high),
+            shifted.choose.eq(word.is_high),
         ]
         self.comb += [
-            source.valid.eq(stages[-1].valid),
-            *copied(source, stages[-1], *fields),
-            source.is_stamped.eq(source.length >= MIN_LENGTH),
-            If(source.is_stamped, source.arrival.eq(shifted.ns)),
+            stamps.sink.valid.eq(ended[-1]),
+            stamps.sink.arrival.eq(shifted.ns),
+            source.valid.eq(parser.source.valid & stamps.source.valid),
+            *copied(source, parser.source, *[name for name, _ in parsed_layout()]),
+            If(source.length >= MIN_LENGTH, source.arrival.eq(stamps.source.arrival)),
+            parser.source.ready.eq(source.valid & source.ready),
+            stamps.source.ready.eq(source.valid & source.ready),
         ]

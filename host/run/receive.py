@@ -117,11 +117,6 @@ class ReceivePort(ABC):
         came = stream["frames"] - stream["duplicated"] - stream["beyond_window"]
         return max(sent - came, 0)
 
-    def _find(self, program: TrainProgram) -> None:
-        """Say where probe frames have their signature, where the port parses no headers."""
-        if (name := self._prefix + "payload_offset") in self._registers.names:
-            self._registers.write_many({name: program.headers.payload_offset})
-
     def _latch(self) -> None:
         """Take a snapshot of the accumulators."""
         self._registers.write(self._prefix + "latch", 1)
@@ -147,7 +142,6 @@ class RingPort(ReceivePort):
 
     def start(self, program: TrainProgram, with_records: bool = True) -> None:
         """Begin anew, as of `ReceivePort`."""
-        self._find(program)
         settings = {"stream_id": program.stream_id, "records_enable": int(with_records)}
         self._registers.write_many({self._prefix + name: value for name, value in settings.items()})
         self._registers.write(self._prefix + "clear", 1)
@@ -212,7 +206,6 @@ class MeterPort(ReceivePort):
 
         Bit errors are counted where the program's fill is PRBS-31, and the probe checks fills.
         """
-        self._find(program)
         is_checked = program.fill == "prbs" and self._meter.has_fields
         self._meter.watch(program.stream_id, prbs=[1] if is_checked else [])
         self._before = self._meter.events()

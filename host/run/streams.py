@@ -67,7 +67,7 @@ from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import SharedLine, UnknownDueError
 from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
 from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
-from liteprobe.host.traffic.plain import check_plain, payload_offset_of
+from liteprobe.host.traffic.plain import check_plain
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
@@ -276,10 +276,6 @@ class StreamMeters:
         self._monitor = Monitor(Meters(registers, port + 1), port)
         self._base = base_of(streams, self._monitor.slots)
         self._settings = receiver_settings(streams, self._base, self._monitor.slots)
-        #: Where the port looks for probe headers, if it doesn't parse.
-        self._place = {}
-        if (name := f"port{port}_rx_payload_offset") in registers.names:
-            self._place = {name: payload_offset_of(streams)}
         #: Slot of each stream that is measured, by its name. Streams without a probe header can't be distinguished: of
         #: several none is.
         self.slots = {one.name: one.stream_id - self._base + 1 for one in streams if one.probe}
@@ -295,8 +291,6 @@ class StreamMeters:
 
     def begin(self) -> None:
         """Set the meters, and clear them."""
-        if self._place:
-            self._registers.write_many(self._place)
         self._monitor.watch(self._base, prbs=self._settings.prbs, places=self._settings.places)
         self._bins.write()
         self._monitor.clear()

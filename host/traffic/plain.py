@@ -1,13 +1,12 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
-"""Says what of a stream a port of 10 Gb/s can't send or measure yet.
+"""Says what of a stream a port of 10 Gb/s can't send yet.
 
 Stands alone: it gets shorter with each part that comes, and goes with the last one.
 """
 
 from collections.abc import Iterator, Sequence
 
-from liteprobe.cores.formats import PAYLOAD_OFFSET_IPV4
 from liteprobe.host.base.errors import UsageError
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
@@ -18,18 +17,6 @@ def check_plain(streams: Sequence[Stream]) -> None:
     for stream in streams:
         for problem in _problems(stream):
             raise UsageError(f"stream '{stream.name}': at {stream.line} {problem}")
-
-
-def payload_offset_of(streams: Sequence[Stream]) -> int:
-    """Return where the probe headers of streams are that come to one port (octets); UsageError where that differs."""
-    places = {stream.headers.payload_offset: stream.name for stream in streams if stream.probe}
-    if len(places) > 1:
-        (first, one), (second, other) = list(places.items())[:2]
-        raise UsageError(
-            f"streams '{one}' and '{other}' have their probe headers at octets {first} and {second}: this probe finds those that "
-            "come to one port in one place alone; give both the same headers, or let other ports receive them"
-        )
-    return next(iter(places), PAYLOAD_OFFSET_IPV4)
 
 
 def _problems(stream: Stream) -> Iterator[str]:

@@ -42,20 +42,26 @@ def seen_layout():
 class UnifiedParser(LiteXModule):
     """Classifies frames: flags, length, what a probe says; and fields for a filter and a unified header, where asked for.
 
-    A frame that ends fewer than ``least_spacing`` cycles after the last one that was classified is not. Neither are frames
+    A frame that ends fewer than ``spacing`` cycles after the last one that was classified is not. Neither are frames
     that were cut by an overflow: they are counted where they were cut.
 
     Parameters
     ----------
     with_headers : bool
         With ``key``, ``probe``, ``layer3``, ``is_hashed``, ``after_ip`` and ``headers``.
-    with_rarp : bool
+    with_rarp, with_skip : bool
         As of `UnifiedWalk`.
+    spacing : int
+        Cycles from end to end, 2 at the least; ``least_spacing`` or more where anyone works on a frame after its end.
 
     Attributes
     ----------
     sink : Endpoint(frame_layout(32)), in
         Always ready.
+    rest, is_busy : Signal, Signal(), out
+        A frame that ends in this cycle is classified where both are 0.
+    skip, skipped : Signal(), Signal(14), in
+        With ``with_skip``, as of `PacketBound`.
     classifies : Signal(), out
         With the last word of a frame: it will be classified.
     seen, frame : Signal(), Record(seen_layout()), out
@@ -80,7 +86,7 @@ class UnifiedParser(LiteXModule):
     headers : HeaderStore
         Where its header is (``place``, ``has_place``) and how to read it. Words 0 to 3 and 6 are not in it.
     """
-    def __init__(self, with_headers=True, with_rarp=False):
+    def __init__(self, with_headers=True, with_rarp=False, with_skip=False, spacing=least_spacing):
         self.sink       = sink = stream.Endpoint(frame_layout(32))
         self.classifies = Signal()
         self.seen       = Signal()
@@ -93,7 +99,7 @@ class UnifiedParser(LiteXModule):
 
         # # #
 
-        self.walk = walk = UnifiedWalk(with_headers, with_rarp)
+        self.walk = walk = UnifiedWalk(with_headers, with_rarp, with_skip)
         self.comb += sink.connect(walk.sink)
 
         # Which frames.
@@ -101,15 +107,16 @@ class UnifiedParser(LiteXModule):
         ends         = Signal()
         just_ended   = Signal()
         classified   = self.asks
-        rest         = Signal(max=least_spacing) # Cycles in which no frame is classified.
+        rest         = Signal(max=spacing) # Cycles in which no frame is classified.
         is_busy      = Signal()
+        self.rest, self.is_busy = rest, is_busy
         self.comb += [
             ends.eq(sink.valid & sink.last & ~sink.overflow),
             self.classifies.eq(ends & (rest == 0) & ~is_busy),
         ]
         self.sync += [
             If(rest != 0, rest.eq(rest - 1)),
-            If(self.classifies, rest.eq(least_spacing - 1)),
+            If(self.classifies, rest.eq(spacing - 1)),
             just_ended.eq(ends),
             classified.eq(self.classifies),
             self.seen.eq(just_ended),
@@ -118,7 +125,7 @@ class UnifiedParser(LiteXModule):
 
         # What they are.
         # --------------
-        self.add_length(classified)
+        self.add_length(classified, with_skip)
         self.add_flags(classified)
         self.probe_fields = ProbeFields()
         self.passing      = self.probe_fields.fields
@@ -129,7 +136,7 @@ class UnifiedParser(LiteXModule):
             self.add_headers(classified)
             self.add_key(classified)
 
-    def add_length(self, classified):
+    def add_length(self, classified, with_skip):
         """Count the words of the frame, and keep what the MAC says of it."""
         sink    = self.sink
         length  = Signal(16, reset_less=True)
@@ -154,6 +161,12 @@ class UnifiedParser(LiteXModule):
             self.frame.is_classified.eq(classified),
             If(classified, self.length.eq(length)),
         ]
+        if with_skip:
+            bound = self.walk.bound
+            self.skip, self.skipped = bound.skip, bound.skipped
+            passed = Signal(len(words) + 1)
+            self.comb += passed.eq(words + self.skipped)
+            self.sync += If(self.skip, words.eq(passed), If(passed[-1], words.eq(full)))
         self.last_length, self.verdict = length, verdict
 
     def add_flags(self, classified):

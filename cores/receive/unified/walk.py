@@ -141,8 +141,10 @@ class PacketBound(LiteXModule):
     is_long : Signal(), out
         The packet is longer than the frame, or says 0 in IPv4; of the frame before, from the cycle after its last word to the
         next load.
+    skip, skipped : Signal(), Signal(14), in
+        With ``with_skip``: in a cycle without ``count``, so many words pass at once, not the frame's last eight octets.
     """
-    def __init__(self):
+    def __init__(self, with_skip=False):
         self.count         = Signal()
         self.load_ipv4     = Signal()
         self.load_ipv6     = Signal()
@@ -186,6 +188,13 @@ class PacketBound(LiteXModule):
             # Headers lie half a word further than the stream's words.
             If(self.finish, tail.eq(Cat(self.last_be[0] | self.last_be[2], self.last_be[0] | self.last_be[3]))),
         ]
+        if with_skip:
+            self.skip    = Signal()
+            self.skipped = Signal(len(left))
+            rest         = Signal(len(left) + 1)
+            self.comb += rest.eq(left - self.skipped)
+            # ``odd`` is seen to by the frame's last words.
+            self.sync += If(self.skip, left.eq(rest), If(rest[-1], left.eq(0)))
 
 # Unified Walk -------------------------------------------------------------------------------------
 
@@ -196,6 +205,7 @@ class UnifiedWalk(LiteXModule):
     the last half of one word of the stream and the first half of the next; the addresses of ARP and the probe's header
     lie half a word further, and are taken as the stream has them. Without ``with_headers`` nobody asks whether what is
     neither TCP nor UDP was cut, and the walk ends where ports would be. ``with_rarp``: RARP is walked through like ARP.
+    ``with_skip``: as of `PacketBound`; words may be passed over once ``state`` was DONE for four of them.
 
     Attributes
     ----------
@@ -220,7 +230,7 @@ class UnifiedWalk(LiteXModule):
 
     Source: docs/design/unified-header.md; sim/models/receive/unified.py says the same in plain Python.
     """
-    def __init__(self, with_headers=True, with_rarp=False):
+    def __init__(self, with_headers=True, with_rarp=False, with_skip=False):
         self.with_headers      = with_headers
         self.arp_kinds         = ARP_KINDS if with_rarp else ARP_KINDS[:1]
         self.sink              = sink = stream.Endpoint(frame_layout(32))
@@ -282,7 +292,7 @@ class UnifiedWalk(LiteXModule):
 
         # Walk.
         # -----
-        self.bound = bound = PacketBound()
+        self.bound = bound = PacketBound(with_skip)
         self.comb += [
             bound.count.eq(self.take & any_of(self.state,
                 WalkStep.IPV4, WalkStep.EXTENSION, WalkStep.SKIP, WalkStep.TRANSPORT, WalkStep.DONE)),

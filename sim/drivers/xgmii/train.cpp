@@ -34,8 +34,8 @@ struct [[gnu::packed]] sfd {
 struct [[gnu::packed]] record {
     uint64_t sent, arrival;
     uint32_t sequence;
-    uint16_t stream, length;
-    uint8_t has_probe, fcs_error, symbol_error, is_stamped;
+    uint16_t stream, length, flags;
+    uint8_t is_probe;
 };
 
 static const xgmii IDLE = {0x0707070707070707, 0xff};
@@ -93,8 +93,8 @@ static void step()
     if (top.tx_sfd)
         put(sfds, sfd{now, top.now, uint32_t(top.fraction >> 8), top.tx_sfd_high});
     if (top.record_valid)
-        put(records, record{top.record_sent, top.record_arrival, top.record_sequence, top.record_stream, top.record_length,
-                            top.record_has_probe, top.record_fcs_error, top.record_symbol_error, top.record_is_stamped});
+        put(records, record{top.record_tx_stamp, top.record_arrival, top.record_sequence, top.record_stream_id, top.record_length,
+                            top.record_flags, top.record_is_probe});
     pulse(top.timebase_clk);
     tx_at += CYCLE_FS;
     top.start = top.stop = 0;
@@ -160,5 +160,5 @@ static void bench()
     }
     for (uint64_t n = 0; n < 2 * delay + before.size() + 100; n++)
         step();
-    printf("%u\n", top.lost_count);
+    printf("%u\n", top.lost_count + top.dropped_count);
 }

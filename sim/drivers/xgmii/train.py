@@ -16,7 +16,7 @@ from migen import *
 from litex.gen import *
 
 from liteprobe.cores.assign import copied
-from liteprobe.cores.formats import Fill
+from liteprobe.cores.formats import FAULTS, Fill
 from liteprobe.cores.timebase.clock import TimebaseClock
 from liteprobe.cores.xgmii.mac import XgmiiMAC
 from liteprobe.cores.xgmii.record import XgmiiRecordPath, record_layout
@@ -50,7 +50,6 @@ class XgmiiTrainBench(PinnedBench):
             mac.receive.source.connect(path.sink),
             *copied(path, mac.receive, "sfd", "sfd_high"),
             *copied(path, clock, "now", "fraction"),
-            path.header_words.eq(port.dues.header_words),
         ]
         self.add_inputs(clock, ["increment", "set_time", "set"])
         self.add_outputs(clock, ["now", "fraction"])
@@ -63,7 +62,8 @@ class XgmiiTrainBench(PinnedBench):
         self.add_outputs(mac.transmit, ["data", "control", "sfd", "sfd_high"], "tx_")
         self.add_inputs(mac.receive, ["data", "control"], "rx_")
         self.add_outputs(path.source, ["valid", *(name for name, _ in record_layout())], "record_")
-        self.add_outputs(path, ["lost_count"])
+        self.comb += path.source.ready.eq(1)
+        self.add_outputs(path, ["lost_count", "dropped_count"])
         for part, names in [(mac.transmit, SENT), (mac.receive, RECEIVED), (mac.link, LINK)]:
             self.add_outputs(part, names, "mac_")
 
@@ -73,8 +73,8 @@ BENCH = CompiledBench(XgmiiTrainBench, Path(__file__).with_name("train.cpp"))
 # Runs ---------------------------------------------------------------------------------------------
 
 RECORD = np.dtype(
-    [("sent", "<u8"), ("arrival", "<u8"), ("sequence", "<u4"), ("stream", "<u2"), ("length", "<u2"), ("has_probe", "u1"),
-     ("fcs_error", "u1"), ("symbol_error", "u1"), ("is_stamped", "u1")])
+    [("sent", "<u8"), ("arrival", "<u8"), ("sequence", "<u4"), ("stream", "<u2"), ("length", "<u2"), ("flags", "<u2"),
+     ("is_probe", "u1")])
 SFD = np.dtype([("cycle", "<u8"), ("now", "<u8"), ("fraction", "<u4"), ("is_high", "<u4")])
 
 
@@ -191,9 +191,9 @@ def wrong_records(frame: ProbeFrame, done: TrainRun, early_ns: float) -> list[st
     for n, (record, octets, time) in enumerate(zip(done.records, done.frames, done.arrivals)):
         place = frame.payload_offset + 6
         fields = (int.from_bytes(octets[place : place + 4], "big"), int.from_bytes(octets[place + 4 : place + 12], "big"))
-        if fields != (record["sequence"], record["sent"]) or record["stream"] != frame.stream_id or not record["has_probe"]:
+        if fields != (record["sequence"], record["sent"]) or record["stream"] != frame.stream_id or not record["is_probe"]:
             found.append(f"record {n} is {record}, the frame has {fields}")
-        if record["length"] != len(octets) - 4 or record["fcs_error"] or record["symbol_error"] or not record["is_stamped"]:
+        if record["length"] != len(octets) - 4 or record["flags"] & int(FAULTS):
             found.append(f"record {n} is {record} of {len(octets)} octets")
         if not -TOLERANCE <= time - (int(record["arrival"]) << 32) < most:
             found.append(f"record {n} arrived at {record['arrival']}, not {time / 2**32}")

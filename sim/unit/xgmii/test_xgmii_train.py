@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liteprobe.cores.formats import Fill
+from liteprobe.cores.formats import Fill, UnifiedFlag
 from liteprobe.sim.drivers.xgmii import schedule
 from liteprobe.sim.drivers.xgmii.train import INCREMENT, Loop, Program, run, wrong, wrong_records
 from liteprobe.sim.models import xgmii
@@ -123,13 +123,13 @@ def test_a_hostile_line_leaves_no_record_with_the_stamp_of_another_frame():
     count = len(model.frames)
     assert (len(done.records), done.lost) == (count + 500, 0)
     hostile, own = done.records[:count], done.records[count:]
-    assert [min(len(one), 16376 + len(one) % 8) for one in model.frames] == hostile["length"].tolist()
-    assert hostile["fcs_error"].tolist() == model.fcs_errors
-    assert not hostile["has_probe"].any()
+    assert [min(len(one), 65535) for one in model.frames] == hostile["length"].tolist()
+    assert (hostile["flags"] & int(UnifiedFlag.FCS_ERROR)).astype(bool).tolist() == model.fcs_errors
+    assert not hostile["is_probe"].any()
     # Of 0.8 ns; an SFD in lane 3 stands in the first column of its cycle.
     times = np.array([0.8 * (place - 3) for place in model.sfds])
     whole = np.array([len(one) >= 60 for one in model.frames])
-    assert hostile["is_stamped"].astype(bool).tolist() == whole.tolist()
+    assert (hostile["arrival"] != 0).tolist() == whole.tolist()
     delays = (hostile["arrival"].astype(np.int64) - 10**18)[whole] - times[whole]
     assert delays.max() - delays.min() < 1.01
     owd = own["arrival"].astype(np.int64) - own["sent"].astype(np.int64)
