@@ -522,9 +522,11 @@ def lacking(url: str, parts: Part, part: Part, identifier: str = "") -> str:
             else f"build and load one with {OPTIONS[part]}, where its board has room"
         )
     if line_of_url(url) == TEN_GIGABIT:
-        fix = "at 10 Gb/s there are trains and streams alone so far; probes of sim:// have it, at 1 Gb/s"
+        fix = "at 10 Gb/s there are trains, streams and replay alone so far; probes of sim:// have it, at 1 Gb/s"
         if part & (Part.MEASURE | Part.STREAMS):
             fix = "give it as preset=generator"
+        if part & Part.REPLAY:
+            fix = "give it as preset=replay"
     elif part & PRESETS[own]:  # Its board had no room, or it wasn't asked for.
         fix += f", or a {own} with {OPTIONS.get(part, '--traffic')}, where its board has room"
     return f"{url} was built without the part {names}: {fix}"

@@ -9,15 +9,18 @@ from litex.gen import *
 
 from litex.soc.interconnect.csr import *
 
-from liteprobe.cores.formats import LIST_WORDS, PRESETS, SENT_WORDS, STREAM_WORDS, STREAMS, Part
+from liteprobe.cores.formats import LIST_WORDS, PRESETS, RING_WORDS, SENT_WORDS, STREAM_WORDS, STREAMS, Part
 from liteprobe.cores.formats.xgmii import CYCLE_PS, LANES
+from liteprobe.cores.memory.ports import BurstPorts
 from liteprobe.cores.timebase.clock import FRACTION_BITS, TimebaseClock
 from liteprobe.cores.xgmii.mac import XgmiiMAC
 from liteprobe.cores.xgmii.meter import XgmiiPortMeter
 from liteprobe.cores.xgmii.path import XgmiiMeasurePath, XgmiiReceivePath, XgmiiTransmitPath
+from liteprobe.cores.xgmii.replay import XgmiiReplaySource
+from liteprobe.cores.xgmii.replay_port import XgmiiReplayPort
 from liteprobe.cores.xgmii.streams import XgmiiStreamSource
 from liteprobe.cores.xgmii.train import DUE_BITS
-from liteprobe.soc.probe import ProbeSoC
+from liteprobe.soc.probe import ProbeSoC, ring_address
 
 CLOCK_HZ  = 10**12//CYCLE_PS                      # Of the timebase.
 INCREMENT = round(2**FRACTION_BITS*CYCLE_PS/1000) # ns a cycle, 8.40 fixed point.
@@ -45,26 +48,40 @@ class XgmiiPort(LiteXModule):
             mac.receive.control.eq(pads.rx_control),
         ]
 
+# Replay -------------------------------------------------------------------------------------------
+
+def replay_source(soc, number):
+    """Return what replays on a port; the board's memory of rings comes with it, where `burst_port` looks for a SDRAM."""
+    if not hasattr(soc, "sdram"):
+        soc.sdram       = memory = soc.board.ring_memory(soc.probe_config.ports, soc.probe_config.ports*RING_WORDS)
+        soc.burst_ports = BurstPorts(memory.burst)
+        soc.sdram_ready = Constant(1)
+    return XgmiiReplaySource(soc.sdram.ports[number], ring_address(soc, number)//2, RING_WORDS)
+
 # Probe --------------------------------------------------------------------------------------------
 
 class TenGigabitSoC(ProbeSoC):
     """Builds a probe of 10 Gb/s for a board; management has a port of its own.
 
-    Its preset is ``train``, or ``generator``, which sends trains and streams, and measures streams with histograms.
+    Its preset is ``train``, or ``generator``, which sends trains and streams, and measures streams with histograms. With either
+    it may replay, but not make frames of configuration sets.
 
     Parameters
     ----------
     board : as of `ProbeSoC`
         Its ``crg()`` gives ``timebase`` 156.25 MHz; beside ``phy(number)``, which it has for management alone, it gives
-        ``xgmii(number)``: pads as of `XgmiiPort`, and the clock of what comes in.
+        ``xgmii(number)``: pads as of `XgmiiPort`, and the clock of what comes in. For replay ``ring_memory(ports, words)``: a
+        module with ``ports``, a `PairPort` each, and ``burst``, a `BurstPort` that writes; what is read after ``takes`` of a word
+        is that word.
     config : ProbeConfig
 
     Raises ValueError, before anything is built, for what there isn't at 10 Gb/s.
     """
     def __init__(self, board, config):
-        if config.parts not in (PRESETS["train"], PRESETS["generator"], PRESETS["generator"] & ~Part.STREAMS):
+        if config.parts & ~Part.REPLAY not in (PRESETS["train"], PRESETS["generator"], PRESETS["generator"] & ~Part.STREAMS):
             raise ValueError(
-                "a probe of 10 Gb/s sends and measures trains and streams alone so far: set preset to train or generator")
+                "a probe of 10 Gb/s sends and measures trains and streams, and replays, alone so far: set preset to train or "
+                "generator, and with_sets=False with with_replay")
         if config.link != "own" or config.with_cpu or config.with_discipline:
             raise ValueError("a probe of 10 Gb/s has management on a port of its own, and no processor: set link=own, "
                 "with_cpu=False and with_discipline=False")
@@ -95,11 +112,17 @@ class TenGigabitSoC(ProbeSoC):
         return port
 
     def add_transmit(self, number, phy):
-        """Send programs on a port: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams."""
+        """Send programs on a port: registers ``port<n>_tx``, memory ``port<n>_header``, and those of streams and of a replay."""
+        domains = {"timebase": self.add_local_timebase(f"tx{number}")}
+        replays = self.probe_config.replays
         streams = XgmiiStreamSource(DUE_BITS) if self.probe_config.sends_streams else None
-        path    = XgmiiTransmitPath(self.timebase, phy.mac, streams)
+        path    = XgmiiTransmitPath(self.timebase, phy.mac, streams, [replay_source(self, number)] if replays else [])
         path.add_csr()
-        path = ClockDomainsRenamer({"timebase": self.add_local_timebase(f"tx{number}")})(path)
+        if replays:
+            port = XgmiiReplayPort(path)
+            port.add_csr()
+            self.add_module(name=f"port{number}_replay", module=ClockDomainsRenamer(domains)(port))
+        path = ClockDomainsRenamer(domains)(path)
         self.add_module(name=f"port{number}_tx", module=path)
         bus = path.header.bus
         self.add_memory(f"port{number}_header", bus, 2*path.port.header.depth)
@@ -141,3 +164,7 @@ class TenGigabitSoC(ProbeSoC):
         self.add_snapshot(number, path)
         self.add_memory(f"port{number}_streams", meter.streams.bus, meter.streams.bus_words)
         self.add_memory(f"port{number}_bins", meter.histograms.bus, meter.histograms.bus_words)
+
+    def add_replays(self):
+        """Give the link the ports whose rings it fills."""
+        self.replay_ports = [getattr(self, f"port{number}_replay") for number in range(self.probe_config.ports)]

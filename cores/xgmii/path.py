@@ -66,6 +66,10 @@ class XgmiiTransmitPath(ProgramBank):
     clock : TimebaseClock
     mac : XgmiiMAC
     streams : XgmiiStreamSource, or None
+    sources : list of modules
+        As of `XgmiiTrainPort`, each with a ``name``, under which the path has it, ``is_primed``, and in ``sys``, one bit each,
+        ``request`` (in: a program of its kind is asked for; ignored unless idle), ``taken`` (out: it is; one cycle) and
+        ``is_asked`` (out: the program is this source's, or the last one was).
 
     Attributes
     ----------
@@ -86,7 +90,7 @@ class XgmiiTransmitPath(ProgramBank):
 
     Limits: header and fill as of `TrainDues` and `ProbeBuilder`; there is no checksum to mend, and no management in band.
     """
-    def __init__(self, clock, mac, streams=None):
+    def __init__(self, clock, mac, streams=None, sources=()):
         self.program       = program = Record(list(SETTINGS.items()))
         self.arm           = Signal()
         self.stop          = Signal()
@@ -102,14 +106,17 @@ class XgmiiTransmitPath(ProgramBank):
         # # #
 
         # Without this LiteX gives every memory in there a page of the CSR bus.
-        self.autocsr_exclude = {"port", "header"}
+        self.autocsr_exclude = {"port", "header", *(source.name for source in sources)}
+        for source in sources:
+            setattr(self, source.name, source)
         self.asked      = Signal() # A program is asked for;
         self.taken      = Signal() # it is taken,
         self.begins     = Signal() # a cycle ago;
         self.is_busy    = Signal() # from then to its end;
         self.is_stopped = Signal() # it is to end.
+        self.is_armed   = Signal() # From its begin to its start, or a stop; in ``timebase``.
         self.streams  = streams
-        self.port     = port = XgmiiTrainPort(streams=streams and streams.engine)
+        self.port     = port = XgmiiTrainPort(sources, streams and streams.engine)
         self.header   = HeaderBus(port.header)
         self.counters = TransmitCounters()
         self.link     = LevelCrossing("sys")
@@ -125,17 +132,21 @@ class XgmiiTransmitPath(ProgramBank):
             *copied(port, program, "timed", "start_time"),
             self.link.i.eq(mac.is_up),
         ]
-        self.add_state(mac)
+        self.add_state(sources)
         self.add_counters(mac)
         if streams is not None:
             streams.join(self)
 
-    def add_state(self, mac):
+    def add_state(self, sources):
         """Begin and stop the program, and say how far it is."""
         port, program, streams = self.port, self.program, self.streams
         is_busy, is_stopped, taken = self.is_busy, self.is_stopped, self.taken
+        requests   = Reduce("OR", [0, *(source.request for source in sources)])
+        of_source  = Reduce("OR", [0, *(source.is_chosen for source in sources)])
+        ready      = Reduce("OR", [streams.engine.is_primed if streams else 0,
+            *(source.is_chosen & source.is_primed for source in sources)])
         is_over    = Signal() # The port is through.
-        primes     = Signal() # The program may start: of streams, once their first frame is there.
+        primes     = Signal() # The program may start: but for trains, once its first frame is there.
         is_primed  = Signal()
         there      = Signal(3) # State of the port.
         was_there  = Signal()
@@ -145,10 +156,10 @@ class XgmiiTransmitPath(ProgramBank):
         self.finished = finished = PulseCrossing("timebase", "sys")
         is_sound   = (program.count != 0) & (program.repeats != 0) & (program.length >= MIN_LENGTH)
         self.comb += [
-            self.asked.eq((self.arm & is_sound) | (streams.request if streams else 0)),
+            self.asked.eq((self.arm & is_sound) | (streams.request if streams else 0) | requests),
             taken.eq(self.asked & ~is_busy),
             arming.i.eq(taken),
-            primes.eq((arming.o & ~port.of_streams) | ((streams.engine.is_primed if streams else 0) & ~is_primed & ~stopping.o)),
+            primes.eq((arming.o & ~port.of_streams & ~of_source) | (ready & ~is_primed & ~stopping.o)),
             stopping.i.eq(is_stopped),
             port.start.eq(self.start_strobe & self.ready),
             port.stop.eq(stopping.o),
@@ -159,7 +170,7 @@ class XgmiiTransmitPath(ProgramBank):
                 there.eq(TransmitState.WAITING),
             ).Elif(port.is_running,
                 there.eq(TransmitState.RUNNING),
-            ).Elif(streams.engine.is_active if streams else 0,
+            ).Elif((streams.engine.is_active if streams else 0) | (self.is_armed & of_source),
                 there.eq(TransmitState.ARMED),
             ).Else(
                 there.eq(TransmitState.IDLE),
@@ -173,7 +184,12 @@ class XgmiiTransmitPath(ProgramBank):
         ]
         self.sync.timebase += [
             was_there.eq(there != TransmitState.IDLE),
-            is_primed.eq(streams.engine.is_primed if streams else 0),
+            is_primed.eq(ready),
+            If(arming.o,
+                self.is_armed.eq(1),
+            ).Elif((self.start_strobe & self.ready) | stopping.o,
+                self.is_armed.eq(0),
+            ),
             If(primes,
                 self.ready.eq(1),
             ).Elif(self.start_strobe | stopping.o,
@@ -191,6 +207,16 @@ class XgmiiTransmitPath(ProgramBank):
                 is_stopped.eq(0),
             ),
         ]
+        for source in sources:
+            # It is there before the program.
+            chosen = LevelCrossing("timebase")
+            self.add_module(name=f"{source.name}_chosen", module=chosen)
+            self.comb += [
+                source.taken.eq(source.request & ~is_busy),
+                chosen.i.eq(source.is_asked),
+                source.is_chosen.eq(chosen.o),
+            ]
+            self.sync += If(self.asked & ~is_busy, source.is_asked.eq(source.request))
 
     def add_counters(self, mac):
         """Count in ``sys``."""

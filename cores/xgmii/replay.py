@@ -446,6 +446,7 @@ class XgmiiReplaySource(LiteXModule):
 
     Attributes
     ----------
+    name, request, is_asked, taken : as of `XgmiiTransmitPath`
     written, wraps : Signal(32), Signal(), in
         As of `PairReader`.
     restart, is_restarted : Signal(), Signal(), in and out
@@ -473,7 +474,12 @@ class XgmiiReplaySource(LiteXModule):
     is_bad, is_starved : Signal(), Signal(), out
         As of `ReplaySource`.
     """
+    name = "replay"
+
     def __init__(self, port, address, words):
+        self.request        = Signal()
+        self.is_asked       = Signal()
+        self.taken          = Signal()
         self.written        = Signal(POSITION_BITS)
         self.wraps          = Signal()
         self.restart        = Signal()

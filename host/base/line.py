@@ -57,6 +57,10 @@ class Line:
         """Return the octets that a time of the probe's clock has; ``increment``: of that clock, in 8.40 fixed point."""
         return Fraction(time_ns) * self.octets_per_tick * INCREMENT_ONE / increment
 
+    def program_increment(self, increment: int) -> int | Fraction:
+        """Return what a tick of a program has, an octet, of the increment of a probe's clock, in 8.40 fixed point."""
+        return increment if self.octets_per_tick == 1 else Fraction(increment, self.octets_per_tick)
+
     @property
     def nominal(self) -> Fraction:
         """Nanoseconds that a right clock counts an octet, in 8.40 fixed point."""

@@ -72,6 +72,7 @@ Share = Annotated[float, Between(0, 1)]
 Percent = Annotated[float, Between(0, 100)]
 Length = Annotated[int, Between(1, 2**14 - 1)]
 Increment = Annotated[int, Between(1, 2**64 - 1)]
+TickIncrement = Increment | Fraction  # Of a tick of a program, of which a tick of the clock may have several.
 
 
 class _No(Exception):

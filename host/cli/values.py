@@ -61,6 +61,11 @@ def rate_bps(text: str) -> float:
     return float(_with_unit(text, {"": 1, **RATES, **of_line}, "rate", "500M, 500Mbit/s, 1G or 50%"))
 
 
+def rate_or_share(text: str) -> float | Fraction:
+    """Return a rate (b/s) from text like ``500M``, or a share of the line from text like ``50%``, as a fraction."""
+    return pace(text)["share"] if text.endswith("%") else rate_bps(text)
+
+
 def pps(text: str) -> float:
     """Return frames a second from text like ``20k`` or ``20kpps``."""
     return float(_with_unit(text, PACKET_RATES, "rate of frames", "20000, 20k or 20kpps"))

@@ -11,6 +11,7 @@ doubled has no delay either.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from liteprobe.cores.formats import MAX_LENGTH, OVERHEAD, RING_WORDS, TICK_NS, Part
 from liteprobe.host.analysis.columns import MEGA, Column, Columns
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.line import INCREMENT_ONE
+from liteprobe.host.base.line import GIGABIT, INCREMENT_ONE, Line
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.session import Sink
 from liteprobe.host.clock.timebase import Timebase
@@ -39,7 +40,6 @@ from liteprobe.host.run.streamed import (
     StreamOptions,
     target_of,
 )
-from liteprobe.host.traffic.intervals import NOMINAL
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.trace.records import NOWHERE, Summary, stamp_offsets, starts_of
 from liteprobe.host.traffic.trace.trace import Trace, TraceWords
@@ -68,7 +68,9 @@ class PortReplay(PortFigures):
     """Figures of what a port sent of a trace; the rest as of `PortFigures`."""
 
     trace: Trace
-    increment: int  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point, by which its times became ticks.
+    increment: (
+        int | Fraction
+    )  # Nanoseconds a tick of the program, in 8.40 fixed point, by which its times became ticks.
     summary: Summary | None  # What the trace comes to, once; None: it has no end.
     #: Frames that waited, as planned: the line can't start them when they are due, by arithmetic; None: not known.
     waited: int | None
@@ -179,8 +181,15 @@ TRACES = Columns(
 
 def _planned(summary: Summary) -> dict[str, Any]:
     names = ("frames", "octets", "duration_s", "share", "rate_bps", "cut", "stamped")
-    starts = {"last_due_ns": summary.last_due * TICK_NS, "last_start_ns": summary.last_start * TICK_NS}
+    tick_ns = summary.line.octet_ns
+    starts = {name: _plain(getattr(summary, name) * tick_ns) for name in ("last_due", "last_start")}
+    starts = {f"{name}_ns": value for name, value in starts.items()}
     return {name: getattr(summary, name) for name in names} | starts | dict(summary.counts)
+
+
+def _plain(value: Fraction) -> int | float:
+    """Return a whole number as one."""
+    return int(value) if value.denominator == 1 else float(value)
 
 
 @validated
@@ -199,14 +208,20 @@ PORTS_MOST = 2  # Test ports of any board, and of a simulated probe.
 class PlannedTrace:
     """A trace as a port is to send it: looked through, and what finds space in the ring is repeated there.
 
-    ``increment``: nanoseconds a tick of the probe's clock, in 8.40 fixed point. Raises UsageError for what is wrong in it.
+    ``clock``: nanoseconds a tick of the probe's clock, in 8.40 fixed point; ``line``: of its ports. Raises UsageError for what
+    is wrong in it.
     """
 
-    def __init__(self, trace: Trace, options: ReplayOptions, increment: int = NOMINAL) -> None:
+    def __init__(self, trace: Trace, options: ReplayOptions, clock: int | None = None, line: Line = GIGABIT) -> None:
+        if trace.rate_bps is not None and trace.rate_bps > line.rate_bps:
+            raise UsageError(
+                f"a rate of {trace.rate_bps:g} b/s is more than a line of {line}: give a lower --rate, or --top"
+            )
+        increment = line.program_increment(line.increment if clock is None else clock)
         self.trace, self.increment, self.loops_asked = trace, increment, options.loops
         loops = options.loops
         has_end = not trace.source.is_endless and trace.repeats is not None
-        self.summary = trace.summary(increment) if has_end and options.with_summary else None
+        self.summary = trace.summary(increment, line) if has_end and options.with_summary else None
         self.asked = self.summary.frames * loops if self.summary and loops is not None else None
         self.expected_late = self.summary.expected_late if self.summary and loops == 1 else None
         if has_end and loops != 1 and (loops or 0) <= LOOPS_MOST:
@@ -287,8 +302,10 @@ class ReplayedTrace(StreamedPort[PortReplay]):
     def __init__(self, probe: RunDevice, number: int, trace: Trace, options: ReplayOptions) -> None:
         super().__init__(probe, number)
         self.trace, self.stamp = trace, trace.stamp
+        if trace.stamp is not None and probe.line.octets_per_tick != 1:
+            raise UsageError(f"a probe of {probe.line} replays frames without a stamp: leave --stamp out")
         self.is_once = options.loops == 1
-        self.plan = PlannedTrace(trace, options, probe.timebase.increment)
+        self.plan = PlannedTrace(trace, options, probe.timebase.increment, probe.line)
         self.loops, self.prime, self.asked = self.plan.loops, self.plan.prime, self.plan.asked
         if self.plan.summary:
             self.load = self.plan.summary.load
@@ -511,7 +528,7 @@ class UnstampedFrames:
     numbers: Index
 
 
-def sent_frames(trace: Trace, increment: int, prefix: int, most: int) -> UnstampedFrames:
+def sent_frames(trace: Trace, increment: int | Fraction, prefix: int, most: int) -> UnstampedFrames:
     """Return the frames of a trace that have no stamp, of its first ``most``; ``prefix``: octets that a capture keeps."""
     keys, ticks, numbers, free, seen = [], [], [], 0, 0
     for frames, due in trace.due(increment):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
-    LINE_RATE_BPS,
     NO_SEQUENCE,
     REPLAY_PORT,
     RING_WORDS,
@@ -27,6 +26,7 @@ from liteprobe.host.analysis.columns import MEGA, Column, Columns, delays
 from liteprobe.host.analysis.result import PartFigures, Result, ratio
 from liteprobe.host.base.errors import ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.base.output import OutputError
 from liteprobe.host.base.validate import validated
 from liteprobe.host.capture.request import CaptureRequest, CaptureResult
@@ -140,6 +140,7 @@ class PortFigures(PartFigures, ABC):
     underruns: int  # Frames whose words came too late from this host.
     first_underrun: int | None
     sent: StreamState  # How the stream to the port went.
+    line: Line = GIGABIT  # Of the port.
     receive: int  # Port that the wire leads to.
     delays: Delays | None = None  # Where frames had stamps and were captured.
 
@@ -212,7 +213,7 @@ STREAM = Columns(
     Column("resent", "resent", "Sent again", of=lambda one: one.sent.resent),
     Column("starved", "", "Ready\ntoo late", of=lambda one: one.sent.starved),
     Column("rate_bps", "Mb/s", "Mb/s", 3, MEGA),
-    Column("share", "of line", of=lambda one: one.rate_bps and f"{100 * one.rate_bps / LINE_RATE_BPS:.2f} %"),
+    Column("share", "of line", of=lambda one: one.rate_bps and f"{100 * one.rate_bps / one.line.rate_bps:.2f} %"),
 )
 DELAYS = delays(lambda one: one.known_delays and {**one.known_delays.document(), "std": None}, modulo=True)
 CAPTURED = Columns(
@@ -409,7 +410,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
     slower: ClassVar[str]
 
     def __init__(self, probe: RunDevice, number: int) -> None:
-        self.port = probe.ports[number]
+        self.port, self._line = probe.ports[number], probe.line
         self.ring = ReplayRing(probe.registers, number)
         self.receive = probe.link.receive_port(number, len(probe.ports))  # Port that the wire leads to.
         self.session = ReplaySession(number, secrets.randbelow(0xFFFF) + 1, 0)
@@ -442,7 +443,7 @@ class StreamedPort(ABC, Generic[FiguresT]):
         return {
             **{"port": self.port.number, "asked": self.asked, "frames": frames, "late": late},
             **{"first_late": None if first_late == NO_SEQUENCE else first_late},
-            **{"sent": self.sent, "receive": self.receive, "delays": delays},
+            **{"sent": self.sent, "receive": self.receive, "delays": delays, "line": self._line},
         }
 
 

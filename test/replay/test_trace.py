@@ -364,7 +364,7 @@ def test_a_stamp_at_an_octet_stands_where_there_is_room(tmp_path: Path) -> None:
         (lambda trace: trace.stamped(Stamp("octet", octet=256)), "octet 256 of a stamp is out of range: give 0 to 255"),
         (lambda trace: trace.snapped(9001), "snap length 9001 is out of range: give 0 to 9000"),
         (lambda trace: trace.stretched(0), "times can't be stretched by 0: give more than 0"),
-        (lambda trace: trace.at_rate(1.1e9), "give 1 to 1e9, or have it back to back"),
+        (lambda trace: trace.at_rate(1.1e10), r"give 1 to 1e9 \(1e10 at 10 Gb/s\), or have it back to back"),
         (lambda trace: trace.repeated(0), "can't be sent 0 times: give 1 or more"),
         (lambda _: Trace.cbr(Interval(pps=1, burst=Burst(2)), 60, 1), "a trace is made without bursts"),
         (lambda _: Trace.cbr(Interval(), 60, 0), "a trace of 0 frames is out of range"),

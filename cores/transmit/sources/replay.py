@@ -404,9 +404,25 @@ class ReplaySource(ProgramSource):
             self.may_start.eq(self.is_primed),
         ]
 
+# Replay Bank --------------------------------------------------------------------------------------
+
+class ReplayBank(RegisterBank):
+    """The registers of a port that replays, at 1 and at 10 Gb/s."""
+    def add_csr(self):
+        """Add the registers of the contract (docs/design/replay.md)."""
+        self.add_settings(SETTINGS, loops=1)
+        for name, description in STROBES.items():
+            register = CSRStorage(1, name=name, description=description)
+            setattr(self, f"_{name}", register)
+            self.comb += getattr(self, name).eq(register.re)
+
+    def add_counters(self):
+        """Add registers of what is counted, where no `DatagramReceiver` shows it."""
+        self.add_status(COUNTERS)
+
 # Replay Port --------------------------------------------------------------------------------------
 
-class ReplayPort(RegisterBank):
+class ReplayPort(ReplayBank):
     """Joins a `ReplaySource`, and a `SetsSource` where there is one, to the ring in the memory and what fills it; in ``sys``.
 
     Parameters
@@ -508,15 +524,3 @@ class ReplayPort(RegisterBank):
             self.underruns.eq(Mux(sets.is_chosen, sets.underruns, underruns)),
             self.is_starved.eq(is_starved | sets.is_starved),
         ]
-
-    def add_csr(self):
-        """Add the registers of the contract (docs/design/replay.md)."""
-        self.add_settings(SETTINGS, loops=1)
-        for name, description in STROBES.items():
-            register = CSRStorage(1, name=name, description=description)
-            setattr(self, f"_{name}", register)
-            self.comb += getattr(self, name).eq(register.re)
-
-    def add_counters(self):
-        """Add registers of what is counted, where no `DatagramReceiver` shows it."""
-        self.add_status(COUNTERS)

@@ -7,14 +7,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 from liteprobe.host.base.defaults import FIGURES_OF_PORTS
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT, line_of_url
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe, take_old, usual_probe
 from liteprobe.host.cli.lazy import lazily
-from liteprobe.host.cli.values import duration_ns, number, output, rate_bps, whole, wholes
+from liteprobe.host.cli.values import duration_ns, number, output, rate_or_share, whole, wholes
 
 with lazily():
     from liteprobe.host import probe as probes
@@ -61,7 +63,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("times (default: those of the file)")
     pace = group.add_mutually_exclusive_group()
     add(pace, "--speed X", number, "X times as fast as the file says")
-    add(pace, "--rate BPS", rate_bps, "at a constant rate on the wire, frame + 24 octets, like 500M or 50%%")
+    add(pace, "--rate BPS", rate_or_share, "at a constant rate on the wire, frame + 24 octets, like 500M or 50%%")
     add(pace, "--top", bool, "back to back")
     add(
         group,
@@ -158,7 +160,8 @@ def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
         trace = trace.stretched(1 / units.exact(args.speed))
     elif args.rate is not None:
-        trace = trace.at_rate(args.rate)
+        line = line_of_url(args.probe) or GIGABIT
+        trace = trace.at_rate(args.rate * line.rate_bps if isinstance(args.rate, Fraction) else args.rate)
     elif args.top:
         trace = trace.at_top()
     if args.max_gap is not None:

@@ -60,7 +60,8 @@ _SIM_OWN = "link cpu scope preset network pps jitter receivers play"
 SIM_OPTIONS = (*_SIM_OWN.split(), *SIM_PATHS)  # The wire has all others.
 SIM_LINKS = ("own", "shared")
 #: Of a probe of 10 Gb/s: options of the host, and of each wire by what they are.
-PRESETS_10G = (DEFAULT_PRESET, "generator")  # The second one measures streams, with histograms, and sends trains.
+#: The second one measures streams, with histograms, and sends trains; the third one replays traces, too.
+PRESETS_10G = (DEFAULT_PRESET, "generator", "replay")
 SIM_10G_OPTIONS = ("truth", "build", "network", "ppm")
 _EVERY_WIRE = dict.fromkeys(("loss", "corrupt", "cut_after", "seed"), "")
 _SWITCH = "queue duplicate reorder cross cross2 cross_size cross_model cross_deliver"

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from liteprobe.cores.formats import (
-    LINE_RATE_BPS,
     OVERHEAD,
-    TICK_NS,
     TRACE_FLAGS_BIT,
     TRACE_HEADER_WORDS,
     TRACE_LENGTH_BIT,
@@ -27,6 +25,7 @@ from liteprobe.cores.formats import (
     TraceFlag,
 )
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import GIGABIT, Line
 from liteprobe.host.packets.frames import MASKS, WORD_OCTETS, Frames, Index, move, put, starts
 from liteprobe.host.traffic.stamps import PLACES, Stamp
 
@@ -222,6 +221,7 @@ class Summary:
     counts: Mapping[str, int] = field(
         default_factory=dict
     )  # Packets that are not sent as they stand in the file, by kind.
+    line: Line = GIGABIT  # Whose octets the ticks are.
 
     @property
     def free_ticks(self) -> int:
@@ -231,7 +231,7 @@ class Summary:
     @property
     def duration_s(self) -> float:
         """From the first start to the end of the last frame (s)."""
-        return self.free_ticks * TICK_NS / 1e9
+        return float(self.free_ticks * self.line.octet_ns / 10**9)
 
     @property
     def share(self) -> float:
@@ -246,7 +246,7 @@ class Summary:
     @property
     def rate_bps(self) -> float:
         """Mean rate on the wire (b/s)."""
-        return self.share * LINE_RATE_BPS
+        return self.share * self.line.rate_bps
 
     _last_slot: int = 0
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import LINE_RATE_BPS, MAX_LENGTH, OVERHEAD, STAMP_OCTETS, TICK_NS, TICKS_PER_SECOND
 from liteprobe.host.base.errors import UsageError
+from liteprobe.host.base.line import FASTEST, GIGABIT, Line
 from liteprobe.host.base.units import Number, exact
-from liteprobe.host.base.validate import Increment, validated
+from liteprobe.host.base.validate import TickIncrement, validated
 from liteprobe.host.packets.files import FileSource
 from liteprobe.host.packets.frames import PARTS, SLACK, Frames, Index, joined, normal
 from liteprobe.host.traffic.headers import Headers
@@ -442,9 +443,9 @@ class Trace:
 
     def at_rate(self, rate_bps: Number) -> "Trace":
         """Return it at a constant rate on the wire (b/s, frame + 24 octets), whatever its times were."""
-        if not 1 <= exact(rate_bps) <= LINE_RATE_BPS:
+        if not 1 <= exact(rate_bps) <= FASTEST.rate_bps:
             raise UsageError(
-                f"a rate of {rate_bps} b/s is out of range: give 1 to 1e9, or have it back to back (--top)"
+                f"a rate of {rate_bps} b/s is out of range: give 1 to 1e9 (1e10 at 10 Gb/s), or have it back to back (--top)"
             )
         return replace(self, rate_bps=rate_bps, is_top=False)
 
@@ -478,13 +479,13 @@ class Trace:
 
     # What a probe gets -----------------------------------------------------------------------
 
-    def due(self, increment: Increment = NOMINAL, gaps: Gaps | None = None) -> Iterator[tuple[Frames, Index]]:
+    def due(self, increment: TickIncrement = NOMINAL, gaps: Gaps | None = None) -> Iterator[tuple[Frames, Index]]:
         """Yield frames, and the tick at which each is due, from the first one on (tick 0).
 
         Parameters
         ----------
-        increment : int
-            Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+        increment : int or Fraction
+            Nanoseconds a tick of a program, by the probe's clock, in 8.40 fixed point (`Line.program_increment`).
         gaps : Gaps or None
             Limits and counts times between frames; None: as of ``gaps``.
 
@@ -512,29 +513,29 @@ class Trace:
             shift += span + self._pause(span, count, slots, ratio)
             turn += 1
 
-    def records(self, increment: Increment = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
+    def records(self, increment: TickIncrement = NOMINAL, first_ticks: int = 0) -> Iterator[Words]:
         """Yield the words of its records, some at once; the last one ends the program. Else as ``due``.
 
         Parameters
         ----------
-        increment : int
+        increment : int or Fraction
             As of ``due``.
         first_ticks : int
             From the start of the program to the first frame.
         """
         return records(self.due(increment), self.stamp, first_ticks)
 
-    def starts(self, increment: Increment = NOMINAL) -> Iterator[Index]:
+    def starts(self, increment: TickIncrement = NOMINAL) -> Iterator[Index]:
         """Yield the tick at which each frame starts, max(due, line free), from the first one on; some at once. Else as ``due``."""
         free = 0
         for frames, due in self.due(increment):
             start, free = starts_of(due, frames.length + OVERHEAD, free)
             yield start
 
-    def summary(self, increment: Increment = NOMINAL) -> Summary:
+    def summary(self, increment: TickIncrement = NOMINAL, line: Line = GIGABIT) -> Summary:
         """Read all of it once, and return what it comes to, and how many frames can't start when they are due.
 
-        Of one without an end, this is one turn.
+        ``line``: whose octets its ticks are. Of one without an end, this is one turn.
 
         Raises
         ------
@@ -551,13 +552,13 @@ class Trace:
         idle = [name for name, is_asked in asked.items() if is_asked and self._is_paced]
         said = f"without effect: {' and '.join(idle)}; at a rate, and back to back, frames go as they stand in the file"
         notes = (*self.source.notes, *gaps.notes, *([said] if idle else []))
-        return replace(found, notes=notes, counts=counts)
+        return replace(found, notes=notes, counts=counts, line=line)
 
     def gaps(self) -> Gaps:
         """Return what limits the times between its frames."""
         return Gaps(self.source.name, self.max_gap_s, TICKS_PER_SECOND / (self.source.ticks_per_unit * self.factor))
 
-    def turn_ticks(self, increment: Increment = NOMINAL) -> int:
+    def turn_ticks(self, increment: TickIncrement = NOMINAL) -> int:
         """Return the ticks from the last frame of a turn to the first one of the next."""
         twice, last = replace(self, repeats=2).due(increment), 0
         size = sum(len(chunk) for chunk in self._frames(self.gaps()))
@@ -570,7 +571,7 @@ class Trace:
 
     # # #
 
-    def _ratio(self, increment: int) -> Fraction:
+    def _ratio(self, increment: int | Fraction) -> Fraction:
         """Return the ticks of a unit of time."""
         by_clock = Fraction(NOMINAL, increment)
         if self.is_top:
@@ -616,7 +617,7 @@ class TraceWords:
     """The words of a trace, as they go along to the process that prepares them."""
 
     trace: Trace
-    increment: Increment = NOMINAL  # Nanoseconds a tick of the probe's clock, in 8.40 fixed point.
+    increment: TickIncrement = NOMINAL  # As of `Trace.due`.
     first_ticks: int = 0  # From the start of the program to the first frame.
 
     def chunks(self) -> Iterator[Words]:

@@ -415,5 +415,7 @@ def test_what_a_probe_of_10_gigabit_lacks_is_refused(probe: Probe, program: dict
 def test_parts_are_refused_with_what_has_them(probe: Probe) -> None:
     with pytest.raises(UsageError, match="without the part streams: give it as preset=generator"):
         probe.traffic()
-    with pytest.raises(UsageError, match="at 10 Gb/s there are trains and streams alone so far"):
+    with pytest.raises(UsageError, match="without the part replay: give it as preset=replay"):
         probe.need(Part.REPLAY)
+    with pytest.raises(UsageError, match="at 10 Gb/s there are trains, streams and replay alone so far"):
+        probe.need(Part.SETS)

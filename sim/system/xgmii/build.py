@@ -17,11 +17,14 @@ from liteprobe.host.base.errors import ProbeError
 from liteprobe.sim.system import board
 from liteprobe.sim.system.build import ROOT, Design, build, content_key, harness_files, write_verilog
 from liteprobe.sim.system.variant import harness_variant
+from liteprobe.sim.system.xgmii.memory import RingMemory
 
 MODEL = Path(__file__).with_name("model.cpp")
 TEST_PORTS = 2
 #: By preset: period of ``sys`` in ticks of the harness, which are octets of the line here. Histograms take more of its cycles.
-SYS_TICKS = {"train": 16, "generator": 8}
+SYS_TICKS = {"train": 16, "generator": 8, "replay": 8}
+#: And its parts, where they are not those of the same preset at 1 Gb/s.
+PARTS = {"replay": {"preset": "generator", "with_streams": False, "with_replay": True, "with_sets": False}}
 OCTETS_PER_SECOND = 1.25e9
 
 _xgmii = [
@@ -47,6 +50,10 @@ class Board(board.Board):
         self.sys_clk_freq = OCTETS_PER_SECOND / sys_ticks
         self.platform.add_extension(_xgmii)
 
+    def ring_memory(self, ports, words):
+        """Return the memory of the rings of ports that replay, 32-bit words."""
+        return RingMemory(ports, words)
+
     def xgmii(self, port):
         """Return the pads of a test port, and its receive clock."""
         return self.platform.request("xgmii", port), getattr(self.clocks, f"eth_rx{port}")
@@ -57,7 +64,8 @@ def make_soc(preset: str = DEFAULT_PRESET) -> Any:
     from liteprobe.soc.config import ProbeConfig
     from liteprobe.soc.tengig import TenGigabitSoC
 
-    config = ProbeConfig(preset=preset, link="own", with_cpu=False, with_discipline=False)
+    parts = {"preset": preset, **PARTS.get(preset, {})}
+    config = ProbeConfig(**parts, link="own", with_cpu=False, with_discipline=False)
     soc = TenGigabitSoC(Board(SYS_TICKS[preset]), config)
     soc.finalize()
     return soc
