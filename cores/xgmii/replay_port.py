@@ -1,7 +1,10 @@
 # This file is part of LiteProbe.
 # SPDX-License-Identifier: BSD-2-Clause
 
-"""Gives what replays at 10 Gb/s the registers of a port that replays at 1 Gb/s, and joins it to what fills its ring."""
+"""Gives what replays at 10 Gb/s the registers of a port that replays at 1 Gb/s, and joins it to what fills its ring.
+
+Stands alone: it is in ``sys``, and what it joins runs without it.
+"""
 
 from migen import *
 

@@ -20,8 +20,8 @@ KNOWN = {
         suites/y1564.py 3  traffic/intervals.py 1
     """,
     "monitor, capture and replay": """
-        capture/live.py 2  cli/commands/monitor.py 5  packets/files.py 2  run/replay.py 3
-        run/streamed.py 2  traffic/trace/records.py 4  traffic/trace/trace.py 6
+        capture/live.py 2  cli/commands/monitor.py 5  packets/files.py 2  run/replay.py 2
+        traffic/trace/trace.py 5
     """,
     "the emulated network, which stays at 1 Gb/s, and what else is of 1 Gb/s alone": """
         cli/commands/demo.py 4  device/link/sim_stations.py 2  run/emulate.py 2  traffic/network/netem.py 4
