@@ -58,7 +58,7 @@ GUESSES: list[tuple[str, dict[str, Any] | str]] = [
     ("send --share 50%", {"share": Fraction(1, 2)}),
     ("send --share 50", {"share": Fraction(1, 2)}),
     ("send --rate 80kpps", {"rate": {"pps": 8e4}}),
-    ("replay x.pcap --rate 50%", {"rate": 5e8}),
+    ("replay x.pcap --rate 50%", {"rate": Fraction(1, 2)}),
     ("train --rate 100MB/s", "octets a second are 8 times as many b/s"),
     *((f"train --length 60 --interval {text}", {"interval": 20_000}) for text in (
         "20us", "20µs", "20μs", "20usec", "20usecs", "0.02ms", "20000ns", "2e4ns",
