@@ -461,7 +461,7 @@ class XgmiiReplaySource(LiteXModule):
     is_chosen : Signal(), in
         The port's program is this one's.
     is_primed : Signal(), out
-        The first frame is there, and as many octets as there is space for, or all; or the end alone.
+        The first frame is there, and as many octets as there is space for, or all; or the end alone; until ``is_active`` falls.
     is_active : Signal(), out
         From ``begins`` to the start of the last frame.
     runs, elapsed, starts : Signal(), Signal((46, True)), Signal(), in
@@ -541,11 +541,11 @@ class XgmiiReplaySource(LiteXModule):
             *copied(self, parser, "is_bad"),
             self.due.eq(front.due),
             self.is_there.eq(front.valid & ~front.empty & self.is_active),
-            self.is_primed.eq(self.is_active & settled[-1]),
             ends.eq(self.runs & front.valid & front.empty & self.is_active),
         ]
         self.sync.timebase += [
             was_stopped.eq(stops),
+            self.is_primed.eq(self.is_active & (self.is_primed | settled[-1])),
             If(~front.valid | self.begins,
                 settled.eq(0),
             ).Elif(~parser.is_active,

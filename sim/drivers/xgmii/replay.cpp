@@ -166,6 +166,7 @@ static void replay(const program &one)
         top.stop = (one.stop_after && now - start_at == one.stop_after)
             || (one.stop_frames && frame_count - before >= one.stop_frames && is_midst);
         step();
+        check(top.is_primed || !top.is_active, "the program is not primed while it runs");
         check(now < moved + 10000000, "the program does not end: %" PRIu64 " frames", frame_count - before);
         top.eval();
     } while (top.is_running);
