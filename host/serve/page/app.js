@@ -105,16 +105,24 @@ function begin(run) {
 
 const set = (words) => ask("POST", "/api/runs/current/set", { words });
 
-let isDrawn = true;
+let isDrawing = false, isDue = false, pauseMs = DRAW_MS;
 function draw() {
-  if (!isDrawn || document.hidden) return;
-  isDrawn = false;
+  isDue = true;
+  if (isDrawing || document.hidden) return;
+  isDrawing = true;
   setTimeout(() => requestAnimationFrame(() => {
-    isDrawn = true;
-    if (!page.look || !page.view?.element.isConnected) return;
-    page.view.draw(page.look);
-    if (page.result?.state === "ended") page.view.end?.(page.result); // What the last look had is less.
-  }), DRAW_MS);
+    const began = performance.now();
+    isDue = false;
+    if (page.look && page.view?.element.isConnected) {
+      page.view.draw(page.look);
+      if (page.result?.state === "ended") page.view.end?.(page.result); // What the last look had is less.
+    }
+    requestAnimationFrame(() => { // Where it takes long until that is painted it is drawn more seldom: lines are taken meanwhile.
+      pauseMs = Math.max(DRAW_MS, 4 * (performance.now() - began));
+      isDrawing = false;
+      if (isDue) draw();
+    });
+  }), pauseMs);
 }
 document.addEventListener("visibilitychange", draw);
 addEventListener("resize", draw);
