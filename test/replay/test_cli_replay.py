@@ -239,7 +239,7 @@ def test_a_narrow_terminal_shows_two_tables(
         ),
         (("A", "--loop", "-1"), "--loop -1 is out of range: give 1 or more, or 0 for until Ctrl-C"),
         (("A", "--speed", "0"), "--speed 0 is out of range: give more than 0, like 2 for twice as fast"),
-        (("A", "--rate", "2G"), "give 1 to 1e9, or have it back to back (--top)"),
+        (("A", "--rate", "2G"), "a rate of 2e+09 b/s is more than a line of 1 Gb/s: give a lower --rate, or --top"),
         (("A", "--speed", "2", "--top"), "not allowed with argument"),
         (("A", "--snap", "9001"), "snap length 9001 is out of range: give 0 to 9000"),
         (("A", "--stamp", "octet"), "'octet' is not a place of a stamp: write it like octet:42 or ipv4.identification"),
@@ -264,7 +264,7 @@ def test_a_narrow_terminal_shows_two_tables(
         (("A", "--speed", "1e-7", "--check"), "times can't be stretched by 1e+07: give 1e-9 to 1e6 in all"),
         (
             ("A", "--rate", "0.0001", "--check"),
-            "a rate of 0.0001 b/s is out of range: give 1 to 1e9, or have it back to back",
+            "a rate of 0.0001 b/s is out of range: give 1 to 1e9 (1e10 at 10 Gb/s), or have it back to back",
         ),
         (("A", "--stamp-tick", "3", "--check"), "--stamp-tick 3 is of no stamp: give --stamp, too"),
     ],
