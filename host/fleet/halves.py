@@ -77,6 +77,9 @@ class _AbsentTransmit(StreamsPort):
         self._total = program.total
         self._end_ns = (program.start_time_ns or 0) + int(schedule.duration_ns)
 
+    def check(self, streams: Sequence[Any]) -> None:
+        """Do nothing: the station that has the port knows what it can send."""
+
     def load_streams(self, words: PortWords, is_attached: bool) -> None:
         """Keep how many frames each stream has, and for how long all go on."""
         self._ends = [MANY if end is None else end for end in words.ends]

@@ -93,7 +93,7 @@ def test_a_probe_of_10_gigabit_has_times_and_rates_of_the_harness(url: str, opti
     ("url", "words"),
     [
         ("sim10g://device", "at 10 Gb/s there is no wire 'device', only loopback, cable, switch"),
-        ("sim10g://loopback?preset=tester", "the preset of a probe of 10 Gb/s is train or generator"),
+        ("sim10g://loopback?preset=tester", "the preset of a probe of 10 Gb/s is train, generator, replay"),
         ("sim10g://cable?latency=3us", "at 10 Gb/s a cable has no option 'latency'"),
         ("sim10g://cable?delay=3", "delay '3' is not a time, like 3us"),
         ("sim10g://switch?rate=20G", "rate '20G' is not a rate from 10M to 10G"),

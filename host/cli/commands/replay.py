@@ -12,7 +12,6 @@ from pathlib import Path
 
 from liteprobe.host.base.defaults import FIGURES_OF_PORTS
 from liteprobe.host.base.errors import UsageError
-from liteprobe.host.base.line import GIGABIT, line_of_url
 from liteprobe.host.base.output import STDOUT
 from liteprobe.host.cli.arguments import add, add_expect, add_probe, add_results, open_probe, take_old, usual_probe
 from liteprobe.host.cli.lazy import lazily
@@ -20,6 +19,7 @@ from liteprobe.host.cli.values import duration_ns, number, output, rate_or_share
 
 with lazily():
     from liteprobe.host import probe as probes
+    from liteprobe.host.base import line as lines
     from liteprobe.host.base import units
     from liteprobe.host.cli import streamed
     from liteprobe.host.report import files
@@ -160,7 +160,7 @@ def _trace(args: argparse.Namespace, path: Path) -> traces.Trace:
             raise UsageError(f"--speed {args.speed:g} is out of range: give more than 0, like 2 for twice as fast")
         trace = trace.stretched(1 / units.exact(args.speed))
     elif args.rate is not None:
-        line = line_of_url(args.probe) or GIGABIT
+        line = lines.line_of_url(args.probe) or lines.GIGABIT
         trace = trace.at_rate(args.rate * line.rate_bps if isinstance(args.rate, Fraction) else args.rate)
     elif args.top:
         trace = trace.at_top()

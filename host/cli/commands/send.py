@@ -16,7 +16,6 @@ from pathlib import Path
 from liteprobe.host.base.defaults import FIGURES_OF_STREAMS, FILLS
 from liteprobe.host.base.errors import LeaseLostError, ProbeError, UsageError
 from liteprobe.host.base.interrupt import Interrupted
-from liteprobe.host.base.line import GIGABIT, Line, line_of_url
 from liteprobe.host.base.text import read_text, say
 from liteprobe.host.cli.arguments import (
     add,
@@ -41,6 +40,7 @@ with lazily():
 
     from liteprobe.cores import formats
     from liteprobe.host.analysis import columns
+    from liteprobe.host.base import line as lines
     from liteprobe.host.cli import results, tables
     from liteprobe.host.clock import timebase
     from liteprobe.host.measure import delay_bins
@@ -165,7 +165,7 @@ def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
     given = [f"--{name.replace('_', '-')}" for name in OF_ONE.split() if getattr(args, name) not in (None, False)]
     given += [option for option, field, *_, preset in HEADER_OPTIONS if getattr(args, field) != preset]
     given += ["--vlan"] * bool(args.vlan)
-    line = line_of_url(args.probe) or GIGABIT
+    line = lines.line_of_url(args.probe) or lines.GIGABIT
     if args.streams is None:
         made = _stream(args, line)
         load.check_port([made])
@@ -175,7 +175,7 @@ def streams_of(args: argparse.Namespace) -> list[stream.Stream]:
     return document.read_document(read_text(args.streams, "a file of streams"), str(args.streams), line)
 
 
-def _stream(args: argparse.Namespace, line: Line) -> stream.Stream:
+def _stream(args: argparse.Namespace, line: lines.Line) -> stream.Stream:
     with of_options("burst"):
         burst = None if args.burst is None else intervals.Burst(args.burst)
     with of_options():
