@@ -12,6 +12,8 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from liteprobe.cores.crossing import StreamCrossing
 from liteprobe.cores.formats.xgmii import COLUMN, LANES, Control, LinkState
 
@@ -207,21 +209,21 @@ class PcsDecoder(LiteXModule):
         octet = [bits[8*n:8*n + 8] for n in range(LANES)]
         code  = [bits[8 + 7*lane:15 + 7*lane] for lane in range(LANES)]
         plain = [(one == IDLE_CODE) | (one == ERROR_CODE) for one in code]
-        told  = [Mux(one == ERROR_CODE, int(Control.ERROR), int(Control.IDLE)) for one in code]
+        characters  = [Mux(one == ERROR_CODE, int(Control.ERROR), int(Control.IDLE)) for one in code]
         low, high = Reduce("AND", plain[:COLUMN]), Reduce("AND", plain[COLUMN:])
         start, several, end = (C(int(one), 8) for one in (Control.START, Control.SEQUENCE, Control.TERMINATE))
         low_set  = bits[32:36] == 0
         high_set = bits[36:40] == 0
         shapes   = [
-            (0x1e, BlockKind.CONTROL, low & high,          0xff, told),
-            (0x2d, BlockKind.CONTROL, low & high_set,      0x1f, [*told[:4], several, *octet[5:]]),
-            (0x4b, BlockKind.CONTROL, low_set & high,      0xf1, [several, *octet[1:4], *told[4:]]),
+            (0x1e, BlockKind.CONTROL, low & high,          0xff, characters),
+            (0x2d, BlockKind.CONTROL, low & high_set,      0x1f, [*characters[:4], several, *octet[5:]]),
+            (0x4b, BlockKind.CONTROL, low_set & high,      0xf1, [several, *octet[1:4], *characters[4:]]),
             (0x55, BlockKind.CONTROL, low_set & high_set,  0x11, [several, *octet[1:4], several, *octet[5:]]),
-            (0x33, BlockKind.START,   low,                 0x1f, [*told[:4], start, *octet[5:]]),
+            (0x33, BlockKind.START,   low,                 0x1f, [*characters[:4], start, *octet[5:]]),
             (0x66, BlockKind.START,   low_set,             0x11, [several, *octet[1:4], start, *octet[5:]]),
             (0x78, BlockKind.START,   1,                   0x01, [start, *octet[1:]]),
             *((one, BlockKind.TERMINATE, Reduce("AND", plain[lane + 1:]) if lane < LANES - 1 else 1, 2**LANES - 2**lane,
-                [*octet[1:lane + 1], end, *told[lane + 1:]]) for lane, one in enumerate(TERMINATES)),
+                [*octet[1:lane + 1], end, *characters[lane + 1:]]) for lane, one in enumerate(TERMINATES)),
         ]
         kind      = Signal(3)
         data      = Signal(BLOCK)
@@ -362,7 +364,7 @@ class BlockCrossing(LiteXModule):
     def __init__(self, layout, cd_from, cd_to):
         self.crossing = crossing = StreamCrossing(layout, cd_from, cd_to, FIFO_DEPTH)
         self.sink     = sink     = crossing.sink
-        self.source   = source   = type(crossing.source)(layout)
+        self.source   = source   = stream.Endpoint(layout)
         self.lost     = lost     = Signal(8)
         self.missed   = missed   = Signal(8)
 

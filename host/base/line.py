@@ -68,7 +68,7 @@ class Line:
 
     def of_octets(self, increment: int) -> Fraction:
         """Return the nanoseconds that a clock of this increment a tick counts an octet, in 8.40 fixed point."""
-        return self.nominal if increment == self.increment else Fraction(increment, self.octets_per_tick)
+        return self.nominal if increment == self.increment else Fraction(self.program_increment(increment))
 
     @property
     def most(self) -> str:

@@ -54,6 +54,7 @@ from liteprobe.host.run.trains import Route, RunningTrain, joined_counters, resu
 from liteprobe.host.suites.owd import line_of, one_way, row, verdict_of
 from liteprobe.host.traffic.due import UnknownDueError
 from liteprobe.host.traffic.layout import PortWords
+from liteprobe.host.traffic.stream import Stream
 from liteprobe.host.traffic.train import Schedule, TrainProgram, schedule
 
 SLOT_MOST = MAX_LENGTH + OVERHEAD  # Ticks that the longest frame takes.
@@ -77,7 +78,7 @@ class _AbsentTransmit(StreamsPort):
         self._total = program.total
         self._end_ns = (program.start_time_ns or 0) + int(schedule.duration_ns)
 
-    def check(self, streams: Sequence[Any]) -> None:
+    def check(self, streams: Sequence[Stream]) -> None:
         """Do nothing: the station that has the port knows what it can send."""
 
     def load_streams(self, words: PortWords, is_attached: bool) -> None:

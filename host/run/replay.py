@@ -68,9 +68,8 @@ class PortReplay(PortFigures):
     """Figures of what a port sent of a trace; the rest as of `PortFigures`."""
 
     trace: Trace
-    increment: (
-        int | Fraction
-    )  # Nanoseconds a tick of the program, in 8.40 fixed point, by which its times became ticks.
+    #: Nanoseconds a tick of the program, in 8.40 fixed point, by which its times became ticks.
+    increment: int | Fraction
     summary: Summary | None  # What the trace comes to, once; None: it has no end.
     #: Frames that waited, as planned: the line can't start them when they are due, by arithmetic; None: not known.
     waited: int | None

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs streams of one or several ports: what ports send and measure, start in one tick, looks, single stops and starts, counts."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -67,7 +67,6 @@ from liteprobe.host.run.receive import Meters
 from liteprobe.host.traffic.due import SharedLine, UnknownDueError
 from liteprobe.host.traffic.layout import PortWords, receivers_of, words_of
 from liteprobe.host.traffic.load import base_of, check_quiet, end_ticks, is_line_full, receiver_settings
-from liteprobe.host.traffic.plain import check_plain
 from liteprobe.host.traffic.stamps import Stamp
 from liteprobe.host.traffic.stream import Stream
 
@@ -114,6 +113,18 @@ class RunningStream:
     late: int  # Those among them that started after their tick.
 
 
+def problems_without_modifiers(stream: Stream) -> Iterator[str]:
+    """Yield what of a stream a port without modifiers, one of 10 Gb/s, can't send, and what to give instead."""
+    if stream.modifiers:
+        yield "headers don't change from frame to frame yet: leave out the modifiers, or use a probe of 1 Gb/s"
+    if stream.fill == "prbs":
+        yield "there is no fill 'prbs' yet: give zero or counting"
+    if stream.used_checksum == "complement":
+        yield "no checksum is worked out yet: give UDP over IPv4, or the checksum none or host"
+    if stream.used_stamp not in (None, Stamp("probe")):
+        yield "a stamp stands in the probe header alone yet: leave out the stamp, or use a probe of 1 Gb/s"
+
+
 class StreamsPort(TransmitPort):
     """The transmit side of a port with streams."""
 
@@ -127,8 +138,11 @@ class StreamsPort(TransmitPort):
 
     def check(self, streams: Sequence[Stream]) -> None:
         """Raise UsageError where the port's gateware can't send one of these streams."""
-        if self._modifiers not in self._registers.memory_names:
-            check_plain(streams)
+        if self._modifiers in self._registers.memory_names:
+            return
+        for stream in streams:
+            for problem in problems_without_modifiers(stream):
+                raise UsageError(f"stream '{stream.name}': at {stream.line} {problem}")
 
     def load_streams(self, words: PortWords, is_attached: bool) -> None:
         """Write streams; nothing is sent before ``attach``, ``arm_streams`` and a start.

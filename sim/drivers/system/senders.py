@@ -4,6 +4,7 @@
 """Simulated probes that send trains, streams and captures, and what stood on their pins against program, model or file."""
 
 import random
+import signal
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,14 @@ from numpy.typing import NDArray
 
 from liteprobe.cores.formats import OVERHEAD, REPLAY_PORT, TICK_NS
 from liteprobe.host import Probe, TrainProgram, TrainResult
+from liteprobe.host.base.interrupt import Interrupted
 from liteprobe.host.device.link.etherbone import DEFAULT_PORT
 from liteprobe.host.device.link.sim import SimLink
 from liteprobe.host.device.link.url import sim_url
+from liteprobe.host.run.replay import ReplayResult
+from liteprobe.host.run.streamed import StreamLook
 from liteprobe.host.traffic.stream import Stream
+from liteprobe.host.traffic.trace.trace import Trace
 from liteprobe.sim.drivers.frames import truth
 from liteprobe.sim.models.traffic import streams as traffic
 
@@ -151,6 +156,21 @@ def write(path: Path, made: Iterable[Packet]) -> None:
         file.write(struct.pack("<IHHiIII", NANOSECONDS, 2, 4, 0, 0, 1 << 18, 1))
         for time_ns, octets in made:
             file.write(struct.pack("<IIII", *divmod(time_ns, 10**9), len(octets), len(octets)) + octets)
+
+
+def stop_replay(sent: Sent, trace: Trace, after: int = 60) -> tuple[ReplayResult, Frames]:
+    """Replay a trace without an end, stop it after so many frames, and return its result and what left port 0."""
+
+    def stop(look: StreamLook) -> None:
+        if look.frames[0] > after:
+            raise Interrupted(signal.SIGINT)
+
+    try:
+        sent.probe.replay(trace, loops=None, show=stop)
+    except Interrupted as end:
+        (result,) = end.results
+        return result, sent.all_pins(0)
+    raise AssertionError("a replay without an end has ended")
 
 
 def wrong_packets(frames: Frames, made: Sequence[Packet], snap: int | None = None) -> list[str]:

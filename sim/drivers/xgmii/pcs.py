@@ -76,8 +76,8 @@ def trimmed(line: Line) -> tuple[list[list[int]], list[list[int]]]:
     fault = np.array(baser.LOCAL_FAULT)
     is_idle = (octets == IDLE).all(axis=1) & control.all(axis=1)
     is_fault = (octets == fault[0]).all(axis=1) & (control == fault[1]).all(axis=1)
-    told = np.flatnonzero(~(is_idle | is_fault))
-    return octets[told[0] : told[-1] + 1].tolist(), control[told[0] : told[-1] + 1].tolist()
+    others = np.flatnonzero(~(is_idle | is_fault))
+    return octets[others[0] : others[-1] + 1].tolist(), control[others[0] : others[-1] + 1].tolist()
 
 
 def after_idle(line: Line, words: int = 400) -> Line:

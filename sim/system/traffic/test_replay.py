@@ -120,16 +120,8 @@ def test_a_short_trace_repeats_in_the_ring(both: Sent) -> None:
 
 def test_a_replay_that_is_stopped_ends_with_a_whole_frame_and_the_next_one_is_right(both: Sent) -> None:
     endless, packets = made(both, "endless.pcap", 30, 5, 1.0, 1514, 1514)
-
-    def stop(look: StreamLook) -> None:
-        if look.frames[0] > 60:
-            raise Interrupted(signal.SIGINT)
-
-    with pytest.raises(Interrupted) as end:
-        both.probe.replay(endless, loops=None, show=stop)
-    frames = both.all_pins(0)
+    result, frames = senders.stop_replay(both, endless)
     assert {octets for _, octets in frames} == {packet.octets for packet in packets} and len(frames) > 60
-    (result,) = end.value.results
     assert (result.end, result[0].frames) == ("interrupted", len(frames))
     trace, packets = made(both, "next.pcap", 50, 6, 0.5, 60, 300)
     both.probe.replay(trace)
